@@ -1,5 +1,5 @@
 /* Whether a kernel's soft-dirty bits tell every page that was written to (Documentation/admin-guide/mm/soft-dirty.rst): the same ways in which
- * `lower-half/tracking` tries a mechanism. Each line says what was done and whether it is seen. */
+ * `coordinator/tracking` tries a mechanism. Each line says what was done and whether it is seen. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

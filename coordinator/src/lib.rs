@@ -1,8 +1,7 @@
-//! The job: state machine, commit, registry, server, and the `stillpoint` command.
+//! The job: state machine, commit, registry and server.
 //!
 //! * [`job`] - the job as a pure state machine
 //! * [`batch`] - what a batch system says of the job
-//! * [`cli`] - the command, one file a subcommand
 //! * [`door`] - where the kernel says who asks a job for something
 //! * [`epoch`] - committed and unfinished epochs in a checkpoint directory
 //! * [`server`] - sockets and files around the job
@@ -14,7 +13,6 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
-pub mod cli;
 pub mod door;
 pub mod epoch;
 pub mod fence;

@@ -22,10 +22,10 @@ const SOURCES: [&str; 8] = [
     include_str!("extra.rs"),
     include_str!("neutral.rs"),
     // The words of a clock's cell, which the agent reads in the upper half's memory.
-    include_str!("../../upper-half/clock/src/count.rs"),
+    include_str!("../clock/src/count.rs"),
     include_str!("clocks.rs"),
     // What is told of an operation that is carried out in advance.
-    include_str!("../../upper-half/clock/src/absent/operation.rs"),
+    include_str!("../clock/src/absent/operation.rs"),
 ];
 
 /// What the definitions do not say.

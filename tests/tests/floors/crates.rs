@@ -5,120 +5,7 @@ use std::path::Path;
 use crate::manifest;
 
 /// Folder, and the folders of the crates that it uses. A line more is a decision: see the table in ARCHITECTURE.md of what each must not know.
-const USES: [(&str, &[&str]); 31] = [
-    ("wrappers", &["upper-half/clock", "wrappers/generator"]),
-    ("wrappers/generator", &[]),
-    (
-        "upper-half",
-        &["upper-half/clock", "wrappers", "wrappers/generator"],
-    ),
-    // The same sources, for programs of another ABI.
-    (
-        "upper-half/abi",
-        &["upper-half/clock", "wrappers", "wrappers/generator"],
-    ),
-    (
-        "upper-half/mpich",
-        &["upper-half/clock", "wrappers", "wrappers/generator"],
-    ),
-    ("upper-half/clock", &[]),
-    (
-        "upper-half/clock/simulator",
-        &["coordinator/protocol", "upper-half/clock"],
-    ),
-    (
-        "lower-half",
-        &[
-            "coordinator/directory",
-            "coordinator/faults",
-            "coordinator/protocol",
-            "lower-half/image",
-            "lower-half/linkage",
-            "lower-half/tracking",
-            "plugins/api",
-            "plugins/gpu/hash",
-            "plugins/gpu/messages",
-            "plugins/incremental",
-            "upper-half/clock",
-            "wrappers",
-            "wrappers/generator",
-        ],
-    ),
-    // The same sources, before another library.
-    (
-        "lower-half/abi",
-        &[
-            "coordinator/directory",
-            "coordinator/faults",
-            "coordinator/protocol",
-            "lower-half/image",
-            "lower-half/linkage",
-            "lower-half/tracking",
-            "plugins/api",
-            "plugins/gpu/hash",
-            "plugins/gpu/messages",
-            "plugins/incremental",
-            "upper-half/clock",
-            "wrappers",
-            "wrappers/generator",
-        ],
-    ),
-    (
-        "lower-half/mpich",
-        &[
-            "coordinator/directory",
-            "coordinator/faults",
-            "coordinator/protocol",
-            "lower-half/image",
-            "lower-half/linkage",
-            "lower-half/tracking",
-            "plugins/api",
-            "plugins/gpu/hash",
-            "plugins/gpu/messages",
-            "plugins/incremental",
-            "upper-half/clock",
-            "wrappers",
-            "wrappers/generator",
-        ],
-    ),
-    (
-        "lower-half/image",
-        &[
-            "coordinator/directory",
-            "coordinator/faults",
-            "plugins/incremental",
-        ],
-    ),
-    ("lower-half/linkage", &[]),
-    ("lower-half/tracking", &["plugins/incremental"]),
-    // Not `wrappers`: whoever leads a job knows nothing of what its ranks' halves say to each other.
-    (
-        "coordinator",
-        &[
-            "coordinator/directory",
-            "coordinator/faults",
-            "coordinator/protocol",
-            "lower-half/image",
-            "lower-half/linkage",
-            "lower-half/tracking",
-            "plugins/gpu",
-            "plugins/gpu/messages",
-            "plugins/incremental",
-            "plugins/multilevel",
-            "upper-half/clock",
-        ],
-    ),
-    ("coordinator/directory", &["coordinator/faults"]),
-    ("coordinator/faults", &[]),
-    (
-        "coordinator/protocol",
-        &[
-            "coordinator/directory",
-            "coordinator/faults",
-            "plugins/incremental",
-            "upper-half/clock",
-        ],
-    ),
+const USES: [(&str, &[&str]); 32] = [
     ("plugins/api", &[]),
     ("plugins/gpu", &["plugins/multilevel"]),
     (
@@ -130,9 +17,8 @@ const USES: [(&str, &[&str]); 31] = [
             "plugins/gpu/staging",
         ],
     ),
-    // Not the driver: whoever stages gets a device to copy with.
-    ("plugins/gpu/staging", &["plugins/gpu"]),
     ("plugins/gpu/driver", &[]),
+    ("plugins/gpu/hash", &[]),
     (
         "plugins/gpu/helper",
         &[
@@ -144,10 +30,132 @@ const USES: [(&str, &[&str]); 31] = [
             "plugins/gpu/staging",
         ],
     ),
-    ("plugins/gpu/hash", &[]),
     ("plugins/gpu/messages", &[]),
+    // Not the driver: whoever stages gets a device to copy with.
+    ("plugins/gpu/staging", &["plugins/gpu"]),
     ("plugins/incremental", &[]),
     ("plugins/multilevel", &[]),
+    ("wrappers", &["wrappers/clock", "wrappers/generator"]),
+    ("wrappers/clock", &[]),
+    ("wrappers/generator", &[]),
+    // Not `wrappers`: whoever leads a job knows nothing of what its ranks' halves say to each other.
+    (
+        "coordinator",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "coordinator/image",
+            "coordinator/protocol",
+            "plugins/incremental",
+            "plugins/multilevel",
+            "wrappers/clock",
+        ],
+    ),
+    (
+        "coordinator/cli",
+        &[
+            "coordinator",
+            "coordinator/directory",
+            "coordinator/faults",
+            "coordinator/image",
+            "coordinator/linkage",
+            "coordinator/protocol",
+            "coordinator/tracking",
+            "plugins/gpu",
+            "plugins/gpu/messages",
+            "plugins/incremental",
+            "plugins/multilevel",
+        ],
+    ),
+    ("coordinator/directory", &["coordinator/faults"]),
+    ("coordinator/faults", &[]),
+    (
+        "coordinator/image",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "plugins/incremental",
+        ],
+    ),
+    ("coordinator/linkage", &[]),
+    (
+        "coordinator/protocol",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "plugins/incremental",
+            "wrappers/clock",
+        ],
+    ),
+    ("coordinator/tracking", &["plugins/incremental"]),
+    (
+        "upper-half",
+        &["wrappers", "wrappers/clock", "wrappers/generator"],
+    ),
+    // The same sources, for programs of another ABI.
+    (
+        "upper-half/abi",
+        &["wrappers", "wrappers/clock", "wrappers/generator"],
+    ),
+    (
+        "upper-half/mpich",
+        &["wrappers", "wrappers/clock", "wrappers/generator"],
+    ),
+    (
+        "lower-half",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "coordinator/image",
+            "coordinator/linkage",
+            "coordinator/protocol",
+            "coordinator/tracking",
+            "plugins/api",
+            "plugins/gpu/hash",
+            "plugins/gpu/messages",
+            "plugins/incremental",
+            "wrappers",
+            "wrappers/clock",
+            "wrappers/generator",
+        ],
+    ),
+    // The same sources, before another library.
+    (
+        "lower-half/abi",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "coordinator/image",
+            "coordinator/linkage",
+            "coordinator/protocol",
+            "coordinator/tracking",
+            "plugins/api",
+            "plugins/gpu/hash",
+            "plugins/gpu/messages",
+            "plugins/incremental",
+            "wrappers",
+            "wrappers/clock",
+            "wrappers/generator",
+        ],
+    ),
+    (
+        "lower-half/mpich",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "coordinator/image",
+            "coordinator/linkage",
+            "coordinator/protocol",
+            "coordinator/tracking",
+            "plugins/api",
+            "plugins/gpu/hash",
+            "plugins/gpu/messages",
+            "plugins/incremental",
+            "wrappers",
+            "wrappers/clock",
+            "wrappers/generator",
+        ],
+    ),
     // A driver and a device for tests know nothing of the project: they stand for what is foreign to it.
     ("tests/cuda/device", &["tests/cuda/protocol"]),
     ("tests/cuda/driver", &["tests/cuda/protocol"]),
@@ -156,12 +164,16 @@ const USES: [(&str, &[&str]); 31] = [
     (
         "tests/fuzzed",
         &[
+            "coordinator/image",
+            "coordinator/linkage",
             "coordinator/protocol",
-            "lower-half/image",
-            "lower-half/linkage",
             "plugins/gpu",
             "plugins/multilevel",
         ],
+    ),
+    (
+        "tests/simulator",
+        &["coordinator/protocol", "wrappers/clock"],
     ),
 ];
 
@@ -198,6 +210,29 @@ fn joined(folder: &str, path: &str) -> String {
 fn a_crate_uses_only_the_crates_that_it_may_know() {
     for (folder, expected) in USES {
         assert_eq!(used(folder, &manifest(folder)), expected, "{folder}");
+    }
+}
+
+/// The folders of the top level, the lowest floor first.
+const FLOORS: [&str; 6] = [
+    "plugins",
+    "wrappers",
+    "coordinator",
+    "upper-half",
+    "lower-half",
+    "tests",
+];
+
+#[test]
+fn a_crate_uses_only_crates_of_its_own_floor_and_lower_ones() {
+    let floor = |folder: &str| {
+        let top = folder.split('/').next();
+        FLOORS.iter().position(|floor| Some(*floor) == top).unwrap()
+    };
+    for (folder, uses) in USES {
+        for used in uses {
+            assert!(floor(used) <= floor(folder), "{folder} uses {used}");
+        }
     }
 }
 

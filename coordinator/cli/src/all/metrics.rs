@@ -1,0 +1,206 @@
+//! `status --all --metrics`: what there is to watch of all jobs, as monitoring reads it.
+//!
+//! Numbers are the running launches' own: they begin anew with each restart, as counters may.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use serde_json::Value;
+use stillpoint_protocol::plain;
+
+use super::supervise::Heard;
+use super::words::{Deed, End};
+use super::{Asking, Everybody};
+use crate::{Failure, Outcome, print};
+use stillpoint_coordinator::names::name_of;
+
+type Labels = Vec<(&'static str, String)>;
+type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
+type Counters = Family<Labels, Counter<f64, AtomicU64>>;
+
+impl Everybody {
+    /// Looks at all jobs and prints what there is to watch.
+    pub fn measure(&self, timeout: Option<Duration>) -> Outcome {
+        let asking = Asking {
+            timeout,
+            ..Asking::default()
+        };
+        let heard = self.hear(Deed::Status, &asking)?;
+        let text = text(&heard);
+        let failed = |error| Failure::failed(format!("cannot write metrics: {error}"));
+        print(&text.map_err(failed)?)
+    }
+}
+
+/// As a label's value stands between quotes: the encoder writes it as it is, and a user has named his jobs.
+fn escaped(text: &str) -> String {
+    plain::line(text).replace('\\', r"\\").replace('"', "\\\"")
+}
+
+fn text(heard: &Heard) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::with_prefix("stillpoint");
+    let gauges = |registry: &mut Registry, name: &str, help: &str| {
+        let family = Gauges::default();
+        registry.register(name, help, family.clone());
+        family
+    };
+    let jobs = gauges(
+        &mut registry,
+        "jobs",
+        "Jobs on this host, by user and state",
+    );
+    let ranks = gauges(&mut registry, "job_ranks", "Ranks of a job");
+    let epoch = gauges(
+        &mut registry,
+        "job_epoch",
+        "The newest committed epoch, 0 if there is none",
+    );
+    let reachable = gauges(
+        &mut registry,
+        "job_reachable",
+        "Whether the job's coordinator answers",
+    );
+    let counters = |registry: &mut Registry, name: &str, help: &str| {
+        let family = Counters::default();
+        registry.register(name, help, family.clone());
+        family
+    };
+    let seconds = |registry: &mut Registry, name: &str, help: &str| {
+        let family = Counters::default();
+        registry.register_with_unit(name, help, Unit::Seconds, family.clone());
+        family
+    };
+    let committed = counters(&mut registry, "epochs", "Epochs committed by this launch");
+    let given_up = counters(
+        &mut registry,
+        "refusals",
+        "Checkpoints of this launch that were refused or given up, by reason",
+    );
+    let phases = seconds(
+        &mut registry,
+        "checkpoint_phase",
+        "Time in each phase of committed epochs",
+    );
+    let stopped = seconds(
+        &mut registry,
+        "stopped",
+        "Time that the application stood still for committed epochs",
+    );
+    let stored = Counters::default();
+    registry.register_with_unit(
+        "stored",
+        "Written for committed epochs",
+        Unit::Bytes,
+        stored.clone(),
+    );
+    let mut states: BTreeMap<(String, String), u32> = BTreeMap::new();
+    for (user, job, end) in heard {
+        let user = escaped(&name_of(*user));
+        let End::Shown(shown) = end else {
+            *states.entry((user, "unreadable".into())).or_default() += 1;
+            continue;
+        };
+        let word = |value: &Value| escaped(value.as_str().unwrap_or_default());
+        *states
+            .entry((user.clone(), word(&shown["state"])))
+            .or_default() += 1;
+        let labels: Labels = vec![
+            ("user", user),
+            ("name", escaped(&job.name)),
+            ("job", word(&shown["job"])),
+            ("directory", escaped(&job.directory)),
+        ];
+        let number = |value: &Value| value.as_f64().unwrap_or_default();
+        ranks.get_or_create(&labels).set(number(&shown["ranks"]));
+        epoch.get_or_create(&labels).set(number(&shown["epoch"]));
+        let answers = shown["coordinator"]["reachable"] == true;
+        reachable.get_or_create(&labels).set(f64::from(answers));
+        let live = &shown["live"];
+        if live.is_null() {
+            continue;
+        }
+        let count = |family: &Counters, labels: &Labels, value: &Value| {
+            family.get_or_create(labels).inc_by(number(value).max(0.0));
+        };
+        count(&committed, &labels, &live["committed"]);
+        let tally = &live["tally"];
+        count(&stored, &labels, &tally["stored_bytes"]);
+        count(&stopped, &labels, &tally["stopped_seconds"]);
+        for (family, name, values) in [
+            (&phases, "phase", &tally["phase_seconds"]),
+            (&given_up, "reason", &tally["refusals"]),
+        ] {
+            for (key, value) in values.as_object().into_iter().flatten() {
+                let mut labels = labels.clone();
+                labels.push((name, escaped(key)));
+                count(family, &labels, value);
+            }
+        }
+    }
+    for ((user, state), count) in states {
+        let labels = vec![("user", user), ("state", state)];
+        jobs.get_or_create(&labels).set(count.into());
+    }
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::all::words::Job;
+    use serde_json::json;
+
+    #[test]
+    fn jobs_epochs_phases_bytes_and_refusals_are_there_and_nothing_breaks_a_line() {
+        let job = |name: &str| Job {
+            key: name.into(),
+            name: name.into(),
+            directory: "/d".into(),
+        };
+        let shown = json!({
+            "state": "running", "job": "j", "ranks": 4, "epoch": 3, "coordinator": {"reachable": true},
+            "live": {"committed": 2, "tally": {
+                "stored_bytes": 1000, "stopped_seconds": 0.5,
+                "phase_seconds": {"write": 1.5}, "refusals": {"a socket is open": 2},
+            }},
+        });
+        let stays = End::Stays {
+            why: "broken".into(),
+            status: 1,
+            left: None,
+        };
+        let heard = vec![
+            (u32::MAX - 7, job("a\"b\nc\\"), End::Shown(Box::new(shown))),
+            (u32::MAX - 7, job("x"), stays),
+        ];
+        let text = text(&heard).unwrap();
+        for line in [
+            "stillpoint_jobs{user=\"user 4294967288\",state=\"running\"} 1",
+            "stillpoint_jobs{user=\"user 4294967288\",state=\"unreadable\"} 1",
+            "job=\"j\",directory=\"/d\"} 3",
+            "stillpoint_epochs_total{",
+            "stillpoint_stored_bytes_total{",
+            "stillpoint_stopped_seconds_total{",
+            "phase=\"write\"} 1.5",
+            "reason=\"a socket is open\"} 2",
+        ] {
+            assert!(text.contains(line), "no {line}:\n{text}");
+        }
+        assert!(text.contains("name=\"a\\\"b\\\\u{a}c\\\\\""), "{text}");
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        for line in text.lines() {
+            assert!(
+                line.starts_with('#') || line.starts_with("stillpoint_"),
+                "{line}"
+            );
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `--all`: `status`, `checkpoint`, `suspend` and `resume` for every job of this host; when root asks, of every user.
+//!
+//! The command itself opens nothing that a user could have made. It starts a helper for each user who has jobs here, which becomes that
+//! user before it does anything else (`helper.rs`), finds the user's jobs, and says in lines what comes of them (`words.rs`). Whatever one
+//! user's files or coordinators are, the others' helpers do not wait for them, and the command waits for none longer than `--timeout`
+//! (`supervise.rs`).
+
+mod again;
+mod helper;
+mod jobs;
+mod metrics;
+mod orphans;
+mod others;
+mod ranks;
+mod resume;
+mod supervise;
+mod tell;
+mod users;
+mod words;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use nix::unistd::geteuid;
+use serde::{Deserialize, Serialize};
+use stillpoint_protocol::Span;
+use stillpoint_protocol::command::Asked;
+
+use super::{Failure, Outcome};
+pub use helper::OfUser;
+pub use resume::Resume;
+use stillpoint_coordinator::names::name_of;
+pub use words::Deed;
+use words::{Filter, Task};
+
+/// How long a request for all jobs takes at most, where nothing is said: what one for a single job takes.
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// And one that only looks.
+const TO_LOOK: Duration = Duration::from_secs(30);
+
+/// Which jobs are meant.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Everybody {
+    /// Every job with ranks on this host: yours, or those of all users if you are root
+    #[arg(long)]
+    pub all: bool,
+
+    /// With --all: only jobs of this user, by name or number
+    #[arg(
+        long,
+        env = "STILLPOINT_USER",
+        value_name = "USER",
+        requires = "all",
+        value_delimiter = ','
+    )]
+    user: Vec<String>,
+
+    /// With --all: only this job of the batch system, or the tasks of this array
+    #[arg(
+        long,
+        env = "STILLPOINT_SLURM_JOB",
+        value_name = "JOB",
+        requires = "all"
+    )]
+    slurm_job: Option<String>,
+
+    /// With --all: only jobs whose checkpoint directory is this one or below it
+    #[arg(
+        long,
+        env = "STILLPOINT_DIR_BELOW",
+        value_name = "PATH",
+        requires = "all"
+    )]
+    dir_below: Option<PathBuf>,
+}
+
+/// What becomes of jobs that stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum Left {
+    /// Let them run on
+    #[default]
+    Leave,
+    /// Stop their ranks on this host (SIGSTOP) until somebody sends SIGCONT
+    Stop,
+    /// Kill their ranks on this host; they can be restarted from their last epoch, if they have one
+    Kill,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Asking {
+    pub timeout: Option<Duration>,
+    pub waits: bool,
+    pub reason: Option<String>,
+    pub left: Left,
+    pub json: bool,
+}
+
+impl Everybody {
+    /// Does it for all of them, says what came of each, and fails if one stays.
+    pub fn ask(&self, deed: Deed, asking: Asking) -> Outcome {
+        let heard = self.hear(deed, &asking)?;
+        tell::all(deed, &heard, asking.json)
+    }
+
+    /// The same, without a word but for each job as it ends.
+    pub fn hear(&self, deed: Deed, asking: &Asking) -> Result<supervise::Heard, Failure> {
+        let this = geteuid().as_raw();
+        let users::Meant { users, others } = users::meant(&self.user, deed, this)?;
+        // An operator learns of no job's directory, nor of its batch job.
+        let others = others.filter(|_| self.slurm_job.is_none() && self.dir_below.is_none());
+        let below = self.dir_below.as_deref().map(std::path::absolute);
+        let below = below
+            .transpose()
+            .map_err(|error| Failure::failed(format!("--dir-below: {error}")))?;
+        let task = Task {
+            deed,
+            become_user: None,
+            filter: Filter {
+                slurm_job: self.slurm_job.clone(),
+                below,
+            },
+            timeout: Span::from(asking.timeout.unwrap_or(match deed {
+                Deed::Checkpoint | Deed::Suspend => TIMEOUT,
+                Deed::Status | Deed::Resume { .. } => TO_LOOK,
+            })),
+            waits: asking.waits,
+            asked: None,
+            left: asking.left,
+            private: users::private(),
+        };
+        let tasks = users.into_iter().map(|user| {
+            let other = user != this;
+            let asked = (other || asking.reason.is_some()).then(|| Asked {
+                by: name_of(this),
+                reason: asking.reason.clone(),
+            });
+            let task = Task {
+                become_user: other.then(|| users::ids(user)),
+                asked,
+                ..task.clone()
+            };
+            (user, task)
+        });
+        let quiet = asking.json || deed == Deed::Status;
+        let mut heard = supervise::all(tasks.collect(), quiet);
+        if let Some(others) = others {
+            let asked = Some(Asked {
+                by: name_of(this),
+                reason: asking.reason.clone(),
+            });
+            let task = Task { asked, ..task };
+            let came = others::suspended(&task, others.as_deref(), quiet);
+            if let (true, Some(users)) = (came.is_empty(), &others) {
+                let users: Vec<String> = users.iter().map(|user| name_of(*user)).collect();
+                let text = format!(
+                    "no job of {} here takes a request of yours: you are no operator of it, or none runs",
+                    users.join(", ")
+                );
+                return Err(Failure::new(Failure::NOT_ALLOWED, text));
+            }
+            heard.extend(came);
+        }
+        Ok(heard)
+    }
+}

@@ -1,0 +1,132 @@
+//! `stillpoint resume`: what carries suspended jobs on.
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::again::{Again, SlurmId};
+use super::helper::Speaker;
+use super::words::{Deed, End, Job, Task, Word};
+use super::{Asking, Everybody};
+use crate::units::parse_duration;
+use crate::{Failure, Outcome};
+use stillpoint_coordinator::registry::{Entry, Registry};
+use stillpoint_protocol::Span;
+use stillpoint_protocol::job_file::JobFile;
+
+/// How long the batch system may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Say what carries suspended jobs on, or have the batch system do it
+///
+/// Jobs that were suspended on this host since it was started, and not carried on since. Without --run nothing is done but to say
+/// the command for each.
+#[derive(Debug, Args)]
+pub struct Resume {
+    #[command(flatten)]
+    everybody: Everybody,
+
+    /// Requeue the batch jobs of Slurm (scontrol requeue); print the command for all other jobs
+    #[arg(long)]
+    run: bool,
+
+    /// With --all: time limit [default: 30s]
+    #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Span>,
+
+    /// Print JSON
+    #[arg(long, env = "STILLPOINT_JSON")]
+    json: bool,
+}
+
+impl Resume {
+    pub fn execute(self) -> Outcome {
+        if !self.everybody.all {
+            return Err(Failure::new(
+                Failure::USAGE,
+                "resume is for all jobs (--all); one of them is carried on by `stillpoint restart DIR` under its launcher",
+            ));
+        }
+        let asking = Asking {
+            timeout: self.timeout.map(Span::time),
+            json: self.json,
+            ..Asking::default()
+        };
+        self.everybody.ask(Deed::Resume { run: self.run }, asking)
+    }
+}
+
+/// A user's suspended jobs.
+pub fn all(task: &Task, run: bool, speaker: &Speaker) {
+    let suspended = Registry::of_this_user().suspended();
+    for (entry, job) in suspended {
+        if !super::jobs::is_meant(&entry, &task.filter) {
+            continue;
+        }
+        let key = super::jobs::key(&entry);
+        speaker.say(&Word::Found(Job {
+            key: key.clone(),
+            name: entry.name.clone(),
+            directory: entry.directory.display().to_string(),
+        }));
+        let end = carry_on(&entry, &job, run);
+        speaker.say(&Word::Ended { key, end });
+    }
+}
+
+fn carry_on(entry: &Entry, job: &JobFile, run: bool) -> End {
+    // Only Slurm's jobs have a command that starts them again whatever has become of them.
+    let batch = entry.batch.as_ref().filter(|batch| batch.slurm);
+    let id = batch.and_then(|batch| SlurmId::of(&batch.id));
+    let again = match &id {
+        Some(id) => Again::Requeue(id.clone()),
+        None => Again::by_hand(entry, job),
+    };
+    match id {
+        _ if !run => End::Carries { again, done: false },
+        None => End::ByHand(again),
+        Some(id) => requeued(&id, again),
+    }
+}
+
+fn requeued(id: &SlurmId, again: Again) -> End {
+    match requeue(id) {
+        Ok(()) => End::Carries { again, done: true },
+        Err(why) => End::Stays {
+            why: format!("{}: {why}", again.command()),
+            status: Failure::FAILED,
+            left: None,
+        },
+    }
+}
+
+fn requeue(id: &SlurmId) -> Result<(), String> {
+    let mut child = Command::new("scontrol")
+        .args(["requeue", id.as_str()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let since = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(_)) => {
+                let said = child
+                    .wait_with_output()
+                    .map_err(|error| error.to_string())?;
+                return Err(String::from_utf8_lossy(&said.stderr).trim().to_owned());
+            }
+            Ok(None) if since.elapsed() > PATIENCE => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err("it does not end".to_owned());
+            }
+            Ok(None) => thread::sleep(Duration::from_millis(20)),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}

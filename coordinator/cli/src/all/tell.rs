@@ -1,0 +1,216 @@
+//! What people and scripts are told of all jobs.
+
+use std::io::{IsTerminal, Write};
+
+use serde_json::{Value, json};
+
+use super::again::Again;
+use super::supervise::Heard;
+use super::words::{Deed, End, Job};
+use crate::units::bytes;
+use crate::{Failure, Outcome, print, print_json};
+use stillpoint_coordinator::names::name_of;
+use stillpoint_protocol::plain::line;
+
+fn named(user: u32, job: &Job) -> String {
+    let place = match job.directory.is_empty() {
+        true => String::new(),
+        false => format!(", {}", job.directory),
+    };
+    let named = format!("{} ({}{place})", job.name, name_of(user));
+    line(&named).into_owned()
+}
+
+fn no_job_of_slurm(again: &Again) -> String {
+    format!("it is no job of Slurm: {}", again.command())
+}
+
+/// One line of what came of a job.
+fn what_came(user: u32, job: &Job, end: &End) -> String {
+    let what = match end {
+        End::Epoch {
+            epoch,
+            bytes: stored,
+            seconds,
+            suspended,
+        } => {
+            let done = if *suspended { "suspended" } else { "committed" };
+            format!(
+                "{done}, epoch {epoch}, {} in {seconds:.1} s",
+                bytes(*stored)
+            )
+        }
+        End::Stays { why, left, .. } => {
+            let left = left
+                .as_ref()
+                .map_or(String::new(), |left| format!("; {left}"));
+            format!("stays: {why}{left}")
+        }
+        End::Signalled { ranks: 1 } => "ended: its rank got SIGUSR1".to_owned(),
+        End::Signalled { ranks } => format!("ended: its {ranks} ranks got SIGUSR1"),
+        End::Carries { again, done } => match done {
+            true => format!("carries on: {}", again.command()),
+            false => again.command(),
+        },
+        End::ByHand(again) => format!("stays: {}", no_job_of_slurm(again)),
+        End::Shown(_) => String::new(),
+    };
+    format!("{}: {}", named(user, job), line(&what))
+}
+
+/// Tells of each job as it ends, a line each; on a terminal what goes on stands below them.
+pub struct Progress {
+    quiet: bool,
+    terminal: bool,
+    found: usize,
+    ended: usize,
+}
+
+impl Progress {
+    pub fn new(quiet: bool) -> Progress {
+        Progress {
+            quiet,
+            terminal: std::io::stderr().is_terminal(),
+            found: 0,
+            ended: 0,
+        }
+    }
+
+    pub fn found(&mut self) {
+        self.found += 1;
+    }
+
+    /// One of them was none.
+    pub fn lost(&mut self) {
+        self.found -= 1;
+    }
+
+    pub fn phase(&self, job: &Job, text: &str) {
+        if self.terminal && !self.quiet {
+            let (ended, found) = (self.ended, self.found);
+            let text = format!("{ended} of {found} jobs; {}: {text}", job.name);
+            self.show(&format!("\r\x1b[K{}", line(&text)));
+        }
+    }
+
+    pub fn ended(&mut self, user: u32, job: &Job, end: &End) {
+        self.ended += 1;
+        if !self.quiet {
+            self.end();
+            // A reader that has gone cannot be told.
+            let _ = print(&(what_came(user, job, end) + "\n"));
+        }
+    }
+
+    pub fn end(&self) {
+        if self.terminal && !self.quiet {
+            self.show("\r\x1b[K");
+        }
+    }
+
+    fn show(&self, text: &str) {
+        // Progress that cannot be shown is no reason to stop.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+/// The end of it: JSON, a table of what runs, or nothing; a failure if a job stays.
+pub fn all(deed: Deed, heard: &Heard, as_json: bool) -> Outcome {
+    if as_json {
+        let jobs: Vec<Value> = heard.iter().map(in_json).collect();
+        let stay = heard.iter().filter(|(_, _, end)| !end.is_good()).count();
+        let done = heard.len() - stay;
+        print_json(&json!({ "jobs": jobs, "done": done, "stay": stay }))?;
+    } else if deed == Deed::Status {
+        table(heard)?;
+    } else if heard.is_empty() {
+        let what = match deed {
+            Deed::Resume { .. } => "no job is suspended here\n",
+            _ => "no job runs here\n",
+        };
+        print(what)?;
+    }
+    let stay: Vec<String> = heard
+        .iter()
+        .filter(|(_, _, end)| !end.is_good())
+        .map(|(user, job, _)| named(*user, job))
+        .collect();
+    // What cannot be looked at has been shown as such.
+    match stay.is_empty() || deed == Deed::Status {
+        true => Ok(()),
+        false => Err(Failure::failed(format!(
+            "{} of {} jobs stay: {}",
+            stay.len(),
+            heard.len(),
+            stay.join(", ")
+        ))),
+    }
+}
+
+fn in_json((user, job, end): &(u32, Job, End)) -> Value {
+    let mut about = match end {
+        End::Shown(shown) => (**shown).clone(),
+        _ => json!({ "name": job.name, "directory": job.directory }),
+    };
+    let outcome = match end {
+        End::Shown(_) => json!({}),
+        End::Epoch {
+            epoch,
+            bytes,
+            seconds,
+            suspended,
+        } => json!({
+            "outcome": if *suspended { "suspended" } else { "committed" },
+            "epoch": epoch, "bytes": bytes, "seconds": seconds,
+        }),
+        End::Stays { why, status, left } => json!({
+            "outcome": "stays", "why": why, "status": status, "left": left,
+        }),
+        End::Signalled { ranks } => json!({ "outcome": "signalled", "ranks": ranks }),
+        End::Carries { again, done } => json!({
+            "outcome": if *done { "resumed" } else { "waits" }, "command": again.command(),
+        }),
+        End::ByHand(again) => json!({
+            "outcome": "stays", "why": no_job_of_slurm(again), "status": Failure::FAILED, "left": null,
+        }),
+    };
+    let who = json!({ "uid": user, "user": name_of(*user) });
+    if let Value::Object(about) = &mut about {
+        for more in [who, outcome] {
+            if let Value::Object(more) = more {
+                about.extend(more);
+            }
+        }
+    }
+    about
+}
+
+fn table(heard: &Heard) -> Outcome {
+    if heard.is_empty() {
+        return print("no job runs here\n");
+    }
+    let mut text = format!(
+        "{:<12} {:<20} {:<10} {:>6} {:>6}  DIRECTORY\n",
+        "USER", "NAME", "STATE", "RANKS", "EPOCH"
+    );
+    for (user, job, end) in heard {
+        let shown = |field: &str| match end {
+            End::Shown(shown) => match &shown[field] {
+                Value::String(text) => line(text).into_owned(),
+                Value::Number(number) => number.to_string(),
+                _ => "-".to_owned(),
+            },
+            _ => "-".to_owned(),
+        };
+        let (user, name) = (name_of(*user), line(&job.name));
+        let (state, ranks, epoch) = (shown("state"), shown("ranks"), shown("epoch"));
+        let place = match end {
+            End::Stays { why, .. } => line(why),
+            _ => line(&job.directory),
+        };
+        text.push_str(&format!(
+            "{user:<12} {name:<20} {state:<10} {ranks:>6} {epoch:>6}  {place}\n"
+        ));
+    }
+    print(&text)
+}

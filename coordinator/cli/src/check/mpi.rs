@@ -1,0 +1,263 @@
+//! Which MPIs there are: binary interfaces that this installation knows, libraries and launchers that are found on this machine, and what comes of each pair.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use stillpoint_linkage::{Family, found, number, of_library};
+
+use crate::mpi::{LIBRARIES, beside};
+use crate::siblings::Siblings;
+
+/// What a launcher may be called.
+const LAUNCHERS: [&str; 5] = ["mpirun", "mpiexec", "mpiexec.hydra", "prterun", "srun"];
+/// What a lower half exports: whether frequent calls go down without a switch of thread areas.
+const NEAR: &str = "STILLPOINT_NEAR";
+
+#[derive(Debug, Serialize)]
+pub struct Mpis {
+    abis: Vec<Abi>,
+    libraries: Vec<Library>,
+    launchers: Vec<Launcher>,
+    pairs: Vec<Pair>,
+}
+
+/// A binary interface.
+#[derive(Debug, Serialize)]
+struct Abi {
+    name: &'static str,
+    of: String,
+    /// Whether programs that were built for it can be carried.
+    programs: bool,
+    /// Whether libraries that have it can be below.
+    libraries: bool,
+}
+
+/// A library, and who would load it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Library {
+    abi: &'static str,
+    file: PathBuf,
+    /// Whether `ld.so` finds it; otherwise it lies beside a launcher.
+    by_name: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Launcher {
+    name: &'static str,
+    file: PathBuf,
+    /// The binary interfaces of the libraries that were installed with it.
+    libraries: BTreeSet<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Pair {
+    program: &'static str,
+    library: &'static str,
+    way: Way,
+    /// What is missing, where it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lacks: Option<String>,
+}
+
+/// How calls come down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Way {
+    /// The library's own functions get what the program gave, but for handles.
+    Direct,
+    /// Values are converted; frequent calls keep their thread area.
+    Near,
+    /// Values are converted, or only handed on, and every call switches thread areas.
+    Converted,
+    /// This installation has not got it.
+    Absent,
+}
+
+impl Way {
+    fn word(self) -> &'static str {
+        match self {
+            Way::Direct => "direct",
+            Way::Near => "near",
+            Way::Converted => "converted",
+            Way::Absent => "absent",
+        }
+    }
+
+    fn of(same: bool, near: bool) -> Way {
+        match (same, near) {
+            (true, true) => Way::Direct,
+            (false, true) => Way::Near,
+            (_, false) => Way::Converted,
+        }
+    }
+}
+
+impl Mpis {
+    pub fn here() -> Mpis {
+        let launchers = launchers();
+        let libraries = libraries(&launchers);
+        let abis = Family::ALL.map(|family| Abi {
+            name: family.word(),
+            of: family.to_string(),
+            programs: Siblings::upper(family.word()).is_ok(),
+            libraries: Siblings::lower(family.word()).is_ok(),
+        });
+        let pairs = Family::ALL
+            .iter()
+            .flat_map(|program| Family::ALL.map(|library| pair(program.word(), library.word())));
+        Mpis {
+            abis: abis.into(),
+            libraries,
+            launchers,
+            pairs: pairs.collect(),
+        }
+    }
+
+    pub fn in_words(&self) -> String {
+        let mut text = String::from("\nMPI libraries\n");
+        for library in &self.libraries {
+            let how = if library.by_name {
+                ""
+            } else {
+                "  (beside its launcher)"
+            };
+            text.push_str(&format!(
+                "  {:<10} {}{how}\n",
+                library.abi,
+                library.file.display()
+            ));
+        }
+        if self.libraries.is_empty() {
+            text.push_str("  none found\n");
+        }
+        text.push_str("launchers\n");
+        for launcher in &self.launchers {
+            let with: Vec<&str> = launcher.libraries.iter().copied().collect();
+            text.push_str(&format!(
+                "  {:<14} {}  {}\n",
+                launcher.name,
+                launcher.file.display(),
+                with.join(", ")
+            ));
+        }
+        if self.launchers.is_empty() {
+            text.push_str("  none found\n");
+        }
+        text.push_str("a program built for, on a library with the binary interface of\n");
+        for pair in &self.pairs {
+            let lacks = pair.lacks.as_deref().unwrap_or_default();
+            let line = format!(
+                "  {:<10} {:<10} {:<10} {lacks}",
+                pair.program,
+                pair.library,
+                pair.way.word()
+            );
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn pair(program: &'static str, library: &'static str) -> Pair {
+    let parts = [Siblings::upper(program), Siblings::lower(library)];
+    let lacks: Vec<String> = parts
+        .iter()
+        .filter_map(|part| Some(part.as_ref().err()?.to_string()))
+        .collect();
+    let near = parts[1]
+        .as_ref()
+        .is_ok_and(|lower| number(lower, NEAR) == Some(1));
+    Pair {
+        program,
+        library,
+        way: match lacks.is_empty() {
+            true => Way::of(program == library, near),
+            false => Way::Absent,
+        },
+        lacks: (!lacks.is_empty()).then(|| lacks.join("; ")),
+    }
+}
+
+/// What `PATH` has.
+fn launchers() -> Vec<Launcher> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let launchers = LAUNCHERS.iter().filter_map(|name| {
+        let places = directories.iter().map(|directory| directory.join(name));
+        let file = places.into_iter().find(|file| file.is_file())?;
+        Some(Launcher {
+            name,
+            libraries: installed_with(&file)
+                .iter()
+                .map(|(family, _)| family.word())
+                .collect(),
+            file,
+        })
+    });
+    launchers.collect()
+}
+
+/// Where its name leads to another directory, both count.
+fn installed_with(launcher: &Path) -> Vec<(Family, PathBuf)> {
+    let real = launcher.canonicalize();
+    let mut files = beside(launcher);
+    files.extend(real.iter().flat_map(|real| beside(real)));
+    files
+}
+
+fn libraries(launchers: &[Launcher]) -> Vec<Library> {
+    let mut all = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let by_name = LIBRARIES.iter().filter_map(|(name, family)| {
+        let file = found(name, |name| std::env::var_os(name))?
+            .canonicalize()
+            .ok()?;
+        (of_library(&file) == Some(*family)).then_some((*family, file))
+    });
+    let by_name: Vec<(Family, PathBuf)> = by_name.collect();
+    let with = launchers
+        .iter()
+        .flat_map(|launcher| installed_with(&launcher.file));
+    let all_files = by_name
+        .into_iter()
+        .map(|it| (it, true))
+        .chain(with.map(|it| (it, false)));
+    for ((family, file), by_name) in all_files {
+        if seen.insert(file.clone()) {
+            all.insert(Library {
+                abi: family.word(),
+                file,
+                by_name,
+            });
+        }
+    }
+    all.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direct_way_has_one_binary_interface_and_a_library_that_comes_near() {
+        assert_eq!(Way::of(true, true), Way::Direct);
+        assert_eq!(Way::of(false, true), Way::Near);
+        assert_eq!(Way::of(true, false), Way::Converted);
+        assert_eq!(Way::of(false, false), Way::Converted);
+    }
+
+    #[test]
+    fn every_pair_is_told_of_once() {
+        let pairs = Mpis::here().pairs;
+        let names: BTreeSet<_> = pairs.iter().map(|it| (it.program, it.library)).collect();
+        assert_eq!((pairs.len(), names.len()), (9, 9));
+        // Nothing is installed beside a test.
+        assert!(
+            pairs
+                .iter()
+                .all(|it| it.lacks.is_some() == (it.way == Way::Absent))
+        );
+    }
+}

@@ -1,0 +1,31 @@
+//! What the site has settled, and what holds for launches from this shell.
+
+use super::{Row, row};
+use crate::{definition, settled};
+use stillpoint_coordinator::site::Site;
+
+pub fn rows() -> Vec<Row> {
+    const FILE: &str = "site's file (/etc/stillpoint.conf)";
+    const OPTIONS: &str = "options of run that are set";
+    let site = Site::of_this_machine().and_then(|site| {
+        settled::apply(definition(), &site)?;
+        Ok(site)
+    });
+    match site {
+        Ok(site) => {
+            let there = !site.path.as_os_str().is_empty();
+            let found = match there {
+                true => site.path.display().to_string(),
+                false => "none: options are as they come".to_owned(),
+            };
+            let set = settled::in_words(&definition(), &site);
+            let any = !set.is_empty();
+            vec![
+                row(FILE, false, there, found),
+                row(OPTIONS, false, any, set),
+            ]
+        }
+        // No launch works with it.
+        Err(error) => vec![row(FILE, true, false, error)],
+    }
+}

@@ -1,0 +1,318 @@
+//! The coordinator's process: rank 0 starts it ([`start`]), or an agent does when it has died (`stillpoint coordinator --succeed DIR`); never people.
+//!
+//! The launcher must not wait for it, and the application must not find it among its children. So the
+//! first process (the child of rank 0) begins a process group of its own, forks and ends;
+//! its child serves. It holds none of the launcher's pipes: stdin leads nowhere, or gives the description of the job and
+//! ends, stdout takes one line ([`Ready`]) and then leads nowhere, stderr is the log.
+//!
+//! Rank 0 does not start the program a second time for it: that took a third of a launch. Nor does it wait, where it need not: it becomes its lower
+//! half meanwhile, which hears the first word ([`Started`]).
+//!
+//! It stays in the job's session. One of its own would be a scheduling group of its own (autogroups, man 7 sched), which
+//! a busy machine (Linux 6.18) let wait for 40 s although it was ready to run, and the job's checkpoint with it.
+
+use std::error::Error;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::SigSet;
+use nix::unistd::Pid;
+use stillpoint_directory::{Directory, Whose};
+use stillpoint_faults::{Point, pass, strike};
+use stillpoint_protocol::beginning::{self, Awaits};
+use stillpoint_protocol::job_file::JobFile;
+use stillpoint_protocol::launch::Ready;
+
+use super::start::{cannot_write, take};
+use super::{Failure, Outcome, lock, tenant, title};
+use stillpoint_coordinator::fence::Fence;
+use stillpoint_coordinator::job::Patience;
+use stillpoint_coordinator::log::Log;
+use stillpoint_coordinator::registry::Registry;
+use stillpoint_coordinator::server::{self, Spec};
+
+/// Serve a job (started by `run` and `restart`)
+#[derive(Debug, Args)]
+pub struct Coordinator {
+    /// Take over the job of this directory, whose coordinator has died
+    #[arg(long, value_name = "DIR")]
+    succeed: Option<PathBuf>,
+}
+
+impl Coordinator {
+    pub fn execute(self) -> Outcome {
+        match self.succeed {
+            Some(directory) => leave_and_serve(Errand::TakeOver(directory)),
+            None => leave_and_serve(Errand::Told),
+        }
+    }
+}
+
+/// What a coordinator's process is to serve.
+enum Errand {
+    /// The launch that this process has begun.
+    Begun(Box<Spec>),
+    /// A launch that stdin describes.
+    Told,
+    /// The launch of this directory, whose coordinator has died.
+    TakeOver(PathBuf),
+}
+
+/// A coordinator that has been started, and has not said yet that it serves.
+pub struct Started {
+    answer: File,
+    first: i32,
+}
+
+/// Starts the coordinator of a launch. No other thread may have been started in this process.
+pub fn start(spec: Spec) -> Result<Started, Failure> {
+    let begin = |error: &(dyn Error + 'static)| failed("start a process", error);
+    strike(Point::StartCoordinator).map_err(|error| begin(&error))?;
+    let (answer, answers) = std::io::pipe().map_err(|error| begin(&error))?;
+    // What is left in a buffer would be said by both.
+    let _ = std::io::stdout().flush();
+    match fork::fork().map_err(|error| begin(&error))? {
+        fork::Fork::Child => {
+            drop(answer);
+            let ended = become_first_process(answers.into(), spec);
+            std::process::exit(ended.map_or_else(|failure| failure.status.into(), |()| 0))
+        }
+        fork::Fork::Parent(first) => Ok(Started {
+            answer: OwnedFd::from(answer).into(),
+            first,
+        }),
+    }
+}
+
+impl Started {
+    /// Waits until it serves.
+    pub fn hear(self) -> Result<(), Failure> {
+        let heard = beginning::hear(self.answer, self.first);
+        heard.map_err(|why| Failure::new(why.status, why.text))
+    }
+
+    /// Leaves the waiting to the program that this process becomes.
+    pub fn left_to_the_lower_half(self) -> Result<Awaits, Failure> {
+        let kept = FdFlag::empty();
+        fcntl(&self.answer, FcntlArg::F_SETFD(kept))
+            .map_err(|error| failed("wait for it", &error))?;
+        Ok(Awaits::Coordinator {
+            answer: self.answer.into_raw_fd(),
+            first: self.first,
+        })
+    }
+}
+
+/// The child of rank 0 is no rank's process any more, and holds nothing of the launcher's.
+fn become_first_process(answers: OwnedFd, spec: Spec) -> Outcome {
+    stillpoint_faults::begin_anew();
+    let moved = || -> std::io::Result<()> {
+        nix::unistd::dup2_stdout(answers)?;
+        nix::unistd::dup2_stdin(nowhere()?)?;
+        say_nothing()
+    };
+    moved().map_err(|error| failed("start a process", &error))?;
+    leave_and_serve(Errand::Begun(Box::new(spec)))
+}
+
+/// Leaves the process group, and serves in a child. No other thread may have been started in this process.
+fn leave_and_serve(errand: Errand) -> Outcome {
+    close_inherited();
+    // An agent, which starts a successor, blocks every signal.
+    SigSet::empty()
+        .thread_set_mask()
+        .map_err(|error| Failure::of(&error))?;
+    let own = Pid::from_raw(0);
+    nix::unistd::setpgid(own, own).map_err(|error| Failure::of(&error))?;
+    // No thread has been started, so the child has all that this process has.
+    match fork::fork().map_err(|error| Failure::of(&error))? {
+        fork::Fork::Parent(_) => Ok(()),
+        fork::Fork::Child => {
+            say_nothing().map_err(|error| Failure::of(&error))?;
+            serve(errand)
+        }
+    }
+}
+
+/// Until there is a log, stdout alone says what goes wrong: stderr may be the application's.
+fn say_nothing() -> std::io::Result<()> {
+    Ok(nix::unistd::dup2_stderr(nowhere()?)?)
+}
+
+fn nowhere() -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/null")
+}
+
+/// Lets go of descriptors that the launcher left open: it may wait for their end.
+pub fn close_inherited() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let open: Vec<i32> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|descriptor| *descriptor > 2)
+        .collect();
+    for descriptor in open {
+        // The listing's own descriptor is among them and already closed.
+        let _ = nix::unistd::close(descriptor);
+    }
+}
+
+fn serve(errand: Errand) -> Outcome {
+    let forked = matches!(errand, Errand::Begun(_));
+    let (runtime, coordinator, listening) =
+        prepare(errand).inspect_err(|failure| tell_starter(Some(failure)))?;
+    runtime.block_on(coordinator.serve(listening, |written| {
+        let failure = written
+            .map_err(|error| Failure::failed(format!("cannot start the coordinator: {error}")));
+        tell_starter(failure.err().as_ref());
+        if forked {
+            // Who looks for processes of the application, or of `run`, must not find this one. Without, it serves as well.
+            let _ = title::show(&["stillpoint", "coordinator"]);
+        }
+    }));
+    Ok(())
+}
+
+/// Tells rank 0 whether the job is served, and lets go of it.
+fn tell_starter(failure: Option<&Failure>) {
+    pass(Point::Serving);
+    let ready = match failure {
+        None => Ready::Serving,
+        Some(failure) => Ready::Failed {
+            status: failure.status,
+            text: failure.text.clone(),
+        },
+    };
+    let line = serde_json::to_string(&ready).unwrap_or_default() + "\n";
+    // Rank 0 may have been killed in the meantime: then no rank comes, and that ends this process.
+    let _ = std::io::stdout()
+        .write_all(line.as_bytes())
+        .and_then(|()| std::io::stdout().flush());
+    if let Ok(nowhere) = nowhere() {
+        let _ = nix::unistd::dup2_stdin(&nowhere);
+        let _ = nix::unistd::dup2_stdout(&nowhere);
+    }
+}
+
+fn failed(what: &str, error: &(dyn Error + 'static)) -> Failure {
+    Failure::because(
+        error,
+        format!("cannot start the coordinator: {what}: {error}"),
+    )
+}
+
+/// The end of a batch job sends SIGTERM to every process of it, this one included, while ranks may be
+/// about to suspend. This process ends when they have. Called inside the runtime, whose handlers stay
+/// for good and do nothing.
+fn outlive_the_launcher() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (usr1, usr2) = (SignalKind::user_defined1(), SignalKind::user_defined2());
+    for kind in [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+        usr1,
+        usr2,
+    ] {
+        // The stream is not needed: the handler, once installed, stays.
+        drop(signal(kind)?);
+    }
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // A connection a rank; if it stays lower, accepting waits.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+    Ok(())
+}
+
+/// What is to be served, where, and the lock on it.
+type Task = (Spec, Directory, Option<File>);
+
+type Prepared = (
+    tokio::runtime::Runtime,
+    server::Coordinator,
+    server::Listening,
+);
+
+/// What stdin says.
+fn told() -> Result<Spec, Failure> {
+    let mut text = Vec::new();
+    std::io::stdin()
+        .read_to_end(&mut text)
+        .map_err(|error| failed("read its task", &error))?;
+    serde_json::from_slice(&text).map_err(|error| failed("read its task", &error))
+}
+
+/// A launch that begins.
+fn begun(spec: Spec) -> Result<Task, Failure> {
+    let directory = take(&spec.directory)?;
+    let lock = lock::take(&directory)?;
+    tenant::make_way(&directory, &spec)?;
+    Ok((spec, directory, lock))
+}
+
+/// A launch that goes on, as its coordinator, which has died, has left it.
+fn taken_over(path: &Path) -> Result<Task, Failure> {
+    let directory =
+        Directory::open(path, Whose::Ours).map_err(|error| failed("open its directory", &error))?;
+    let lock = lock::take_over(&directory)?;
+    let job = JobFile::read(path)?;
+    if !job.runs_here() {
+        let state = job.state.name();
+        return Err(Failure::failed(format!("the job is {state}")));
+    }
+    if job.coordinator.alive() == Some(true) {
+        let pid = job.coordinator.pid;
+        return Err(Failure::failed(format!(
+            "its coordinator, process {pid}, lives"
+        )));
+    }
+    let spec = Spec::kept(&directory, job)
+        .map_err(|error| failed("read what the one before has left", &error))?;
+    Ok((spec, directory, lock))
+}
+
+fn prepare(errand: Errand) -> Result<Prepared, Failure> {
+    let succeeds = matches!(errand, Errand::TakeOver(_));
+    let (spec, directory, lock) = match errand {
+        Errand::TakeOver(path) => taken_over(&path)?,
+        Errand::Begun(spec) => begun(*spec)?,
+        Errand::Told => begun(told()?)?,
+    };
+    let log = Log::open(&directory).map_err(|error| failed("open its log", &error))?;
+    nix::unistd::dup2_stderr(log.file()).map_err(|error| failed("open its log", &error))?;
+    match succeeds {
+        // What has ended the one before must not end this one too.
+        true => stillpoint_faults::disarm(),
+        false => spec
+            .keep(&directory)
+            .map_err(|error| cannot_write(&spec.directory, &error))?,
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failed("start its runtime", &error))?;
+    let (listening, addresses) = runtime
+        .block_on(async {
+            outlive_the_launcher()?;
+            let listening = server::listen(spec.one_host).await?;
+            let addresses = server::addresses(&listening, spec.one_host)?;
+            Ok::<_, std::io::Error>((listening, addresses))
+        })
+        .map_err(|error| failed("listen", &error))?;
+    let registry = Registry::of_this_user();
+    let fence = Arc::new(Fence::new(lock));
+    let records = server::InDirectory::new(directory.clone(), log, Arc::clone(&fence));
+    let patience = Patience::default();
+    let coordinator = server::Coordinator::new(
+        spec, directory, addresses, patience, registry, records, fence,
+    )
+    .map_err(|error| failed("take the directory into use", &*error))?;
+    Ok((runtime, coordinator, listening))
+}

@@ -1,0 +1,160 @@
+//! Before a restart from an epoch whose blocks lie on fast tiers: they come to where they are needed.
+//!
+//! The processes that are about to become the ranks do it together. Each gives the blocks that its host's fast tiers hold
+//! to whoever asks, and fetches into its memory those of its own image that other hosts hold: each block comes from the
+//! nearest place that has it. Where the epoch was staged only, each also makes its image whole on the slow tier. When all have done
+//! so, the coordinator says how it goes on.
+//!
+//! * [`member`] - this process as a rank that is about to start
+//! * [`collect`] - the blocks of one image, to their places
+//! * [`fetch`] - blocks that other hosts hold
+//! * [`fetched`] - where these wait for the restore
+//! * [`serve`] - blocks that other hosts want
+
+mod collect;
+mod fetch;
+mod fetched;
+mod member;
+mod serve;
+
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use stillpoint_image::blocks::{Blocks, blocks_name};
+use stillpoint_image::epoch_name;
+use stillpoint_protocol::job_file::{JobFile, host_name};
+use stillpoint_protocol::tier::{Announced, Gathered};
+
+use super::Failure;
+use super::launch::Place;
+use collect::{Collector, lacks};
+use fetch::Fetch;
+use fetched::Fetched;
+use member::Member;
+use stillpoint_coordinator::epoch::staged_name;
+
+/// How long the coordinator, or a peer, may take to answer a new connection.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a rank carries on from.
+pub struct From {
+    pub epoch: u64,
+    /// The descriptor of a file that holds fetched blocks of its image.
+    pub fetched: Option<RawFd>,
+}
+
+/// Gathers the blocks of an epoch with all other ranks; what to carry on from.
+pub fn gather(place: &Place, directory: &Path, job: &JobFile, epoch: u64) -> Result<From, Failure> {
+    let failed = |reason: String| {
+        Failure::failed(format!(
+            "rank {}: the blocks of epoch {epoch} cannot be gathered: {reason}",
+            place.rank
+        ))
+    };
+    let task = Task::new(place, directory, job, epoch);
+    let mut member = Member::enter(place, job).map_err(&failed)?;
+    let Collected {
+        gathered,
+        fetched,
+        problem,
+    } = task.gather(&mut member).map_err(&failed)?;
+    let (chosen, reason) = member
+        .recovered(epoch, gathered, problem)
+        .map_err(&failed)?;
+    match chosen {
+        Some(chosen) => {
+            if place.rank == 0 && !reason.is_empty() {
+                Failure::failed(reason).say();
+            }
+            let fetched = fetched.filter(|_| chosen == epoch);
+            Ok(From {
+                epoch: chosen,
+                fetched: fetched.and_then(Fetched::hand_over),
+            })
+        }
+        None if place.rank == 0 => Err(Failure::failed(reason)),
+        // Rank 0 has said why.
+        None => Err(Failure::failed(format!(
+            "rank {}: there is no epoch to restart from",
+            place.rank
+        ))),
+    }
+}
+
+/// What this rank has to do.
+struct Task<'a> {
+    rank: u32,
+    job: &'a JobFile,
+    /// The epoch's directory on the slow tier.
+    directory: PathBuf,
+    /// Whether the images there have yet to become whole.
+    staged: bool,
+}
+
+/// How it went.
+struct Collected {
+    gathered: Gathered,
+    fetched: Option<Fetched>,
+    /// Why a staged image is not whole.
+    problem: Option<String>,
+}
+
+impl<'a> Task<'a> {
+    fn new(place: &Place, directory: &Path, job: &'a JobFile, epoch: u64) -> Task<'a> {
+        let staged_path = directory.join(staged_name(epoch));
+        let staged = staged_path.exists();
+        Task {
+            rank: place.rank,
+            job,
+            directory: match staged {
+                true => staged_path,
+                false => directory.join(epoch_name(epoch)),
+            },
+            staged,
+        }
+    }
+
+    /// Where the blocks are read from now; and what is missing of a staged image.
+    fn gather(&self, member: &mut Member) -> Result<Collected, String> {
+        let address = serve::start(member.local_ip()?, self.job.terms(), &self.directory)
+            .map_err(|error| format!("cannot serve other hosts: {error}"))?;
+        let me = Announced {
+            host: host_name(),
+            directory: String::new(),
+            capacity: 0,
+            address,
+            problem: None,
+        };
+        let peers = member.peers(me.clone())?;
+        let collected = self.collect(&me, &peers);
+        // Until here others may ask this process for blocks.
+        member.barrier("gathered")?;
+        Ok(match collected {
+            Ok((gathered, fetched)) => Collected {
+                gathered,
+                fetched: Some(fetched),
+                problem: self
+                    .staged
+                    .then(|| lacks(&self.directory, self.rank))
+                    .flatten(),
+            },
+            Err(problem) => Collected {
+                gathered: Gathered::default(),
+                fetched: None,
+                problem: Some(problem),
+            },
+        })
+    }
+
+    fn collect(&self, me: &Announced, peers: &[Announced]) -> Result<(Gathered, Fetched), String> {
+        let table = self.directory.join(blocks_name(self.rank));
+        let blocks = Blocks::read(&table).map_err(|error| error.to_string())?;
+        let sharing = peers.iter().filter(|peer| peer.same_node(me)).count() as u64;
+        let fetched = Fetched::new(sharing).map_err(|error| format!("no memory: {error}"))?;
+        let fetch = Fetch::new(self.rank, &me.host, peers, self.job.terms(), &blocks);
+        Collector::open(self, &blocks, &me.host, fetch, fetched)
+            .and_then(Collector::run)
+            .map_err(|error| error.to_string())
+    }
+}

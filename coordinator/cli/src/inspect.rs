@@ -1,0 +1,247 @@
+//! `stillpoint inspect`: what is in an epoch.
+
+mod changes;
+mod gpu;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use stillpoint_image::{Description, Manifest, Share, Sizes, inspect};
+
+use stillpoint_protocol::plain::line;
+
+use super::mpi::over;
+use super::units::bytes;
+use super::verify::{find, manifest};
+use super::{Failure, Outcome, print, print_json};
+use stillpoint_coordinator::log::utc;
+
+/// Show the content of an epoch: ranks, regions, objects, sizes, savings
+///
+/// With --json: {"manifest": ..., "images": [IMAGE...]}, one IMAGE for each rank.
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// Checkpoint directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// Epoch [default: the newest]
+    #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
+    epoch: Option<u64>,
+
+    /// Show every region: bytes mapped, touched, in pages that were written to, in changed blocks, and written
+    #[arg(long, env = "STILLPOINT_REGIONS")]
+    regions: bool,
+
+    /// Print JSON
+    #[arg(long, env = "STILLPOINT_JSON")]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Shown {
+    manifest: Manifest,
+    images: Vec<Description>,
+}
+
+impl Inspect {
+    pub fn execute(self) -> Outcome {
+        let (epoch, path) = find(&self.directory, self.epoch)?;
+        let failed = |error: stillpoint_image::ImageError| Failure::of(&error);
+        let manifest = manifest(epoch, &path)?;
+        let images: Vec<Description> = manifest
+            .ranks
+            .iter()
+            .map(|entry| inspect(&path.join(&entry.file)))
+            .collect::<Result<_, _>>()
+            .map_err(failed)?;
+        let shown = Shown { manifest, images };
+        match self.json {
+            true => print_json(&shown),
+            false if self.regions => {
+                print(&(shown.in_words() + &changes::by_region(&shown.images)))
+            }
+            false => print(&shown.in_words()),
+        }
+    }
+}
+
+impl Shown {
+    fn in_words(&self) -> String {
+        let manifest = &self.manifest;
+        let mut text = format!(
+            "epoch {} of '{}' (job {}), committed {}\n  {}\n  {} ranks, {}, compression {}, Stillpoint {}\n",
+            manifest.epoch,
+            line(&manifest.name),
+            line(&manifest.job),
+            utc(manifest.committed),
+            line(&manifest.command.join(" ")),
+            manifest.ranks.len(),
+            line(&over(&manifest.mpi, &manifest.library)),
+            line(&manifest.compression),
+            line(&manifest.stillpoint),
+        );
+        text.push_str(&format!(
+            "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
+            "RANK", "HOST", "ON DISK", "MEMORY", "MAPPED", "REGIONS", "THREADS", "FILES"
+        ));
+        for image in &self.images {
+            let sizes = &image.sizes;
+            text.push_str(&format!(
+                "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
+                image.identity.rank,
+                line(&image.environment.hostname),
+                bytes(sizes.file_bytes),
+                bytes(sizes.page_bytes),
+                bytes(sizes.region_bytes),
+                image.regions.len(),
+                image.threads.len(),
+                image.descriptors.numbers.len(),
+            ));
+        }
+        text.push_str(&self.sums_in_words());
+        text.push_str(&changes::in_words(manifest, &self.images));
+        text.push_str(&files_in_words(&self.images));
+        text.push_str(&gpu::in_words(&self.images));
+        for image in &self.images {
+            if let Some(objects) = in_words(&image.objects) {
+                let objects = line(&objects);
+                text.push_str(&format!("rank {}: {objects}\n", image.identity.rank));
+            }
+        }
+        text
+    }
+
+    /// Of all images together.
+    fn sums_in_words(&self) -> String {
+        let sum = |of: fn(&Sizes) -> u64| self.images.iter().map(|image| of(&image.sizes)).sum();
+        let on_disk: u64 = sum(|sizes| sizes.file_bytes);
+        let memory: u64 = sum(|sizes| sizes.page_bytes);
+        let own: u64 = sum(|sizes| sizes.own_page_bytes);
+        let mapped: u64 = sum(|sizes| sizes.region_bytes);
+        let referred: u64 = sum(|sizes| sizes.referred_bytes);
+        let mut text = format!(
+            "{:>6} {:<16} {:>10} {:>10} {:>10}\n",
+            "all",
+            "",
+            bytes(on_disk),
+            bytes(memory),
+            bytes(mapped)
+        );
+        text.push_str(&format!(
+            "saved: {} never touched or zero, {} by compression, {} left to mapped files\n",
+            bytes(mapped.saturating_sub(memory).saturating_sub(referred)),
+            bytes(own.saturating_sub(on_disk)),
+            bytes(referred),
+        ));
+        text.push_str(&self.shared_in_words());
+        let shares = self.images.iter().flat_map(|image| &image.carried);
+        if let Some(carried) = carried_in_words(shares) {
+            text.push_str(&format!("{} of its own, carried: {carried}\n", bytes(own)));
+            for image in &self.images {
+                if let Some(carried) = carried_in_words(image.carried.iter()) {
+                    text.push_str(&format!(
+                        "rank {}: {} of its own, carried: {carried}\n",
+                        image.identity.rank,
+                        bytes(image.sizes.own_page_bytes)
+                    ));
+                }
+            }
+        }
+        text
+    }
+}
+
+/// What was written once for several places in memory: in one rank, and in several.
+#[derive(Clone, Copy, Default)]
+struct Equal {
+    within: u64,
+    across: u64,
+}
+
+impl Equal {
+    fn of(image: &Description) -> Equal {
+        let mut equal = Equal::default();
+        for shared in &image.shared {
+            match shared.rank == image.identity.rank {
+                true => equal.within += shared.bytes,
+                false => equal.across += shared.bytes,
+            }
+        }
+        equal
+    }
+
+    fn in_words(self) -> String {
+        format!(
+            "{} equal to what the same rank has, {} to what another rank has written",
+            bytes(self.within),
+            bytes(self.across)
+        )
+    }
+}
+
+impl Shown {
+    /// Nothing where every byte was written for itself.
+    fn shared_in_words(&self) -> String {
+        let by_rank = self.images.iter().map(|image| (image, Equal::of(image)));
+        let some = by_rank.filter(|(image, _)| !image.shared.is_empty());
+        let mut all = Equal::default();
+        let mut lines = String::new();
+        for (image, equal) in some {
+            all.within += equal.within;
+            all.across += equal.across;
+            let rank = image.identity.rank;
+            lines.push_str(&format!("rank {rank}: {}\n", equal.in_words()));
+        }
+        match lines.is_empty() {
+            true => lines,
+            false => format!("not written again: {}\n{lines}", all.in_words()),
+        }
+    }
+}
+
+/// What lies in images of earlier epochs, by epoch.
+fn carried_in_words<'a>(shares: impl Iterator<Item = &'a Share>) -> Option<String> {
+    let mut by_epoch: BTreeMap<u64, u64> = BTreeMap::new();
+    for share in shares {
+        *by_epoch.entry(share.epoch).or_default() += share.bytes;
+    }
+    let of = |(epoch, sum): (u64, u64)| format!("{} from epoch {epoch}", bytes(sum));
+    let words: Vec<String> = by_epoch.into_iter().map(of).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// The files that a restart needs, each once, with what all ranks leave to it.
+fn files_in_words(images: &[Description]) -> String {
+    let mut files: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
+    for file in images.iter().flat_map(|image| &image.mapped_files) {
+        let sum = files.entry(&file.path).or_default();
+        sum.0 += file.referred_bytes;
+        sum.1 += 1;
+    }
+    if files.is_empty() {
+        return String::new();
+    }
+    let lines = files.iter().map(|(path, (sum, ranks))| {
+        format!("{:>10} in {ranks} ranks: {}\n", bytes(*sum), line(path))
+    });
+    let head = "mapped files that a restart needs as they were, with what is left to them:\n";
+    std::iter::once(head.to_owned()).chain(lines).collect()
+}
+
+/// MPI objects by kind, with how many there are of each.
+fn in_words(objects: &serde_json::Value) -> Option<String> {
+    let kinds = objects.as_object()?;
+    let counted: Vec<String> = kinds
+        .iter()
+        .filter_map(|(kind, value)| match value {
+            serde_json::Value::Array(all) => Some(format!("{} {kind}", all.len())),
+            serde_json::Value::Number(count) => Some(format!("{count} {kind}")),
+            _ => None,
+        })
+        .collect();
+    (!counted.is_empty()).then(|| counted.join(", "))
+}

@@ -1,0 +1,358 @@
+//! The `stillpoint` command: one file a subcommand.
+//!
+//! The definitions here feed the parser, `--help`, the manual pages and the shell completions.
+
+#![forbid(unsafe_code)]
+
+mod all;
+mod batch;
+mod begun;
+mod check;
+mod checkpoint;
+mod clean;
+mod completions;
+mod coordinator;
+mod copies;
+mod finished;
+mod first_process;
+mod gather;
+mod inside;
+mod inspect;
+mod interrupt;
+mod kernel;
+mod launch;
+mod leftovers;
+mod lock;
+mod man;
+mod mpi;
+mod one_voice;
+mod options;
+mod plan;
+mod program;
+#[cfg(test)]
+mod reference;
+mod request;
+mod restart;
+mod run;
+mod settled;
+mod siblings;
+mod start;
+mod status;
+mod target;
+mod tenant;
+mod tiers;
+mod title;
+mod units;
+mod verify;
+mod version;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::{fmt, io, iter};
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use stillpoint_protocol::plain;
+
+use stillpoint_coordinator::site::Site;
+
+/// Transparent checkpointing for MPI programs
+///
+/// Start a job under its launcher (`mpirun -n 4 stillpoint run -- ./app`), suspend it at any moment
+/// (`stillpoint suspend`), and restart it later (`mpirun -n 4 stillpoint restart DIR`).
+#[derive(Debug, Parser)]
+#[command(name = "stillpoint", version, propagate_version = true, after_help = EXIT_STATUS)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status: run and restart end as the application does; after a suspend \
+with --suspended-status; with 127 or 126 if the application cannot be found or started. All other commands: 0 done, \
+1 failed, 2 wrong usage, 3 no such job or epoch, 4 not allowed, 5 the job refused and runs on.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Restart(restart::Restart),
+    Status(status::Status),
+    Checkpoint(checkpoint::Checkpoint),
+    Suspend(checkpoint::Suspend),
+    Resume(all::Resume),
+    Verify(verify::Verify),
+    Inspect(inspect::Inspect),
+    Clean(clean::Clean),
+    Plan(plan::Plan),
+    Check(check::Check),
+    Completions(completions::Completions),
+    Man(man::Man),
+    #[command(hide = true)]
+    Coordinator(coordinator::Coordinator),
+    #[command(hide = true)]
+    OfUser(all::OfUser),
+}
+
+/// What a subcommand comes to: an error is one line for people and an exit status.
+type Outcome = Result<(), Failure>;
+
+/// Why a subcommand failed.
+#[derive(Debug)]
+pub struct Failure {
+    status: u8,
+    text: String,
+    /// The things that it is about, each in a line of its own.
+    list: Vec<String>,
+}
+
+impl Failure {
+    /// The operation failed.
+    pub const FAILED: u8 = 1;
+    /// Options that do not go together.
+    pub const USAGE: u8 = 2;
+    /// No such job or epoch.
+    pub const MISSING: u8 = 3;
+    /// Not allowed.
+    pub const NOT_ALLOWED: u8 = 4;
+    /// The job refused; it runs on.
+    pub const REFUSED: u8 = 5;
+    /// The application cannot be started.
+    pub const NOT_EXECUTABLE: u8 = 126;
+    /// There is no such application.
+    pub const NOT_FOUND: u8 = 127;
+
+    fn new(status: u8, text: impl Into<String>) -> Failure {
+        Failure {
+            status,
+            text: text.into(),
+            list: vec![],
+        }
+    }
+
+    /// The same with a list of the things that it is about.
+    fn listing(self, list: Vec<String>) -> Failure {
+        Failure { list, ..self }
+    }
+
+    /// It has been said already.
+    fn silent(status: u8) -> Failure {
+        Failure::new(status, "")
+    }
+
+    /// One line for people.
+    fn say(&self) {
+        use std::io::Write;
+        if !self.is_silent() {
+            // In one write: the launcher passes on what all ranks say. A reader that has gone cannot be told.
+            let _ =
+                std::io::stderr().write_all((said(&self.text) + &listed(&self.list)).as_bytes());
+        }
+    }
+
+    fn is_silent(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    fn failed(text: impl Into<String>) -> Failure {
+        Failure::new(Failure::FAILED, text)
+    }
+
+    /// What an error says. Wherever in the chain of its causes the system has denied something, the caller is not allowed.
+    fn of(error: &(dyn Error + 'static)) -> Failure {
+        Failure::because(error, error.to_string())
+    }
+
+    /// The same in other words.
+    fn because(error: &(dyn Error + 'static), text: impl Into<String>) -> Failure {
+        let causes = iter::successors(Some(error), |error| (*error).source());
+        let denied = causes.into_iter().any(|cause| {
+            let cause = cause.downcast_ref::<io::Error>();
+            cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+        });
+        let status = match denied {
+            true => Failure::NOT_ALLOWED,
+            false => Failure::FAILED,
+        };
+        Failure::new(status, text)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(failure) => {
+            failure.say();
+            return ExitCode::from(failure.status);
+        }
+    };
+    if let Err(error) = stillpoint_faults::arm() {
+        Failure::failed(error.to_string()).say();
+        return ExitCode::from(2);
+    }
+    let outcome = match cli.command {
+        Command::Run(run) => run.execute(),
+        Command::Restart(restart) => restart.execute(),
+        Command::Status(status) => status.execute(),
+        Command::Checkpoint(checkpoint) => checkpoint.execute(),
+        Command::Suspend(suspend) => suspend.execute(),
+        Command::Resume(resume) => resume.execute(),
+        Command::Verify(verify) => verify.execute(),
+        Command::Inspect(inspect) => inspect.execute(),
+        Command::Clean(clean) => clean.execute(),
+        Command::Plan(plan) => plan.execute(),
+        Command::Check(check) => check.execute(),
+        Command::Completions(completions) => completions.execute(),
+        Command::Man(man) => man.execute(),
+        Command::Coordinator(coordinator) => coordinator.execute(),
+        Command::OfUser(helper) => helper.execute(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.say();
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+/// The command line of this process, with what the site has settled. A file of the site's that cannot be used stops launches, which it is
+/// about, and nothing else.
+fn parse() -> Result<Cli, Failure> {
+    let site = Site::of_this_machine();
+    let applied = site.and_then(|site| {
+        let path = site.path.display();
+        let definition = settled::apply(definition(), &site);
+        let definition = definition.map_err(|error| format!("{path}: {error}"))?;
+        Ok((definition, site))
+    });
+    let (definition, site, broken) = match applied {
+        Ok((definition, site)) => (definition, site, None),
+        Err(error) => (definition(), Site::default(), Some(error)),
+    };
+    let matches = definition
+        .try_get_matches()
+        .unwrap_or_else(|error| answer(&error));
+    settled::check(&matches, &site)?;
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match (broken, &cli.command) {
+        (Some(error), Command::Run(_) | Command::Restart(_)) => Err(Failure::failed(format!(
+            "what this site has settled cannot be read: {error}"
+        ))),
+        _ => Ok(cli),
+    }
+}
+
+/// What is wrong with the command line, or what it asks for instead of a subcommand.
+fn answer(error: &clap::Error) -> ! {
+    use clap::error::ErrorKind;
+    if error.kind() != ErrorKind::DisplayVersion {
+        error.exit();
+    }
+    let status = match version::show(&error.to_string()) {
+        Ok(()) => 0,
+        Err(failure) => {
+            failure.say();
+            i32::from(failure.status)
+        }
+    };
+    std::process::exit(status)
+}
+
+/// The whole definition, for what is made from it.
+fn definition() -> clap::Command {
+    Cli::command()
+}
+
+/// Tells people something that is no failure, in one write.
+fn tell(text: &str) {
+    use std::io::Write;
+    // Who does not listen cannot be told.
+    let _ = std::io::stderr().write_all(said(text).as_bytes());
+}
+
+fn said(text: &str) -> String {
+    format!("stillpoint: {}\n", plain::line(text))
+}
+
+fn listed(list: &[String]) -> String {
+    let lines = list.iter().map(|item| format!("  {}\n", plain::line(item)));
+    lines.collect()
+}
+
+/// Prints to stdout; a reader that has gone (`| head`) is no error.
+fn print(text: &str) -> Outcome {
+    use std::io::{ErrorKind, Write};
+    let mut out = std::io::stdout().lock();
+    let shown = plain::lines(text);
+    match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a value as JSON.
+fn print_json(value: &impl serde::Serialize) -> Outcome {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
+    print(&format!("{}\n", plain::json(&text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        definition().debug_assert();
+    }
+
+    /// One rule for the exit status: whoever turns an error into text alone goes round it.
+    #[test]
+    fn what_is_denied_is_not_allowed_everywhere() {
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        assert_eq!(Failure::of(&denied()).status, Failure::NOT_ALLOWED);
+        let nested =
+            stillpoint_coordinator::epoch::EpochError::from(stillpoint_image::ImageError::Io {
+                path: "/d".into(),
+                action: "open it",
+                source: denied(),
+            });
+        assert_eq!(Failure::of(&nested).status, Failure::NOT_ALLOWED);
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(Failure::of(&full).status, Failure::FAILED);
+    }
+
+    /// Options that make a command do more. A variable that was exported long before must not do that.
+    const WITHOUT_VARIABLE: [&str; 4] = ["all", "left", "run", "discard"];
+
+    #[test]
+    fn every_option_has_its_variable_and_every_argument_its_help() {
+        for command in definition().get_subcommands() {
+            for argument in command.get_arguments() {
+                let name = argument.get_id().as_str();
+                if ["help", "version"].contains(&name) {
+                    continue;
+                }
+                let place = format!("{} {name}", command.get_name());
+                assert!(argument.get_help().is_some(), "{place} has no help");
+                if let Some(long) = argument.get_long()
+                    && command.get_name() != "coordinator"
+                {
+                    let variable = format!("STILLPOINT_{}", long.to_uppercase().replace('-', "_"));
+                    let found = argument.get_env().and_then(|v| v.to_str());
+                    let without = WITHOUT_VARIABLE.contains(&long);
+                    assert_eq!(found, (!without).then_some(variable.as_str()), "{place}");
+                }
+            }
+        }
+    }
+}

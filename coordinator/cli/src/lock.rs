@@ -1,0 +1,252 @@
+//! One job a directory: two would remove each other's epochs.
+//!
+//! The coordinator holds a lock on DIR/.lock as long as it lives, and is not cut off from the other hosts of its job (`fence.rs`). Where the file system has no locks, or
+//! they do not reach other hosts, a coordinator that answers and ranks that live keep a second job out.
+
+use std::fs::{File, TryLockError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use stillpoint_directory::Directory;
+use stillpoint_protocol::Received;
+use stillpoint_protocol::client::CommandConnection;
+use stillpoint_protocol::command::{FromCommand, ToCommand};
+use stillpoint_protocol::job_file::JobFile;
+
+use super::Failure;
+use super::start::cannot_write;
+use stillpoint_coordinator::job::Life;
+
+const NAME: &str = ".lock";
+/// A job that has just ended may hold the lock for a moment longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// For how long a job must be seen to run without a break, before it counts as one that does not just end.
+const RUNS: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long a coordinator may take to answer.
+const ANSWER: Duration = Duration::from_secs(2);
+/// The longest that a job is waited for which has lost hosts: rank 0 decides, and the others wait for it for a minute.
+const LONGEST: Duration = Duration::from_secs(50);
+/// When whoever waits is told.
+const TOLD: Duration = Duration::from_secs(3);
+
+/// Who has the directory, as far as can be seen from here.
+enum Standing {
+    /// Nobody, or a job that has ended or gone.
+    Free,
+    /// A job all of whose ranks are there.
+    Serves,
+    /// A job that has lost ranks, or cannot reach them: it ends as soon as it knows that none comes back.
+    Ends(Box<JobFile>),
+    /// Nobody answers for a job that runs, and its host is another one: it may be cut off.
+    Silent(Box<JobFile>),
+    /// A rank of a job that runs lives on this host, and its coordinator does not answer.
+    Orphaned(Box<JobFile>, u32),
+}
+
+impl Standing {
+    fn of(directory: &Directory) -> Standing {
+        let Some(job) = running(directory).map(Box::new) else {
+            return Standing::Free;
+        };
+        let whole = asked(&job);
+        let living = job.processes.iter().find(|p| p.alive() == Some(true));
+        let living = living.map(|process| process.pid);
+        match (whole, living) {
+            (Some(true), _) => Standing::Serves,
+            (Some(false), None) => Standing::Ends(job),
+            // It is not over here.
+            (Some(false), Some(_)) => Standing::Serves,
+            (None, Some(pid)) => Standing::Orphaned(job, pid),
+            (None, None) if job.coordinator.alive().is_none() => Standing::Silent(job),
+            (None, None) => Standing::Free,
+        }
+    }
+
+    /// How long the directory is waited for altogether, as this stands.
+    fn patience(&self) -> Duration {
+        match self {
+            Standing::Ends(job) | Standing::Silent(job) => {
+                (job.silence.time() + PATIENCE).min(LONGEST)
+            }
+            Standing::Serves | Standing::Free | Standing::Orphaned(..) => PATIENCE,
+        }
+    }
+}
+
+/// Whoever waits for a directory.
+struct Wait {
+    began: Instant,
+    /// Since when the job has been seen to run, each time that it was looked at.
+    serves: Option<Instant>,
+}
+
+impl Wait {
+    fn new() -> Wait {
+        Wait {
+            began: Instant::now(),
+            serves: None,
+        }
+    }
+
+    /// Whether it is over, by what is seen now. A job that runs is not waited for, however short this wait has been; one that was seen to end is,
+    /// even if a look in between takes it for one that runs.
+    fn is_over(&mut self, standing: &Standing, now: Instant) -> bool {
+        if !matches!(standing, Standing::Serves) {
+            self.serves = None;
+            return now.duration_since(self.began) >= standing.patience();
+        }
+        let since = *self.serves.get_or_insert(now);
+        now.duration_since(since) >= RUNS
+    }
+}
+
+/// Takes the directory for a new job. The file is held as long as the job lives; `None` where there
+/// are no locks.
+pub fn take(directory: &Directory) -> Result<Option<File>, Failure> {
+    let file = directory
+        .append(NAME)
+        .map_err(|error| cannot_write(directory.path(), &error))?;
+    let mut wait = Wait::new();
+    let mut told = false;
+    loop {
+        let (free, locks) = match file.try_lock() {
+            Ok(()) => (true, true),
+            Err(TryLockError::Error(_)) => (true, false),
+            Err(TryLockError::WouldBlock) => (false, true),
+        };
+        let standing = Standing::of(directory);
+        match &standing {
+            Standing::Free | Standing::Silent(_) if free => return Ok(locks.then_some(file)),
+            // It has let go.
+            Standing::Ends(_) if free && locks => return Ok(Some(file)),
+            Standing::Orphaned(job, pid) if free => {
+                let owner = format!(
+                    "'{}', whose coordinator has gone but whose process {pid} still runs",
+                    job.name
+                );
+                return Err(in_use(directory, &owner));
+            }
+            _ => {}
+        }
+        if wait.is_over(&standing, Instant::now()) {
+            return Err(in_use(directory, &owner(directory)));
+        }
+        if let Standing::Ends(job) | Standing::Silent(job) = &standing
+            && wait.began.elapsed() >= TOLD
+            && !told
+        {
+            told = true;
+            super::tell(&format!(
+                "waits for the end of '{}', which has lost hosts or ranks, and whose coordinator is process {} on {}",
+                job.name, job.coordinator.pid, job.coordinator.host
+            ));
+        }
+        if free && locks {
+            // Whoever has it already may look in the meantime.
+            let _ = file.unlock();
+        }
+        sleep(PAUSE);
+    }
+}
+
+/// Takes the directory over from a coordinator that has died. Its lock has gone with it.
+pub fn take_over(directory: &Directory) -> Result<Option<File>, Failure> {
+    let file = directory
+        .append(NAME)
+        .map_err(|error| cannot_write(directory.path(), &error))?;
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(_)) => return Ok(None),
+            Err(TryLockError::WouldBlock) if began.elapsed() < RUNS => sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Err(in_use(directory, &owner(directory))),
+        }
+    }
+}
+
+/// The job that the directory's job.json calls running.
+fn running(directory: &Directory) -> Option<JobFile> {
+    JobFile::read(directory.path())
+        .ok()
+        .filter(JobFile::runs_here)
+}
+
+/// Whether a job has all its ranks; `None` where nobody answers.
+fn asked(job: &JobFile) -> Option<bool> {
+    let connection = CommandConnection::open(&job.addresses, &job.terms(), ANSWER).ok()?;
+    let (sender, mut receiver) = connection.split().ok()?;
+    sender.send(&FromCommand::Status).ok()?;
+    match receiver.receive_within(ANSWER).ok()? {
+        Received::Message(ToCommand::Status(status)) => {
+            Some(!status.ranks.iter().any(|rank| Life::is_gone(&rank.state)))
+        }
+        // It is there, and busy.
+        Received::Message(_) | Received::Nothing => Some(true),
+        // It takes leave of everybody.
+        Received::Closed => Some(false),
+    }
+}
+
+fn owner(directory: &Directory) -> String {
+    running(directory).map_or_else(
+        || "it is about to start or to end".to_owned(),
+        |job| {
+            let silent = match asked(&job) {
+                Some(_) => String::new(),
+                None => format!(
+                    ", which does not answer: if its host is cut off it ends by itself, {} after the last of its ranks there",
+                    job.silence
+                ),
+            };
+            format!(
+                "'{}', process {} on {}{silent}",
+                job.name, job.coordinator.pid, job.coordinator.host
+            )
+        },
+    )
+}
+
+fn in_use(directory: &Directory, by: &str) -> Failure {
+    Failure::failed(format!(
+        "{}: another job runs in this directory ({by}): wait for its end or choose another directory \
+         with --dir",
+        directory.path().display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_job_that_is_seen_to_run_all_the_time_ends_a_wait_early() {
+        let mut wait = Wait::new();
+        let at = |ms: u64| wait.began + Duration::from_millis(ms);
+        let looks = [
+            (0, Standing::Free, false),
+            (4_000, Standing::Free, false),
+            // Late in a wait as at its beginning: it may be about to end.
+            (4_100, Standing::Serves, false),
+            (4_390, Standing::Serves, false),
+            (4_395, Standing::Free, false),
+            (4_450, Standing::Serves, false),
+            (4_740, Standing::Serves, false),
+            (4_750, Standing::Serves, true),
+            (9_990, Standing::Free, false),
+            (10_000, Standing::Free, true),
+        ];
+        let looks: Vec<_> = looks
+            .map(|(ms, standing, over)| (at(ms), standing, over))
+            .into();
+        for (now, standing, over) in looks {
+            assert_eq!(
+                wait.is_over(&standing, now),
+                over,
+                "{:?}",
+                now.duration_since(wait.began)
+            );
+        }
+    }
+}

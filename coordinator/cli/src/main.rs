@@ -1,0 +1,7 @@
+//! The `stillpoint` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stillpoint::main()
+}

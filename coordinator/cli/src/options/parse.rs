@@ -1,0 +1,66 @@
+//! Reads names, times and signals that options of a launch take.
+
+use std::str::FromStr;
+
+use nix::sys::signal::Signal;
+use stillpoint_protocol::{Silence, plain};
+
+use crate::units::parse_duration;
+
+/// A name must not look like a directory, or TARGET could mean either.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains('/') || plain::line(text) != text {
+        true => Err(
+            "a name is not empty and has no '/' and nothing but characters that show".to_owned(),
+        ),
+        false => Ok(text.to_owned()),
+    }
+}
+
+pub fn parse_silence(text: &str) -> Result<Silence, String> {
+    let (shortest, longest) = (Silence::SHORTEST, Silence::LONGEST);
+    Silence::new(parse_duration(text)?.time())
+        .ok_or_else(|| format!("a host may be silent for {shortest} to {longest}, not for {text}"))
+}
+
+pub fn parse_compression(text: &str) -> Result<String, String> {
+    stillpoint_image::Compression::from_str(text).map(|_| text.to_owned())
+}
+
+/// "USR1", "SIGUSR1" or "10".
+pub fn parse_signal(text: &str) -> Result<i32, String> {
+    let wrong =
+        || format!("'{text}' is not a signal that can be caught: write USR1, SIGUSR1 or 10");
+    let signal = match text.parse::<i32>() {
+        Ok(number) => Signal::try_from(number).map_err(|_| wrong())?,
+        Err(_) => {
+            let upper = text.to_uppercase();
+            let name = if upper.starts_with("SIG") {
+                upper
+            } else {
+                format!("SIG{upper}")
+            };
+            Signal::from_str(&name).map_err(|_| wrong())?
+        }
+    };
+    match signal {
+        // SIGSYS is the gate's own.
+        Signal::SIGKILL | Signal::SIGSTOP | Signal::SIGSYS => Err(wrong()),
+        signal => Ok(signal as i32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        for text in ["USR1", "usr1", "SIGUSR1", "10"] {
+            assert_eq!(parse_signal(text), Ok(10), "{text}");
+        }
+        for text in ["KILL", "9", "SYS", "0", "", "NOPE", "99"] {
+            assert!(parse_signal(text).is_err(), "{text}");
+        }
+    }
+}

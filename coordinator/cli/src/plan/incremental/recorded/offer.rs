@@ -1,0 +1,51 @@
+//! What a GPU offers as a hasher of memory of the host.
+
+use std::path::Path;
+
+use serde::Serialize;
+use stillpoint_multilevel::units::show_bandwidth;
+
+use super::Epoch;
+use crate::copies;
+
+/// A GPU as a hasher of memory of the host, in bytes a second.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Offer {
+    /// How fast such memory comes to a GPU.
+    pub from_host: f64,
+    /// How fast GPUs have hashed what lies on them.
+    pub kernel: f64,
+    /// Both, one behind the other. What copies the memory to where a GPU reaches it is left out: a processor, which would have hashed meanwhile.
+    pub beta_gpu: f64,
+}
+
+impl Offer {
+    pub fn of(from_host: f64, kernel: f64) -> Option<Offer> {
+        let beta_gpu = 1.0 / (1.0 / from_host + 1.0 / kernel);
+        (beta_gpu > 0.0 && beta_gpu.is_finite()).then_some(Offer {
+            from_host,
+            kernel,
+            beta_gpu,
+        })
+    }
+
+    /// By the directory's record of copies, and by what its epochs say of GPUs that have hashed.
+    pub fn measured(directory: &Path, epochs: &[Epoch]) -> Option<Offer> {
+        let from_host = copies::record(directory)?.from_host()?;
+        let all = epochs.iter().filter_map(|epoch| epoch.recorded?.devices);
+        let (bytes, seconds) = all.fold((0.0, 0.0), |(bytes, seconds), one| {
+            (bytes + one.by_gpus as f64, seconds + one.gpu_seconds)
+        });
+        Offer::of(from_host as f64, bytes / seconds)
+    }
+
+    pub fn in_words(&self) -> String {
+        let rate = |rate: f64| show_bandwidth(rate as u64);
+        format!(
+            "a GPU would hash memory of the host at {}: it comes there at {} and is hashed at {}\n",
+            rate(self.beta_gpu),
+            rate(self.from_host),
+            rate(self.kernel)
+        )
+    }
+}

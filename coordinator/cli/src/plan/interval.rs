@@ -1,0 +1,162 @@
+//! `stillpoint plan interval`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use stillpoint_multilevel::chart::{Axis, Chart, Mark, Series};
+use stillpoint_multilevel::interval::{self, Advice, Costs};
+use stillpoint_multilevel::units::show_seconds;
+
+use super::progress::Bar;
+use super::{draw, measured, seconds, write};
+use crate::{Failure, Outcome, print, print_json};
+
+/// Find the checkpoint interval that wastes the least time
+///
+/// With --json: {"costs": {"mttf", "checkpoint", "restart"}, "best": {"seconds", "waste"}, "young": ..., "daly": ...}; with
+/// --figures, {"seed", "figures", "models"}: the points of every curve, and the model that was fitted.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("task").required(true).args(["mttf", "figures"]))]
+pub struct Interval {
+    /// Mean time between failures of the whole job: 12h, 7d
+    #[arg(long, env = "STILLPOINT_MTTF", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME")]
+    mttf: Option<f64>,
+
+    /// Time that a checkpoint holds the job up
+    #[arg(long, env = "STILLPOINT_CHECKPOINT", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME")]
+    checkpoint: Option<f64>,
+
+    /// Time that a restart takes [default: as long as a checkpoint]
+    #[arg(long, env = "STILLPOINT_RESTART", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME")]
+    restart: Option<f64>,
+
+    /// Take the costs from the epochs of a checkpoint directory: the time to write and to read them
+    #[arg(long, env = "STILLPOINT_MEASURED", value_name = "DIR")]
+    measured: Option<PathBuf>,
+
+    /// Draw waste over interval into a file
+    #[arg(long, env = "STILLPOINT_SVG", value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    /// Run the simulations behind docs/research/intervals.md and draw their figures into a directory
+    #[arg(long, env = "STILLPOINT_FIGURES", value_name = "DIR")]
+    figures: Option<PathBuf>,
+
+    /// Seed of the simulated failures
+    #[arg(long, env = "STILLPOINT_SEED", default_value_t = 1)]
+    seed: u64,
+
+    /// Print JSON
+    #[arg(long, env = "STILLPOINT_JSON")]
+    json: bool,
+}
+
+/// What `--figures --json` prints.
+#[derive(Serialize)]
+struct Simulated {
+    seed: u64,
+    figures: Vec<interval::Figure>,
+    models: interval::Models,
+}
+
+impl Interval {
+    pub fn execute(self) -> Outcome {
+        if let Some(directory) = &self.figures {
+            let mut bar = Bar::new(interval::points());
+            let figures = interval::figures(self.seed, &mut || bar.step());
+            drop(bar);
+            let named = |figure: &interval::Figure| {
+                (
+                    format!("interval-figure-{}.svg", figure.number),
+                    figure.chart.to_svg(),
+                )
+            };
+            draw(directory, figures.iter().map(named))?;
+            let models = interval::models();
+            return match self.json {
+                true => print_json(&Simulated {
+                    seed: self.seed,
+                    figures,
+                    models,
+                }),
+                false => print(&models.to_string()),
+            };
+        }
+        let advice = self.costs()?.advice();
+        let chart = chart(&advice);
+        if let Some(file) = &self.svg {
+            write(file, &chart.to_svg())?;
+        }
+        match self.json {
+            true => print_json(&advice),
+            false => print(&(in_words(&advice) + "\n" + &chart.to_letters(64, 14))),
+        }
+    }
+
+    fn costs(&self) -> Result<Costs, Failure> {
+        let mttf = self
+            .mttf
+            .ok_or_else(|| Failure::failed("mttf: give --mttf"))?;
+        let checkpoint = match (self.checkpoint, &self.measured) {
+            (Some(checkpoint), _) => checkpoint,
+            (None, Some(directory)) => measured::checkpoint_seconds(directory)?,
+            (None, None) => {
+                return Err(Failure::failed(
+                    "checkpoint: give --checkpoint TIME, or --measured DIR to take it from epochs",
+                ));
+            }
+        };
+        let restart = match (self.restart, &self.measured) {
+            (Some(restart), _) => restart,
+            (None, Some(directory)) => measured::restart_seconds(directory)?,
+            (None, None) => checkpoint,
+        };
+        Costs::checked(mttf, checkpoint, restart)
+            .map_err(|error| Failure::failed(error.to_string()))
+    }
+}
+
+fn in_words(advice: &Advice) -> String {
+    let Costs {
+        mttf,
+        checkpoint,
+        restart,
+    } = advice.costs;
+    let mut text = format!(
+        "failures every {}, checkpoints of {}, restarts of {}\n\
+         a checkpoint every {}: {:.2} % of the time is wasted\n",
+        show_seconds(mttf),
+        show_seconds(checkpoint),
+        show_seconds(restart),
+        show_seconds(advice.best.seconds),
+        100.0 * advice.best.waste,
+    );
+    for (name, interval) in [("Young", advice.young), ("Daly", advice.daly)] {
+        let (time, waste) = (show_seconds(interval.seconds), 100.0 * interval.waste);
+        text.push_str(&format!("{name:<6} {time:>9}: {waste:.2} %\n"));
+    }
+    text
+}
+
+/// Waste from a tenth of the best interval to ten times it.
+fn chart(advice: &Advice) -> Chart {
+    let best = advice.best.seconds;
+    let (unit, name) = match best {
+        7200.0.. => (3600.0, "hours"),
+        120.0.. => (60.0, "minutes"),
+        _ => (1.0, "seconds"),
+    };
+    let intervals = (0..=60).map(|step| best * 10f64.powf(f64::from(step - 30) / 30.0));
+    let points = intervals.map(|seconds| (seconds / unit, 100.0 * advice.costs.waste(seconds)));
+    let best = vec![(best / unit, 100.0 * advice.best.waste)];
+    Chart::of(
+        "Expected waste",
+        Axis::logarithmic(format!("interval ({name})")),
+        Axis::linear("% of the time"),
+        [
+            Series::of("waste", Mark::Line, points.collect()),
+            Series::of("best", Mark::Dots, best),
+        ],
+    )
+}

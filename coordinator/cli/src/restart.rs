@@ -1,0 +1,323 @@
+//! `stillpoint restart`: carry on from a committed epoch.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use clap::Args;
+use stillpoint_directory::{Directory, Whose};
+use stillpoint_faults::{Point, strike};
+use stillpoint_image::blocks::blocks_name;
+use stillpoint_image::mapped_files::MappedFiles;
+use stillpoint_image::{ImageError, Manifest, RankImage, Reader, epoch_name};
+use stillpoint_protocol::job_file::JobFile;
+
+use super::launch::Place;
+use super::mpi::Recorded;
+use super::one_voice::with_one_voice;
+use super::options::LaunchOptions;
+use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
+use super::{Failure, Outcome, first_process, inside};
+use stillpoint_coordinator::epoch::{Epochs, Mark, staged_name};
+
+/// So many images at least are looked into by one thread: it takes a third of a millisecond for one that is in memory.
+const TOGETHER: usize = 16;
+/// At most so many threads look into images: most of their time is the file system's.
+const LOOKERS: usize = 8;
+
+/// Restart a job from a committed epoch, in a fresh launch of as many ranks
+///
+/// mpirun -n 4 stillpoint restart /scratch/melt.d
+#[derive(Debug, Args)]
+pub struct Restart {
+    /// Checkpoint directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// Epoch to restart from [default: the newest]
+    #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
+    epoch: Option<u64>,
+
+    /// Work in another checkpoint directory, where later epochs are written; DIR stays as it is
+    #[arg(long, env = "STILLPOINT_DIR", value_name = "NEW")]
+    dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    options: LaunchOptions,
+}
+
+impl Restart {
+    pub fn execute(self) -> Outcome {
+        if inside::a_rank() {
+            return Err(Failure::failed(
+                "this is part of a running job: restart from outside of it",
+            ));
+        }
+        first_process::stay_behind()?;
+        let place = Place::here()?;
+        with_one_voice(&place, self.start(&place))
+    }
+
+    fn start(&self, place: &Place) -> Outcome {
+        let work = self.dir.as_ref().unwrap_or(&self.directory);
+        let work = self.options.tiers.directory(Some(work))?;
+        let work = absolute(&work.unwrap_or_else(|| self.directory.clone()))?;
+        let from = absolute(&self.directory)?;
+        let decide = || {
+            strike(Point::Decide).map_err(|error| Failure::of(&error))?;
+            let wanted = Wanted {
+                epoch: self.epoch,
+                size: place.size,
+                name: self.options.name.clone(),
+            };
+            let held = owned(&from)?;
+            let elsewhere = self.dir.is_some() && !take(&work)?.is(&held);
+            let task = decide(&held, &wanted, elsewhere)?;
+            take(&work)?;
+            Ok(Decision::Start(task))
+        };
+        let home = Home {
+            work: work.clone(),
+            from: from.clone(),
+        };
+        start(place, home, &self.options, None, decide)
+    }
+}
+
+/// What the user wants to be carried on.
+pub struct Wanted {
+    pub epoch: Option<u64>,
+    /// By so many ranks.
+    pub size: u32,
+    pub name: Option<String>,
+}
+
+/// The directory that an epoch is carried on from: what is in it gets the caller's rights.
+pub fn owned(directory: &Path) -> Result<Directory, Failure> {
+    let shown = directory.display();
+    Directory::open(directory, Whose::Ours).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::new(
+            Failure::MISSING,
+            format!("{shown}: there is no committed epoch here, nor a directory: check its name"),
+        ),
+        _ => Failure::because(
+            &error,
+            format!("{shown}: no epoch is carried on from there: {error}"),
+        ),
+    })
+}
+
+/// Rank 0's decision: the epoch, after all that can be checked without mapping anything has been. `elsewhere`: the job is to
+/// work in another directory.
+pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task, Failure> {
+    let directory = held.path();
+    let shown = directory.display();
+    let epochs = Epochs::of(held.clone(), Mark::none());
+    let committed = epochs.committed().map_err(|error| Failure::of(&error))?;
+    let listed: Vec<String> = committed.iter().map(ToString::to_string).collect();
+    let staged = epochs
+        .newest_staged()
+        .map_err(|error| Failure::of(&error))?;
+    if let Some(staged) = staged
+        && wanted.epoch.is_none_or(|wanted| wanted == staged)
+    {
+        if elsewhere {
+            return Err(Failure::failed(format!(
+                "{shown}: epoch {staged} is staged only, and is made whole in its own directory: restart it without \
+                 --dir, or name a committed epoch with --epoch"
+            )));
+        }
+        return decide_staged(staged, held, wanted);
+    }
+    let Some(newest) = committed.last().copied() else {
+        let text = format!("{shown}: there is no committed epoch here: check the directory");
+        return Err(Failure::new(Failure::MISSING, text));
+    };
+    let epoch = wanted.epoch.unwrap_or(newest);
+    if !committed.contains(&epoch) {
+        let text = format!(
+            "{shown}: there is no committed epoch {epoch}, only {}",
+            listed.join(", ")
+        );
+        return Err(Failure::new(Failure::MISSING, text));
+    }
+    let broken = |error: ImageError| {
+        let others = committed.iter().rev().filter(|other| **other != epoch);
+        let advice = match others.copied().find(|other| readable(held, *other).is_ok()) {
+            Some(other) => format!("epoch {other} can be restarted with --epoch {other}"),
+            None => "no other epoch here can be restarted".to_owned(),
+        };
+        let text = format!("epoch {epoch} cannot be restarted: {error}; {advice}");
+        Failure::because(&error, text)
+    };
+    let manifest = manifest(held, &epoch_name(epoch)).map_err(broken)?;
+    if manifest.epoch != epoch {
+        return Err(Failure::failed(format!(
+            "epoch {epoch} cannot be restarted: its directory holds the manifest of epoch {}",
+            manifest.epoch
+        )));
+    }
+    fits(&manifest, wanted.size)?;
+    let first = images(held, &manifest).map_err(broken)?;
+    if let Some(first) = first {
+        files_are_there(epoch, &first)?;
+    }
+    let task = task(held, manifest, wanted, elsewhere)?;
+    // Its blocks may be nearer than the slow tier.
+    let staged_once = epochs.path(epoch).join(blocks_name(0)).exists();
+    Ok(match staged_once && !elsewhere {
+        true => gathering(task, epoch),
+        false => task,
+    })
+}
+
+/// Files that rank 0's image is to find as they were. Every rank looks for its own, on its own host; most often all miss the same.
+fn files_are_there(epoch: u64, image: &Reader) -> Result<(), Failure> {
+    let found = MappedFiles::of(image).and_then(|files| files.find(|_, _| Ok(())));
+    found.map_err(|reason| {
+        Failure::failed(format!("epoch {epoch} cannot be restarted here: {reason}"))
+    })
+}
+
+/// The ranks gather the epoch's blocks before they carry on from it.
+fn gathering(task: Task, epoch: u64) -> Task {
+    Task {
+        epoch: None,
+        recovers: Some(epoch),
+        ..task
+    }
+}
+
+/// The manifest of an epoch that is to be carried on: its directory is the caller's too.
+pub fn manifest(held: &Directory, name: &str) -> Result<Manifest, ImageError> {
+    let path = held.path().join(name);
+    let epoch = held
+        .below(name)
+        .map_err(ImageError::io(&path, "open the epoch's directory"))?;
+    Manifest::read_in(&epoch)
+}
+
+/// A staged epoch: whether the fast tiers still hold their part of it the ranks find out together.
+fn decide_staged(epoch: u64, held: &Directory, wanted: &Wanted) -> Result<Task, Failure> {
+    let broken = |error: ImageError| {
+        let text = format!("epoch {epoch} cannot be restarted: {error}");
+        Failure::because(&error, text)
+    };
+    let manifest = manifest(held, &staged_name(epoch)).map_err(broken)?;
+    match own_needed(held, &manifest) {
+        // As with blocks that are lost, the ranks find out, and go back to the newest durable epoch.
+        Err(error) if error.is_missing() => {}
+        owned => owned.map_err(broken)?,
+    }
+    fits(&manifest, wanted.size)?;
+    Ok(gathering(task(held, manifest, wanted, false)?, epoch))
+}
+
+fn fits(manifest: &Manifest, size: u32) -> Result<(), Failure> {
+    let ranks = manifest.ranks.len();
+    if ranks == size as usize {
+        return Ok(());
+    }
+    let noun = if ranks == 1 { "rank" } else { "ranks" };
+    Err(Failure::failed(format!(
+        "epoch {} was written by {ranks} {noun}, this launch has {size}: start it with mpirun -n {ranks}",
+        manifest.epoch
+    )))
+}
+
+fn task(
+    held: &Directory,
+    manifest: Manifest,
+    wanted: &Wanted,
+    elsewhere: bool,
+) -> Result<Task, Failure> {
+    let job = JobFile::read(held.path()).ok();
+    // What runs on beside the original is a job of its own: both may have a part of the same fast tier.
+    if let Some(job) = &job
+        && !job.carries(&manifest.job)
+    {
+        super::tell(&format!(
+            "{}: epoch {} is of the job '{}', and not of '{}', which was started here last",
+            held.path().display(),
+            manifest.epoch,
+            manifest.name,
+            job.name
+        ));
+    }
+    let copied = job.as_ref().is_some_and(|job| job.copied);
+    let (id, origin) = match &job {
+        _ if elsewhere => (new_job_id()?, None),
+        _ if copied => (new_job_id()?, Some(manifest.job)),
+        // A copy that was carried on before has an id of its own, and none of its epochs yet.
+        Some(last) if last.carries(&manifest.job) => (last.job.clone(), last.origin.clone()),
+        _ => (manifest.job, None),
+    };
+    Ok(Task {
+        epoch: Some(manifest.epoch),
+        origin,
+        discard: false,
+        job: id,
+        name: wanted.name.clone().unwrap_or(manifest.name),
+        written: Some(Recorded {
+            program: manifest.mpi,
+            library: manifest.library,
+        }),
+        command: manifest.command,
+        working_directory: job.map_or_else(|| held.path().to_owned(), |job| job.working_directory),
+        recovers: None,
+    })
+}
+
+/// Reads the manifest and looks into every image.
+fn readable(held: &Directory, epoch: u64) -> Result<(), ImageError> {
+    let manifest = manifest(held, &epoch_name(epoch))?;
+    images(held, &manifest).map(drop)
+}
+
+/// Looks into every image, and those of earlier epochs that they need; page data is checked as it is loaded. Gives that of rank 0.
+///
+/// Every other rank waits for this one meanwhile: several threads look, and have ended when this returns.
+fn images(held: &Directory, manifest: &Manifest) -> Result<Option<Reader>, ImageError> {
+    own_needed(held, manifest)?;
+    let path = held.path().join(epoch_name(manifest.epoch));
+    let look = |entries: &[RankImage]| {
+        entries
+            .iter()
+            .try_for_each(|entry| manifest.open_image(&path, entry.rank).map(drop))
+    };
+    let Some((first, others)) = manifest.ranks.split_first() else {
+        return Ok(None);
+    };
+    let first = manifest.open_image(&path, first.rank)?;
+    let (mine, theirs) = others.split_at(others.len().min(TOGETHER));
+    thread::scope(|scope| {
+        let shares = theirs.len().div_ceil(LOOKERS).max(TOGETHER);
+        let lookers: Vec<_> = theirs
+            .chunks(shares)
+            .map(|share| {
+                (
+                    share,
+                    thread::Builder::new().spawn_scoped(scope, move || look(share)),
+                )
+            })
+            .collect();
+        look(mine)?;
+        lookers
+            .into_iter()
+            .try_for_each(|(share, started)| match started {
+                Ok(looker) => looker.join().unwrap_or_else(|_| look(share)),
+                Err(_) => look(share),
+            })
+    })?;
+    Ok(Some(first))
+}
+
+/// What is in the epochs that one needs gets the caller's rights too.
+fn own_needed(held: &Directory, manifest: &Manifest) -> Result<(), ImageError> {
+    manifest.needs.iter().try_for_each(|needed| {
+        let name = epoch_name(*needed);
+        let path = held.path().join(&name);
+        let failed = ImageError::io(&path, "open the directory of an epoch that it needs");
+        held.below(&name).map(drop).map_err(failed)
+    })
+}

@@ -1,0 +1,147 @@
+//! What the site has settled ([`stillpoint_coordinator::site`]), where options are read: its values are the defaults, and some cannot be changed.
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
+
+use super::Failure;
+use stillpoint_coordinator::site::Site;
+
+/// The commands whose options it is about.
+const LAUNCHES: [&str; 2] = ["run", "restart"];
+
+/// An option's name in the definition.
+fn id(option: &str) -> String {
+    option.replace('-', "_")
+}
+
+fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
+    let mut arguments = command.get_arguments();
+    arguments.find(|argument| argument.get_long() == Some(name))
+}
+
+/// The definition with the site's defaults. What the site says of options that there are not is an error, in words.
+pub fn apply(mut definition: Command, site: &Site) -> Result<Command, String> {
+    let named = site.defaults.keys().chain(&site.fixed.options);
+    for name in named {
+        let there = LAUNCHES.iter().any(|launch| {
+            let command = definition.find_subcommand(launch);
+            command.is_some_and(|command| option(command, name).is_some())
+        });
+        if !there {
+            return Err(format!("'{name}' is no option of run and restart"));
+        }
+    }
+    for launch in LAUNCHES {
+        definition = definition.mut_subcommand(launch, |mut command| {
+            for name in site.defaults.keys() {
+                if let (Some(values), Some(_)) = (site.values(name), option(&command, name)) {
+                    command = command.mut_arg(id(name), |argument| argument.default_values(values));
+                }
+            }
+            command
+        });
+    }
+    Ok(definition)
+}
+
+/// Refuses what the site does not let users change.
+pub fn check(matches: &ArgMatches, site: &Site) -> Result<(), Failure> {
+    let Some((launch, matches)) = matches.subcommand() else {
+        return Ok(());
+    };
+    if !LAUNCHES.contains(&launch) {
+        return Ok(());
+    }
+    for option in &site.fixed.options {
+        // The two commands have not all options in common.
+        let there = matches.try_contains_id(&id(option)).is_ok();
+        let source = there.then(|| matches.value_source(&id(option))).flatten();
+        if source.is_some_and(|source| source != ValueSource::DefaultValue) {
+            let text = format!(
+                "--{option} is settled by this site ({}) and cannot be changed: leave it out",
+                site.path.display()
+            );
+            return Err(Failure::new(Failure::USAGE, text));
+        }
+    }
+    Ok(())
+}
+
+/// What holds for a launch from this shell where it says nothing else, and from where: of options that the site or a variable sets.
+pub fn in_words(definition: &Command, site: &Site) -> String {
+    let Some(run) = definition.find_subcommand("run") else {
+        return String::new();
+    };
+    let settings = run.get_arguments().filter_map(|argument| {
+        let name = argument.get_long()?;
+        let variable = argument.get_env().and_then(std::env::var_os);
+        let variable = variable.map(|value| value.to_string_lossy().into_owned());
+        let settled = site.values(name).map(|values| values.join(" "));
+        let (value, from) = match (variable, settled, site.is_fixed(name)) {
+            (_, settled, true) => (
+                settled.unwrap_or_else(|| "as ever".into()),
+                "the site, fixed",
+            ),
+            (Some(value), _, _) => (value, "the environment"),
+            (None, Some(value), _) => (value, "the site"),
+            (None, None, _) => return None,
+        };
+        Some(format!("{name} = {value} ({from})"))
+    });
+    settings.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition;
+    use clap::FromArgMatches;
+
+    fn site(defaults: &str, fixed: &str) -> Site {
+        let text = format!("[defaults]\n{defaults}\n[fixed]\noptions = [{fixed}]\n");
+        toml::from_str(&text).unwrap()
+    }
+
+    fn parse(site: &Site, words: &[&str]) -> (Result<(), Failure>, crate::run::Run) {
+        let definition = apply(definition(), site).unwrap();
+        let words = ["stillpoint", "run"].iter().chain(words).chain(&["app"]);
+        let matches = definition.get_matches_from(words);
+        let run = matches.subcommand_matches("run").unwrap();
+        let run = crate::run::Run::from_arg_matches(run).unwrap();
+        (check(&matches, site), run)
+    }
+
+    #[test]
+    fn the_sites_values_count_where_nobody_says_another() {
+        let site = site("keep = 5\ninterval = \"30m\"\non-term = \"suspend\"", "");
+        let (allowed, run) = parse(&site, &[]);
+        assert!(allowed.is_ok());
+        assert_eq!(run.options.keep, 5);
+        assert_eq!(run.options.interval.unwrap().time().as_secs(), 1800);
+        assert_eq!(run.options.on_term, crate::options::OnTerm::Suspend);
+        let (allowed, run) = parse(&site, &["--keep", "7"]);
+        assert!(allowed.is_ok());
+        assert_eq!(run.options.keep, 7);
+    }
+
+    #[test]
+    fn what_is_fixed_cannot_be_changed() {
+        let site = site("operators = \"ops\"", "\"operators\", \"keep\"");
+        assert!(parse(&site, &[]).0.is_ok());
+        assert_eq!(
+            parse(&site, &[]).1.options.operators.as_deref(),
+            Some("ops")
+        );
+        for words in [["--operators", "mine"], ["--keep", "9"]] {
+            let refused = parse(&site, &words).0.unwrap_err();
+            assert_eq!(refused.status, Failure::USAGE);
+            assert!(refused.to_string().contains(words[0]), "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_there_is_not_is_named() {
+        let error = apply(definition(), &site("kep = 3", "")).unwrap_err();
+        assert!(error.contains("'kep'"), "{error}");
+    }
+}

@@ -1,0 +1,45 @@
+//! Ranks without applications, and jobs of them.
+
+mod agent;
+mod image;
+mod job;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stillpoint_coordinator::fence::Fence;
+use stillpoint_coordinator::log::Log;
+use stillpoint_coordinator::server::InDirectory;
+use stillpoint_directory::{Directory, Whose};
+
+pub use agent::{Agent, Character, End};
+pub use image::Builds;
+pub use job::Job;
+
+/// Longest that an answer may take.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Records where the coordinator itself keeps them.
+pub fn in_directory(directory: &Path) -> (InDirectory, Arc<Fence>) {
+    let directory = held(directory);
+    let log = Log::open(&directory).unwrap();
+    let fence = Arc::new(Fence::default());
+    (InDirectory::new(directory, log, Arc::clone(&fence)), fence)
+}
+
+/// A directory of ours.
+pub fn held(directory: &Path) -> Directory {
+    Directory::open(directory, Whose::Ours).unwrap()
+}
+
+/// Names in a directory, sorted.
+pub fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

@@ -1,7 +1,0 @@
-//! The `stillpoint` command.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    stillpoint::cli::main()
-}

@@ -55,6 +55,24 @@ pub fn sentences(page: &str) -> Vec<String> {
     sentences
 }
 
+/// Comments of a Rust file: lines of them that follow each other are one, without the reasons why an unsafe block is sound.
+pub fn comments(source: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for line in source.lines() {
+        match (line.trim_start().strip_prefix("//"), found.last_mut()) {
+            (Some(comment), Some(last)) => {
+                let words = comment.strip_prefix(['/', '!']).unwrap_or(comment);
+                last.push_str(words.strip_prefix(' ').unwrap_or(words));
+                last.push('\n');
+            }
+            (None, Some(last)) if !last.is_empty() => found.push(String::new()),
+            _ => {}
+        }
+    }
+    found.retain(|comment| !comment.is_empty() && !comment.contains("SAFETY"));
+    found
+}
+
 /// Whether a sentence is turned round. A question is not.
 pub fn is_turned_round(sentence: &str) -> bool {
     let marks = ['*', '-', '_', '>', '`', '"', ' '];
@@ -81,6 +99,15 @@ fn code_and_tables_are_no_sentences() {
     assert_eq!(
         found,
         ["# A page It has two sentences.", "Here is the second one."]
+    );
+}
+
+#[test]
+fn lines_of_a_comment_are_one() {
+    let source = "//! A file.\n\nfn f() {\n    // It says this,\n    // and that.\n    f();\n    // SAFETY: nothing.\n}\n";
+    assert_eq!(
+        comments(source),
+        ["A file.\n", "It says this,\nand that.\n"]
     );
 }
 

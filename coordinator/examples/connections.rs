@@ -1,14 +1,14 @@
-//! The real coordinator, as a process of its own, with thousands of simulated ranks on the loopback interface: how long
-//! from a request until it knows that every rank is parked, and how much memory that takes.
+//! The real coordinator, as a process of its own, with thousands of simulated ranks on the loopback interface. It measures the time from a request until the
+//! coordinator knows that every rank is parked, and the memory that this takes.
 //!
 //! ```text
 //! cargo build --release -p stillpoint
 //! cargo run --release -p stillpoint --example connections -- 10000
 //! ```
 //!
-//! The ranks are one process: each is in five communicators (the world, itself, its row, its column, its node) and has the clock of
-//! each and of each one's set of members, says at once what is asked of it, and one in a hundred raises its row's target. The
-//! checkpoint ends with the check, which rank 0 refuses. Both processes need a descriptor a rank: `ulimit -Hn` has to allow it.
+//! The ranks are one process. Each is in five communicators (the world, itself, its row, its column, its node) and has a clock for each of them and for each
+//! one's set of members. It answers each order at once, and one in a hundred raises its row's target. The checkpoint ends with the check, which rank 0
+//! refuses. Both processes need a descriptor for each rank: `ulimit -Hn` has to allow it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -94,7 +94,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Pid, Failure> {
         .spawn()?;
     let stdin = first.stdin.take().ok_or("no stdin")?;
     serde_json::to_writer(stdin, &spec)?;
-    // The process that serves is its child.
+    // The serving process is the child of this one.
     first.wait()?;
     let begun = Instant::now();
     loop {
@@ -108,7 +108,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Pid, Failure> {
     }
 }
 
-/// The command beside which this example has been built.
+/// The `stillpoint` command from the same build as this example.
 fn stillpoint_command() -> Result<PathBuf, Failure> {
     let this = std::env::current_exe()?;
     let folder = this.parent().and_then(Path::parent).ok_or("no folder")?;
@@ -199,7 +199,7 @@ fn ask(addresses: &[String], key: &stillpoint_protocol::Key) -> Result<ToCommand
     }
 }
 
-/// What a rank has come to.
+/// The steps that a rank reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Connected,
@@ -207,7 +207,7 @@ enum Step {
     Released,
 }
 
-/// Waits until so many ranks have come to a step; when the first one did.
+/// Waits until that many ranks have come to a step. Returns the time of the first.
 async fn all(
     ranks: u32,
     step: Step,
@@ -247,7 +247,7 @@ fn clocks(rank: u32, ranks: u32) -> Vec<u64> {
     own.chain(sets.iter().map(|set| ggid(set))).collect()
 }
 
-/// The row's own, of [`clocks`].
+/// The place of the row's own clock in [`clocks`].
 const ROW: usize = 1;
 
 async fn live(
@@ -346,7 +346,7 @@ async fn obey(
         Order::Begin(_) => {
             let seq = |id: &u64| (*id, 1000 + u64::from(rank % 3));
             let (own, sets) = ids.split_at(ids.len() / 2);
-            // Nothing has been done without a communicator.
+            // No operation has been done without a communicator.
             let unused = sets.iter().map(|id| (*id, 0));
             let clocks = own.iter().map(seq).chain(unused).collect();
             answers.push(Progress::Clocks { clocks });

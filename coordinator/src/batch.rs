@@ -1,11 +1,11 @@
-//! What a batch system says of the job that this process belongs to.
+//! The batch job that this process belongs to.
 
 use crate::registry::Batch;
 
-/// What batch systems call their job, as its processes see it: Slurm, PBS, LSF.
+/// Variables in which Slurm, PBS and LSF name the job to its processes.
 pub const JOBS: [&str; 3] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"];
 
-/// The value of a variable that is set to something.
+/// The value of a variable that is set and not empty.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -15,7 +15,7 @@ pub fn job() -> Option<Batch> {
     of(variable)
 }
 
-/// That of a process with these variables.
+/// The batch job of a process with these variables.
 pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Batch> {
     let number = JOBS.iter().find_map(|name| variable(name))?;
     let slurm = slurm_job(&variable);
@@ -26,7 +26,7 @@ pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Batch> {
     })
 }
 
-/// A task of an array is named by the array and its place in it: the number of the last one is the whole array's.
+/// Slurm's name of the job. A task of an array is named by the array and its place in it, since the last task has the number of the whole array.
 pub fn slurm_job(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let task = variable("SLURM_ARRAY_JOB_ID").zip(variable("SLURM_ARRAY_TASK_ID"));
     match task {

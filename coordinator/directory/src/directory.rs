@@ -13,16 +13,16 @@ use crate::entries;
 use crate::file::not_allowed;
 use crate::numbers::away;
 
-/// Who may own a directory.
+/// The users that may own a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Its user, and nobody else may write to it: what is in it is acted upon.
+    /// Only this user, and no other may write to it: the program acts upon its contents.
     Ours,
-    /// Anybody: what is in it is only looked at.
+    /// Any user: the program only looks at its contents.
     Anyones,
 }
 
-/// A directory that is held: what is done in it is done there, whatever becomes of its name.
+/// A directory that is held: operations go to this directory, whatever becomes of its name.
 #[derive(Clone)]
 pub struct Directory {
     held: Arc<OwnedFd>,
@@ -41,13 +41,13 @@ impl Directory {
         Directory::open_at(CWD, path, path.to_owned(), whose, OFlags::empty())
     }
 
-    /// Makes a directory of ours at `path`, and what is missing on the way to it, or takes the one that is there.
+    /// Makes a directory of ours at `path`, and the missing ones above it, or takes an existing one.
     pub fn make(path: &Path) -> io::Result<Directory> {
         entries::make_all(path)?;
         Directory::open(path, Whose::Ours)
     }
 
-    /// Holds a directory in this one. The same is asked of its owner.
+    /// Holds a directory in this one. Its owner has to meet the same conditions.
     pub fn below(&self, name: &str) -> io::Result<Directory> {
         let path = self.path.join(name);
         Directory::open_at(
@@ -81,7 +81,7 @@ impl Directory {
         })
     }
 
-    /// The path that it was opened by, for people.
+    /// The path that it was opened by, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -96,7 +96,7 @@ impl Directory {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Refuses when the path does not lead here any more: whoever goes by the path would find another directory, or none.
+    /// Returns an error if the path does not lead here any more. Users of the path would find another directory, or none.
     pub fn still_at_its_path(&self) -> io::Result<()> {
         let gone = |what: &str| {
             io::Error::other(format!(
@@ -131,7 +131,7 @@ impl fmt::Debug for Directory {
     }
 }
 
-/// Where the path is a link, others could turn it elsewhere unless it is ours, or the system's.
+/// Refuses a symbolic link that belongs to another user, other than root: its owner could turn it elsewhere.
 fn own_link(path: &Path) -> io::Result<()> {
     let about = rustix::fs::lstat(path)?;
     let link = FileType::from_raw_mode(about.st_mode) == FileType::Symlink;

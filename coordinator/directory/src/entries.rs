@@ -1,7 +1,7 @@
-//! What is in a directory: its names, and making, renaming and removing.
+//! Entries of a directory: listing, making, renaming and removing.
 //!
-//! Whoever makes, renames, removes or syncs says at which fault point that is (`stillpoint_faults`), or that it is at
-//! none: no step of a checkpoint can be forgotten.
+//! Callers that make, rename, remove or sync an entry name the fault point of that step (`stillpoint_faults`), or say that it has none. So no step of a
+//! checkpoint can be forgotten.
 
 use std::ffi::{CStr, OsString};
 use std::io;
@@ -17,11 +17,11 @@ use stillpoint_faults::{Point, strike_at};
 use crate::directory::Directory;
 use crate::numbers::away;
 
-/// Directories below one another that are gone into to remove them; ours have two levels.
+/// Levels of directories that a removal goes into; ours have two.
 const DEEPEST: u32 = 16;
 
 impl Directory {
-    /// The names in it, but for its own and its parent's.
+    /// The names in it, without `.` and `..`.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = vec![];
         for entry in Dir::read_from(self.as_fd())? {
@@ -34,20 +34,20 @@ impl Directory {
         Ok(names)
     }
 
-    /// Makes a directory in it, for its user alone.
+    /// Makes a directory in it that only its user can open.
     pub fn make_below(&self, name: &str, at: Option<Point>) -> io::Result<Directory> {
         strike_at(at)?;
         mkdirat(self.as_fd(), name, Mode::RWXU)?;
         self.below(name)
     }
 
-    /// Gives something in it another name; what has that name is replaced, if it is a file or an empty directory.
+    /// Renames an entry. A file or an empty directory that has the new name is replaced.
     pub fn rename(&self, from: &str, to: &str, at: Option<Point>) -> io::Result<()> {
         strike_at(at)?;
         Ok(renameat(self.as_fd(), from, self.as_fd(), to)?)
     }
 
-    /// Removes a file; one that is not there is removed already.
+    /// Removes a file; a missing one is no error.
     pub fn remove_file(&self, name: &str) -> io::Result<()> {
         match unlinkat(self.as_fd(), name, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
@@ -55,20 +55,20 @@ impl Directory {
         }
     }
 
-    /// Removes a directory with all that is in it; links in it go, and what they lead to stays.
+    /// Removes a directory with all its contents. Links in it are removed, their targets stay.
     pub fn remove_all(&self, name: &str, at: Option<Point>) -> io::Result<()> {
         strike_at(at)?;
         let name = std::ffi::CString::new(name)?;
         remove(self.as_fd(), &name, DEEPEST)
     }
 
-    /// Removes this directory, if nothing is in it.
+    /// Removes this directory, if it is empty.
     pub fn remove_itself(&self) -> io::Result<()> {
         self.still_at_its_path()?;
         Ok(unlinkat(rustix::fs::CWD, self.path(), AtFlags::REMOVEDIR)?)
     }
 
-    /// Waits until the disk has the names in it.
+    /// Waits until the names in it are on the disk.
     pub fn sync(&self, at: Option<Point>) -> io::Result<()> {
         strike_at(at)?;
         Ok(rustix::fs::fsync(self.as_fd())?)
@@ -85,7 +85,7 @@ fn remove(at: impl AsFd, name: &CStr, depth: u32) -> io::Result<()> {
     let inside = match away(openat(at, name, flags, Mode::empty())) {
         Ok(inside) => inside,
         Err(Errno::NOENT) => return Ok(()),
-        // No directory.
+        // It is not a directory.
         Err(Errno::NOTDIR | Errno::LOOP) => return Ok(unlinkat(at, name, AtFlags::empty())?),
         Err(error) => return Err(error.into()),
     };
@@ -115,7 +115,7 @@ fn remove(at: impl AsFd, name: &CStr, depth: u32) -> io::Result<()> {
     }
 }
 
-/// Makes a directory and what is missing on the way to it, for the user alone; one that is there may be anybody's.
+/// Makes a directory and the missing ones above it, for the user alone; an existing one may belong to anybody.
 pub fn make_all(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new()

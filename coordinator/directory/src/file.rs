@@ -1,4 +1,4 @@
-//! Files: regular ones only, whatever somebody has put there under their names.
+//! Files: regular ones only, whatever other users have put there under their names.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use crate::directory::{Directory, Whose, check_ours};
 use crate::numbers::away;
 
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// No link is followed, no terminal becomes ours, and nothing waits for whoever would open a FIFO's other end.
+/// No link is followed, no terminal becomes ours, and no open waits for the other end of a FIFO.
 const CAREFUL: OFlags = OFlags::CLOEXEC
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NOCTTY)
@@ -31,73 +31,73 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_at(CWD, path, OFlags::RDONLY, Whose::Anyones)
 }
 
-/// Opens a file that is there to write to it, and only that. An NFS client that may read the file reads a whole page to write a part of it, and writes the whole
-/// page later: it would put its old bytes over those that another host has written beside its own.
+/// Opens an existing file for writing only. An NFS client that may read the file reads a whole page to write a part of it, and writes the whole page later:
+/// it would put its old bytes over those that another host has written beside its own.
 pub fn overwrite(path: &Path) -> io::Result<File> {
     open_at(CWD, path, OFlags::WRONLY, Whose::Anyones)
 }
 
-/// Opens a file that is there to read it and to write to it. No other host may write to it meanwhile.
+/// Opens an existing file for reading and writing. No other host may write to it meanwhile.
 pub fn rewrite(path: &Path) -> io::Result<File> {
     open_at(CWD, path, OFlags::RDWR, Whose::Anyones)
 }
 
-/// Reads a file whole; one that is longer than `limit` is refused.
+/// Reads a whole file; a file longer than `limit` is an error.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_whole(open(path)?, limit)
 }
 
-/// Makes a file for its user alone, in the place of whatever is there.
+/// Makes a file for its user alone, and replaces an existing one.
 pub fn create(path: &Path) -> io::Result<File> {
     create_at(CWD, path)
 }
 
-/// Opens a file to write to it, made if it is not there, as it is otherwise.
+/// Opens a file for writing, and makes it if it is missing. Existing contents stay.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
     open_at(CWD, path, OFlags::WRONLY | OFlags::CREATE, Whose::Anyones)
 }
 
-/// A file without a name in the directory at `path`: however its process ends, nothing of it stays.
+/// Makes a file without a name in the directory at `path`. It disappears with its process, however that ends.
 pub fn scratch(directory: &Path) -> io::Result<File> {
     Directory::open(directory, Whose::Anyones)?.scratch()
 }
 
-/// How long a file is.
+/// The length of a file.
 pub fn stored_bytes(path: &Path) -> io::Result<u64> {
     Ok(open(path)?.metadata()?.len())
 }
 
 impl Directory {
-    /// Opens a file in it to read it.
+    /// Opens a file in it for reading.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
         open_at(self.as_fd(), Path::new(name), OFlags::RDONLY, self.whose())
     }
 
-    /// Reads a file in it whole; one that is longer than `limit` is refused.
+    /// Reads a whole file in it; a file longer than `limit` is an error.
     pub fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         read_whole(self.open_file(name)?, limit)
     }
 
-    /// Opens a file in it to add to its end, made if it is not there.
+    /// Opens a file in it to append to it, and makes it if it is missing.
     pub fn append(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND;
         open_at(self.as_fd(), Path::new(name), flags, self.whose())
     }
 
-    /// Makes a file in it for its user alone, in the place of whatever is there.
+    /// Makes a file in it for its user alone, and replaces an existing one.
     pub fn create(&self, name: &str) -> io::Result<File> {
         create_at(self.as_fd(), Path::new(name))
     }
 
-    /// Opens a file in it to write to it, made if it is not there, as it is otherwise.
+    /// Opens a file in it for writing, and makes it if it is missing. Existing contents stay.
     pub fn open_or_create(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE;
         open_at(self.as_fd(), Path::new(name), flags, self.whose())
     }
 
-    /// Replaces a file in it in one step: a reader sees the old one or the new one, whoever else replaces it meanwhile, from
-    /// this host or another. It is on the disk when this returns, if the replacement is a durable one.
-    /// At each of its steps a fault may be asked for; `None`: no checkpoint and no restart needs the file, and it is not durable.
+    /// Replaces a file in it in one step. A reader sees the old one or the new one, even if another process replaces it at the same time, on this host or
+    /// another. If the replacement is durable, the file is on the disk when this returns.
+    /// Each step is a fault point of `steps`. Without `steps`, no checkpoint and no restart needs the file, and it is not durable.
     pub fn replace(&self, name: &str, bytes: &[u8], steps: Option<Replacement>) -> io::Result<()> {
         self.remove_drafts(name)?;
         let draft = draft_name(name);
@@ -128,14 +128,14 @@ impl Directory {
         }
     }
 
-    /// Whether somebody is about to replace a file, or was killed before he could.
+    /// Whether a draft of the file is there: another process is about to replace the file, or was killed before it could.
     pub fn has_draft(&self, name: &str) -> bool {
         let names = self.names().unwrap_or_default();
         let mut names = names.iter().filter_map(|found| found.to_str());
         names.any(|found| is_draft_of(found, name))
     }
 
-    /// Removes what somebody has left who was killed before he could give it its name.
+    /// Removes old drafts of processes that were killed before they could rename them.
     fn remove_drafts(&self, name: &str) -> io::Result<()> {
         for found in self.names()? {
             let Some(found) = found.to_str().filter(|found| is_draft_of(found, name)) else {
@@ -153,12 +153,12 @@ impl Directory {
         Ok(())
     }
 
-    /// A file in it without a name.
+    /// Makes a file in it without a name.
     pub fn scratch(&self) -> io::Result<File> {
         let unnamed = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
         match away(openat(self.as_fd(), ".", unnamed, PRIVATE)) {
             Ok(file) => return Ok(file.into()),
-            // Not every file system has such files, network ones hardly any.
+            // Few file systems have such files, and hardly any network file system.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
             Err(error) => return Err(error.into()),
         }
@@ -169,10 +169,10 @@ impl Directory {
     }
 }
 
-/// Nobody writes a file for so long.
+/// The age in seconds after which a draft is abandoned: writing one never takes so long.
 const DRAFT_SECONDS: u64 = 3600;
 
-/// A name that nobody else uses, on this host or another.
+/// A unique name, on this host and on others.
 fn draft_name(name: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now()
@@ -191,13 +191,13 @@ fn is_draft_of(found: &str, name: &str) -> bool {
 
 fn open_at(at: BorrowedFd<'_>, name: &Path, flags: OFlags, whose: Whose) -> io::Result<File> {
     let opened = match away(openat(at, name, flags | CAREFUL, PRIVATE)) {
-        // What a link says here: it is one.
+        // The kernel's answer if the name is a link.
         Err(Errno::LOOP) => {
             return Err(not_allowed(
                 "it is a link: put the file itself there".into(),
             ));
         }
-        // A FIFO that nobody reads from, a socket.
+        // The name is a FIFO without a reader, or a socket.
         Err(Errno::NXIO) => return Err(irregular()),
         opened => opened?,
     };
@@ -222,7 +222,7 @@ fn create_at(at: BorrowedFd<'_>, name: &Path) -> io::Result<File> {
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let file = away(openat(at, name, flags | CAREFUL, PRIVATE))?;
-    // Whatever the umask says: its user reads it again.
+    // The mode is set apart from the umask, since its user has to read the file again.
     fchmod(&file, PRIVATE)?;
     Ok(file.into())
 }

@@ -1,14 +1,12 @@
 //! Directories of one user, and the only way to open what is in them.
 //!
-//! A checkpoint directory holds what a restart runs with its caller's rights, and what a coordinator overwrites and
-//! removes. So everything below one, below the registry and below a fast tier is opened, made, renamed and removed here
-//! (a test of this crate walks the sources and finds whoever does otherwise):
+//! A checkpoint directory holds files that a restart runs with its caller's rights, and files that a coordinator overwrites and removes. So everything below
+//! it, below the registry and below a fast tier is opened, made, renamed and removed here. A test of this crate searches the sources for any other way:
 //!
-//! * A directory that is worked in is its user's own: nobody else owns it or may write to it ([`Whose::Ours`]).
-//! * It is held by a descriptor ([`Directory`]). If it is moved or removed and another one is made under its name, the
-//!   other one is left alone.
-//! * A file is a regular file: no link is followed, and nothing waits for the other end of a FIFO.
-//! * What is read whole has a limit.
+//! * A directory that is worked in belongs to its user: no other user owns it or may write to it ([`Whose::Ours`]).
+//! * It is held by a descriptor ([`Directory`]). If it is moved or removed and another one is made under its name, the other one is left alone.
+//! * A file is a regular file: no link is followed, and no open waits for the other end of a FIFO.
+//! * Reading a whole file has a limit.
 
 #![forbid(unsafe_code)]
 

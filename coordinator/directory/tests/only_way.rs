@@ -1,7 +1,7 @@
-//! Nobody opens files below a checkpoint directory, the registry or a fast tier but by this crate.
+//! Files below a checkpoint directory, the registry or a fast tier are opened by this crate only.
 //!
-//! The sources that handle them are searched for what opens, makes, renames or removes files by other means. What does so
-//! for files that lie elsewhere is listed, with where they lie.
+//! The test searches the sources that handle them for other ways to open, make, rename or remove files. Sources that do so for files elsewhere are listed,
+//! with the place of these files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const SEARCHED: [&str; 6] = [
     "lower-half/src/executor",
 ];
 
-/// What gets at files without this crate.
+/// The ways to reach files without this crate.
 const OTHER_WAYS: [&str; 12] = [
     "File::open",
     "File::create",
@@ -32,7 +32,7 @@ const OTHER_WAYS: [&str; 12] = [
     "fs::hard_link",
 ];
 
-/// Source, how many lines of it go another way at most, and to which files.
+/// Source, the most lines of it that go another way, and the files that they open.
 const ELSEWHERE: [(&str, usize, &str); 27] = [
     (
         "coordinator/cli/src/reference.rs",
@@ -114,7 +114,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines before the tests, which stand last in a file.
+/// The lines before the tests, which come last in a file.
 fn lines_that_ship(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .take_while(|line| !line.starts_with("#[cfg(test)]"))

@@ -1,4 +1,4 @@
-//! What may be in a directory that others can reach, and what becomes of it.
+//! Files and directories that other users may have put into a directory, and the crate's answer to each.
 
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -34,7 +34,7 @@ fn a_directory_that_others_can_write_to_is_not_ours() {
     }
     fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
     Directory::make(&path).unwrap();
-    // Nor is a directory or a file in it.
+    // The same holds for a directory or a file in it.
     held.make_below("epoch", None).unwrap();
     held.create("file").unwrap();
     for name in ["epoch", "file"] {
@@ -44,7 +44,7 @@ fn a_directory_that_others_can_write_to_is_not_ours() {
     assert_eq!(kind(held.open_file("file")), ErrorKind::PermissionDenied);
 }
 
-/// As root only: nobody else can give a directory away.
+/// Runs as root only: other users cannot give a directory away.
 #[test]
 fn a_directory_of_another_user_is_not_ours() {
     let root = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn no_link_is_followed_and_no_fifo_waited_for() {
         assert!(held.append(name).is_err(), "{name}");
         assert!(held.open_file(name).is_err(), "{name}");
     }
-    // What is made takes the place of whatever was there.
+    // A new file replaces a link or a FIFO of its name.
     for name in ["link", "fifo"] {
         create(&at(name)).unwrap().write_all(b"new").unwrap();
         assert!(fs::symlink_metadata(at(name)).unwrap().is_file(), "{name}");
@@ -160,7 +160,7 @@ fn a_directory_that_was_replaced_is_known() {
     Directory::make(&path).unwrap();
     let error = held.still_at_its_path().unwrap_err().to_string();
     assert!(error.contains("left alone"), "{error}");
-    // What is held is still where it was.
+    // The held directory is still at the place it was moved to.
     held.create("file").unwrap();
     assert!(root.path().join("moved/file").exists() && !path.join("file").exists());
 }

@@ -1,4 +1,4 @@
-//! What the variable asks for.
+//! Entries of the environment variable: the faults that it asks for.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ pub(crate) struct Entry {
 pub(crate) enum Action {
     Fail,
     Die,
-    /// The thread writes to where no memory is.
+    /// The thread writes to an address without memory.
     Crash,
     /// For so many milliseconds.
     Stall(u64),
-    /// For as long as a file is there; also the next time.
+    /// For as long as a file exists; also at later passes.
     Hold(PathBuf),
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Action {
 }
 
 impl Entry {
-    /// Whether it is this one's turn, which it has once, but for one that holds.
+    /// Whether this entry strikes now. It does so once, unless it holds.
     pub fn strikes(&self, point: Point, passes: u32, rank: u32) -> bool {
         self.point == point
             && self.pass <= passes
@@ -52,13 +52,13 @@ impl Entry {
             }
     }
 
-    /// It has not struck yet.
+    /// Lets the entry strike once more.
     pub fn begin_anew(&self) {
         self.struck.store(false, Ordering::Relaxed);
     }
 }
 
-/// Every entry of the variable.
+/// Parses every entry of the variable.
 pub(crate) fn all(text: &str) -> Result<Vec<Entry>, String> {
     let entries = text.split(',').map(str::trim);
     entries.filter(|entry| !entry.is_empty()).map(one).collect()

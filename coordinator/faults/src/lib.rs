@@ -5,14 +5,14 @@
 //! ```
 //!
 //! * `name` - one of [`Point::ALL`]
-//! * `@pass` - not before this process comes to the point for the third time, say (`@3`); without it, the first time
-//! * `rank` - in this rank's processes only; the coordinator, which is no rank's, does not look at it
-//! * `action` - `fail` (the step returns an error), `die` (SIGKILL), `crash` (SIGSEGV), `stall=MILLISECONDS` (it takes so much longer), `hold=FILE` (it
-//!   takes as long as the file is there)
+//! * `@pass` - the first pass of this process at which the fault strikes, say the third (`@3`); without it, the first one
+//! * `rank` - in this rank's processes only; the coordinator, which belongs to no rank, does not look at it
+//! * `action` - `fail` (the step returns an error), `die` (SIGKILL), `crash` (SIGSEGV), `stall=MILLISECONDS` (it takes so much longer), `hold=FILE` (it takes
+//!   as long as the file exists)
 //!
 //! Every entry strikes once, `hold` whenever its file is there, and says so on stderr. Several entries for one point strike one after the other.
 //!
-//! The variable is read once, by [`arm`], at a process's start. Where it is not set a point is a load and a branch.
+//! The variable is read once, by [`arm`], at a process's start. Without it, a point costs a load and a branch.
 
 mod entry;
 mod points;
@@ -29,10 +29,10 @@ pub use points::{Durable, Point, Process, Replacement, Run, page};
 
 /// The environment variable.
 pub const VARIABLE: &str = "STILLPOINT_FAULT";
-/// What a line on stderr begins with that tells of a strike.
+/// The beginning of a line on stderr that reports a strike.
 pub const MARK: &str = "fault point";
 
-/// How often it is looked whether a file that holds a step has gone.
+/// The time between two looks at a file that holds a step.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// No rank: the coordinator, or a process that does not know its rank yet.
@@ -42,7 +42,7 @@ static ARMED: AtomicBool = AtomicBool::new(false);
 static PLAN: OnceLock<Plan> = OnceLock::new();
 static RANK: AtomicU32 = AtomicU32::new(NOBODY);
 
-/// A variable that cannot be understood.
+/// The variable could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown(String);
 
@@ -54,13 +54,13 @@ impl fmt::Display for Unknown {
 
 impl std::error::Error for Unknown {}
 
-/// What is to strike, and how often each point was passed.
+/// The entries, and the number of passes of each point.
 struct Plan {
     entries: Vec<Entry>,
     passes: [AtomicU32; Point::ALL.len()],
 }
 
-/// Reads the variable. To be called once, before other threads run.
+/// Reads the variable. A process calls it once, before other threads run.
 pub fn arm() -> Result<(), Unknown> {
     match std::env::var_os(VARIABLE) {
         Some(text) => arm_with(&text.to_string_lossy()),
@@ -77,17 +77,17 @@ fn arm_with(text: &str) -> Result<(), Unknown> {
     Ok(())
 }
 
-/// Nothing strikes in this process any more.
+/// Turns off all faults in this process.
 pub fn disarm() {
     ARMED.store(false, Ordering::Relaxed);
 }
 
-/// This process is, or is about to become, a rank.
+/// Says that this process is, or is about to become, a rank.
 pub fn this_is(rank: u32) {
     RANK.store(rank, Ordering::Relaxed);
 }
 
-/// This process has been forked from a rank's and is none: it has come to no point yet, as if it had just been started.
+/// Says that this process was forked from a rank's and is not a rank: it has come to no point yet, as if it had just been started.
 pub fn begin_anew() {
     this_is(NOBODY);
     if let Some(plan) = PLAN.get() {
@@ -98,10 +98,10 @@ pub fn begin_anew() {
     }
 }
 
-/// A step that may fail is about to be done.
+/// Passes a point before a step that may fail.
 ///
 /// # Errors
-/// One was asked for.
+/// The fault that was asked for.
 #[inline]
 pub fn strike(point: Point) -> io::Result<()> {
     match ARMED.load(Ordering::Relaxed) {
@@ -110,7 +110,7 @@ pub fn strike(point: Point) -> io::Result<()> {
     }
 }
 
-/// The same for a step of which some are no part of a checkpoint or of a restart.
+/// The same for a step that is not always part of a checkpoint or of a restart.
 ///
 /// # Errors
 /// As [`strike`].
@@ -119,7 +119,7 @@ pub fn strike_at(point: Option<Point>) -> io::Result<()> {
     point.map_or(Ok(()), strike)
 }
 
-/// A step that cannot return an error is about to be done: one that dies or stalls there.
+/// Passes a point before a step that cannot return an error: the process can only die or stall there.
 #[inline]
 pub fn pass(point: Point) {
     if ARMED.load(Ordering::Relaxed) {
@@ -175,7 +175,7 @@ fn carry_out(point: Point, action: &Action) -> io::Result<()> {
     }
 }
 
-/// Where nobody can be told, it strikes all the same.
+/// Reports a strike on stderr. The fault strikes even if this fails.
 fn say(line: &str) {
     // The process's own stderr, also from a thread that has descriptors of its own.
     let opened = OpenOptions::new().append(true).open("/proc/self/fd/2");
@@ -185,7 +185,7 @@ fn say(line: &str) {
     }
 }
 
-/// As a node that fails would end it: no handler of anybody's runs.
+/// Ends the process as a node that fails would: no signal handler runs.
 fn die() -> ! {
     unsafe extern "C" {
         safe fn kill(pid: i32, signal: i32) -> i32;
@@ -195,7 +195,7 @@ fn die() -> ! {
     std::process::abort()
 }
 
-/// As a bug would: the thread writes to where no memory is.
+/// Writes to an address without memory, as a bug would.
 fn crash() -> ! {
     let nowhere = std::ptr::without_provenance_mut::<u8>(size_of::<usize>());
     // SAFETY: never: the process is to end by this.

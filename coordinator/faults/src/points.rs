@@ -1,13 +1,13 @@
 //! The points, in one list: an enumeration, its names and the page about them follow from it.
 //!
-//! A number is for good: one that is not used any more is not used again.
+//! A number is for good: the number of a point that was removed is not used again.
 
 use std::fmt::Write;
 
-/// Where a point is passed.
+/// The process that passes a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// A rank, its agent and what works for them.
+    /// A rank, its agent and their helpers.
     Rank,
     /// The job's coordinator.
     Coordinator,
@@ -15,7 +15,7 @@ pub enum Process {
     Launcher,
 }
 
-/// What passes a point.
+/// The kind of run in which a point is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
     /// A checkpoint.
@@ -32,7 +32,7 @@ pub enum Run {
     LazyRestart,
     /// A checkpoint of ranks with GPUs.
     Gpu,
-    /// Their restart.
+    /// A restart of ranks with GPUs.
     GpuRestart,
 }
 
@@ -67,17 +67,17 @@ macro_rules! points {
             /// Every point.
             pub const ALL: &'static [Point] = &[$(Point::$variant),+];
 
-            /// What it is called.
+            /// Its name in the variable.
             pub const fn name(self) -> &'static str {
                 match self { $(Point::$variant => $name,)+ }
             }
 
-            /// What is about to be done there.
+            /// The step that is about to be done there.
             pub const fn text(self) -> &'static str {
                 match self { $(Point::$variant => $text,)+ }
             }
 
-            /// Where it is passed.
+            /// The process that passes it.
             pub const fn process(self) -> Process {
                 match self { $(Point::$variant => Process::$process,)+ }
             }
@@ -87,12 +87,12 @@ macro_rules! points {
                 match self { $(Point::$variant => points!(@ $can),)+ }
             }
 
-            /// What passes it, and which pass that is since its process began.
+            /// The runs that pass it, with the number of that pass since the process began.
             pub const fn runs(self) -> &'static [(Run, u32)] {
                 match self { $(Point::$variant => &[$((Run::$run, points!(# $($pass)?))),+],)+ }
             }
 
-            /// Points that have to fail before, or nothing comes here.
+            /// Points that have to fail first, or no process comes to this one.
             pub const fn after(self) -> &'static [Point] {
                 match self { $(Point::$variant => &[$($(Point::$before),+)?],)+ }
             }
@@ -128,7 +128,7 @@ points! {
     18 GpuDrain "gpu-drain" Rank fails [Gpu]: "what is staged of GPUs goes into the image";
     19 GpuUnstage "gpu-unstage" Rank dies [Gpu]: "what is staged goes back to the GPUs";
 
-    // What goes into an image.
+    // Contents of an image.
     20 CaptureGate "capture-gate" Rank fails [Checkpoint]: "state of the gate page and the gate";
     21 CaptureScheduling "capture-scheduling" Rank fails [Checkpoint]: "scheduling of the threads";
     22 CaptureIpc "capture-ipc" Rank fails [Checkpoint]: "System V objects";
@@ -145,7 +145,7 @@ points! {
     // The end of the part of its GPUs.
     32 GpuUnlock "gpu-unlock" Rank dies [Gpu]: "a rank's GPUs have their memory again, and are unlocked";
 
-    // What an image may build on.
+    // Earlier images, which an image may build on.
     33 EarlierImages "earlier-images" Rank dies [Checkpoint]: "images that this one may build on are looked for";
 
     // An image on its way to the disk.
@@ -284,7 +284,7 @@ impl Point {
 pub struct Replacement {
     pub write: Point,
     pub rename: Point,
-    /// `None`: nobody needs the file who comes after the machine has failed.
+    /// `None`: after the machine has failed, no process needs the file.
     pub durable: Option<Durable>,
 }
 
@@ -313,13 +313,13 @@ impl Replacement {
             directory: Point::JobDirectory,
         }),
     };
-    /// What a coordinator that takes over is started with, which no launch outlives.
+    /// The description of a launch for a coordinator that takes over. No launch outlives it.
     pub const LAUNCH: Replacement = Replacement {
         write: Point::LaunchWrite,
         rename: Point::LaunchRename,
         durable: None,
     };
-    /// Whose a part of a fast tier is.
+    /// The owner of a part of a fast tier.
     pub const OWNER: Replacement = Replacement {
         write: Point::OwnerWrite,
         rename: Point::OwnerRename,

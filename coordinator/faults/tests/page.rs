@@ -8,7 +8,7 @@ const PATH: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../docs/reference/fault-points.md"
 );
-/// What the table stands behind.
+/// The beginning of the table in the page.
 const BEGINS: &str = "| no. | name |";
 
 #[test]

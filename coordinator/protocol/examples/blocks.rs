@@ -1,5 +1,5 @@
-//! What encryption costs image blocks on their way from node to node: a connection between peers over the loopback interface,
-//! against the same bytes in clear, in turn.
+//! The cost of encryption for image blocks on their way from node to node. It compares a connection between peers over the loopback interface with the same
+//! bytes in clear, in turn.
 //!
 //! ```text
 //! cargo run --release -p stillpoint-protocol --example blocks

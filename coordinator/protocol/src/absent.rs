@@ -1,10 +1,10 @@
-//! What is said of operations that a rank is late for: `stillpoint_clock::absent` on the wire.
+//! Operations that a rank is late for: `stillpoint_clock::absent` on the wire.
 
 use stillpoint_clock::absent;
 
 use crate::codec::{Decode, Encode};
 
-/// Operations `first` to `last` of a clock, which somebody is late for.
+/// Operations `first` to `last` of a clock that a rank is late for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Missing {
     pub ggid: u64,

@@ -36,9 +36,9 @@
 //!   Exiting                  ──────▶                      last, before the process ends
 //! ```
 //!
-//! Where the job has storage tiers, [`crate::tier`] says what is said besides.
+//! If the job has storage tiers, there are more messages: see [`crate::tier`].
 //!
-//! An agent answers an order of an attempt that it does not know (or that is over) with nothing.
+//! An agent ignores an order of an attempt that it does not know, or that is over.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,36 +53,33 @@ use stillpoint_incremental::viability::Record;
 /// From a rank's agent.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum FromAgent {
-    /// Who this is. Must be the first message; answered by [`ToAgent::Welcome`] or
-    /// [`ToAgent::Rejected`].
+    /// Identifies the agent. It must be the first message; answered by [`ToAgent::Welcome`] or [`ToAgent::Rejected`].
     Hello(Hello),
     /// `MPI_Init` has returned.
     MpiReady,
     /// `MPI_Finalize` has returned.
     MpiFinalized,
-    /// The process is about to end: `status` as for `exit(2)`. An agent that goes without this
-    /// message counts as a rank that has died.
+    /// The process is about to end: `status` as for `exit(2)`. If an agent disconnects without this message, its rank counts as dead.
     Exiting { status: i32 },
     /// A signal to this rank asks for a suspend (`--suspend-signal`, `--on-term suspend`).
     SuspendWanted { signal: i32 },
     /// Something about the attempt that is under way.
     Progress { attempt: u64, progress: Progress },
-    /// This rank cannot take part in the attempt, and why. Ends the attempt.
+    /// This rank cannot take part in the attempt, for this reason. It ends the attempt.
     Refuse { attempt: u64, reason: String },
-    /// Arrived at a barrier of the restart; answered by [`ToAgent::BarrierPassed`] when every rank
-    /// has arrived at it.
+    /// This rank has arrived at a barrier of the restart; answered by [`ToAgent::BarrierPassed`] when every rank has arrived at it.
     AtBarrier { name: String },
     /// This rank's fast tier.
     Tier(Announced),
-    /// What the ways from this rank carry, and why one carries nothing.
+    /// The measured rates of the ways from this rank, and the problem of a way that carries nothing.
     Measured {
         rates: Rates,
         problem: Option<String>,
     },
-    /// What this rank's agent held of an epoch is on the slow tier, synced; or why not.
+    /// This agent's blocks of an epoch are on the slow tier, synced; or a problem prevented that.
     Flushed { epoch: u64, problem: Option<String> },
-    /// Before a restart: where this rank's image is read from; and, where the epoch was staged only, why it is not whole
-    /// on the slow tier now.
+    /// Before a restart: the places to read this rank's image from. If the epoch was only staged, `problem` says why the image is not whole on the slow tier
+    /// now.
     Recovered {
         epoch: u64,
         gathered: Gathered,
@@ -90,14 +87,14 @@ pub enum FromAgent {
     },
 }
 
-/// Who an agent is.
+/// The identity of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Hello {
     pub rank: u32,
     pub size: u32,
     pub pid: u32,
     pub host: String,
-    /// In which the number is its.
+    /// The PID namespace that `pid` belongs to.
     pub namespace: Namespace,
     /// [`crate::launch::Launch::launch`].
     pub launch: String,
@@ -105,22 +102,22 @@ pub struct Hello {
     pub restarted_from: Option<u64>,
     /// This agent has been connected before, and has lost its coordinator.
     pub returns: bool,
-    /// It joins since it starts MPI: it is no process that the launch has begun with, but a program that one of these has started.
+    /// It joins because it starts MPI: the launch did not begin with this process, but with one that has started its program.
     pub late: bool,
 }
 
-/// What a rank says during an attempt.
+/// Messages of a rank during an attempt.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum Progress {
-    /// (ggid, what binds the others there) of every group that this rank knows.
+    /// The clock of every group that this rank knows: (ggid, the count that binds the other members).
     Clocks { clocks: Vec<(u64, u64)> },
-    /// This rank has come to know a group after it has sent its clocks. Said before its next raise and state.
+    /// This rank has come to know a group after it has sent its clocks. The message comes before its next raise and state.
     Joined { ggid: u64 },
     /// This rank went past a target: SEQ is the group's new target.
     Raise { ggid: u64, seq: u64 },
-    /// What the rank does. Sent when it changes, after every order and for every poll.
+    /// The rank's current activity. Sent when it changes, after every order and for every poll.
     State(State),
-    /// What forbids a checkpoint, in words for people, one reason each; empty: nothing.
+    /// The reasons that forbid a checkpoint, one each, in words for people; empty if there are none.
     CheckResult { refusals: Vec<String> },
     /// Messages sent and received since the job began, one round of pulling after the order.
     Counts {
@@ -130,25 +127,26 @@ pub enum Progress {
     },
     /// MPI objects are in the form that a restart starts from.
     Sealed,
-    /// What is left to be written does not change any more when the application runs on.
+    /// The memory that is left to be written does not change any more when the application runs on.
     Apart,
     /// The image is on disk and synced.
     Written(Written),
-    /// How much there is to write.
+    /// The number of bytes to write.
     Sized(Sized),
     /// Every block of the image is on some tier.
     Staged(Written, Moved),
-    /// It is not, and why (file, cause, what to do).
+    /// The image was not written, for this reason (file, cause, what to do).
     WriteFailed { reason: String },
     /// The application runs again.
     Released,
-    /// What a rank does that has not come to its still point for long, in words; empty: it has come.
+    /// The activity that has kept a rank from its still point for long, in words; empty: the rank has come.
     Waits { what: String },
-    /// This rank is late for what others have returned from, and computes: can it be carried out for it in advance? Said again and again until it has come.
+    /// This rank is late for operations that others have returned from, and computes: can they be carried out for it in advance? It is repeated until the
+    /// rank has come.
     Asks { missing: Vec<Missing> },
     /// The answer to [`Order::Tell`].
     Told(Told),
-    /// Said at the check: (ggid, sum of the names of communicators that this rank has given up there); on all members the same.
+    /// Sent at the check: (ggid, sum of the names of communicators that this rank has given up there), the same on all members.
     GivenUp { sums: Vec<(u64, u64)> },
 }
 
@@ -156,8 +154,7 @@ pub enum Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct State {
     pub doing: Doing,
-    /// Version of the newest order ([`Order::Targets`], [`Order::Raised`], [`Order::Advance`]) that had
-    /// been applied before the agent looked.
+    /// The version of the newest order ([`Order::Targets`], [`Order::Raised`], [`Order::Advance`]) that had been applied before the agent looked.
     pub seen: u64,
     /// The [`Order::Poll`] that this answers; 0: none.
     pub poll: u32,
@@ -214,22 +211,22 @@ impl From<State> for Report {
     }
 }
 
-/// What a rank has written.
+/// The result of a rank's write.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Written {
     /// Length of the image file.
     pub stored_bytes: u64,
-    /// Bytes of memory that it holds, before compression, those in images of earlier epochs too.
+    /// Bytes of memory that the image holds, before compression, including those in images of earlier epochs.
     pub bytes: u64,
     /// The image's digest (`stillpoint_image::format`).
     pub digest: u128,
     /// Time spent writing and syncing.
     pub seconds: f64,
-    /// The contract between the halves that the upper half in it was built with.
+    /// The contract between the halves that the image's upper half was built with.
     pub contract: u32,
     /// Earlier epochs whose images hold parts of it, ascending.
     pub needs: Vec<u64>,
-    /// What was expected of an incremental image, and what came of it.
+    /// The prediction for an incremental image, and the result.
     #[bincode(with_serde)]
     pub increment: Option<Box<Record>>,
 }
@@ -239,7 +236,7 @@ pub struct Written {
 pub enum ToAgent {
     /// The rank belongs to the job.
     Welcome,
-    /// It does not (wrong launch, rank taken, ...), and why. The connection ends.
+    /// The rank does not belong to the job (wrong launch, rank taken, ...), for this reason. The connection ends.
     Rejected { reason: String },
     /// Something about the attempt under way, or the start of one ([`Order::Begin`]).
     Checkpoint { attempt: u64, order: Order },
@@ -247,25 +244,25 @@ pub enum ToAgent {
     BarrierPassed { name: String },
     /// Every rank's fast tier, by rank.
     Peers(Vec<Announced>),
-    /// Copy what this agent holds of the epoch to the images in `directory`.
+    /// Copy this agent's blocks of the epoch to the images in `directory`.
     Flush { epoch: u64, directory: String },
     /// The epoch is durable: its parts on fast tiers are not needed any more.
     Durable { epoch: u64 },
-    /// Before a restart for which blocks were gathered: the epoch to restart from; another one, and why, if the staged
-    /// one could not be made whole.
+    /// Sent before a restart for which blocks were gathered: the epoch to restart from. It is another one, and `reason` says why, if the staged epoch could
+    /// not be made whole.
     CarryOn { epoch: Option<u64>, reason: String },
     /// Tell the user this, on the rank's stderr.
     Say { text: String },
-    /// Another process is this rank now: a program that this one, which does not use MPI, has started. The connection ends.
+    /// Another process is this rank now: this process does not use MPI, and has started a program that does. The connection ends.
     Replaced,
 }
 
-/// What a rank is to do during an attempt.
+/// Orders to a rank during an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Order {
     /// Set the flag, `membarrier`, send [`Progress::Clocks`].
     Begin(Begin),
-    /// (ggid, TARGET) of every group where others are ahead of this rank. Store them, then `pending := 2`.
+    /// (ggid, TARGET) of every group in which others are ahead of this rank. Store them, then `pending := 2`.
     Targets {
         version: u64,
         targets: Vec<(u64, u64)>,
@@ -278,14 +275,14 @@ pub enum Order {
     },
     /// One more park point may be passed.
     Advance { version: u64 },
-    /// Say [`Progress::Told`] of these operations. A rank that is late itself holds its application, if `hold`, before it says so, until
-    /// [`Order::CarryOut`] comes.
+    /// Answer with [`Progress::Told`] about these operations. With `hold`, a rank that is late itself first holds its application, until [`Order::CarryOut`]
+    /// comes.
     Tell { hold: bool, missing: Vec<Missing> },
-    /// Carry these out in advance, in this order, and let the application run on; none: only that.
+    /// Carry out these operations in advance, in this order, and let the application run on. If there are none, only let it run on.
     CarryOut { operations: Vec<Operation> },
     /// Say [`Progress::State`] now, with this number.
     Poll { poll: u32 },
-    /// Say what forbids a checkpoint.
+    /// Answer with the reasons that forbid a checkpoint.
     Check,
     /// Make one more round of progress, then say [`Progress::Counts`].
     Drain { round: u32 },
@@ -293,8 +290,8 @@ pub enum Order {
     Seal,
     /// Write the image to [`Begin::image`] and sync it.
     Write,
-    /// The same, but say [`Progress::Apart`] as soon as the application may run on. Copies of what it changes meanwhile take at most so
-    /// many bytes; `None`: a fair part of what is free.
+    /// Write the image like [`Order::Write`], but send [`Progress::Apart`] as soon as the application may run on. Copies of memory that it changes meanwhile
+    /// take at most `most` bytes; `None`: a fair part of the free memory.
     WriteApart { most: Option<u64> },
     /// Every rank is apart: release the application, and go on writing.
     RunOn,
@@ -304,18 +301,18 @@ pub enum Order {
     Stage(Assignment),
     /// The epoch is committed: release the application.
     Committed,
-    /// There will be no epoch: remove what is half-written, release the application. `again`: a suspend that a signal asked for is tried again.
+    /// There will be no epoch: remove half-written files, release the application. `again`: a suspend that a signal asked for is tried again.
     Abort { reason: String, again: bool },
     /// The epoch is committed and the job is to end: end the process with status 0.
     Terminate,
 }
 
-/// How a checkpoint begins.
+/// The terms of a checkpoint that begins.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Begin {
     /// The epoch's number.
     pub epoch: u64,
-    /// Directory that is being written, absolute; exists when [`Order::Write`] comes.
+    /// The directory that is being written, absolute. It exists when [`Order::Write`] comes.
     pub directory: String,
     /// This rank's image: `directory` / its name.
     pub image: String,
@@ -323,39 +320,39 @@ pub struct Begin {
     pub compress: String,
     /// Whether the image may have chunks in earlier epochs' images.
     pub incremental: Incremental,
-    /// Whether what the epoch has already is written again.
+    /// The scope of deduplication: equal memory within it is written once.
     pub dedup: Dedup,
 }
 
-/// Which equal memory is written once.
+/// The ranks whose equal memory is written once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub enum Dedup {
-    /// None.
+    /// No rank: nothing is deduplicated.
     #[default]
     Off,
-    /// That of one rank.
+    /// One rank: its own equal memory is written once.
     Rank,
-    /// That of all ranks of the node. The process with this id keeps the table of what there is already, from the check on; the others find it
-    /// there when they write.
+    /// All ranks of the node. From the check on, the process with this id keeps the table of what was written already; the other ranks find it there when
+    /// they write.
     Node { keeper: u32 },
 }
 
-/// What an image may leave where earlier ones have it.
+/// The parts of memory that an image may leave to earlier images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub enum Incremental {
-    /// Nothing.
+    /// No parts: the image is complete.
     #[default]
     Off,
-    /// What the faster of the two others does, by what the last epochs have taken.
+    /// Chooses between `Pages` and `Blocks` whichever is faster, judging by the times of the last epochs.
     Auto,
     /// Pages that were not written to.
     Pages,
-    /// Blocks that do not differ from what was there.
+    /// Blocks whose contents are the same as before.
     Blocks,
 }
 
 impl Incremental {
-    /// Whether anything may be hashed.
+    /// Whether it may hash memory.
     pub fn hashes(self) -> bool {
         matches!(self, Incremental::Auto | Incremental::Blocks)
     }

@@ -1,11 +1,11 @@
-//! How a launch begins: what a rank hears of it before it joins its job.
+//! The beginning of a launch, until a rank joins its job.
 //!
-//! Rank 0 starts the coordinator, whose first word says whether it serves. The other ranks find the job in job.json, or hear from
-//! rank 0, if it is on their host, why there is none: by a socket without a file. Some launchers end the other ranks when rank 0 has failed, some
-//! let them wait for a job that nobody has started.
+//! Rank 0 starts the coordinator, whose first message says whether it serves. The other ranks find the job in job.json. If there is none, ranks on rank 0's
+//! host hear the reason from rank 0, by a socket without a file. Some launchers end the other ranks when rank 0 has failed; others let them wait for a job
+//! that never starts.
 //!
-//! All this takes as long as a rank takes to become its lower half. So where it is known what a rank will be, the command does not wait for
-//! it, but leaves it to the lower half ([`Awaits`]).
+//! This takes as long as a rank takes to become its lower half. So a command that knows what a rank will be does not wait, but leaves the waiting to the
+//! lower half ([`Awaits`]).
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -25,34 +25,34 @@ use stillpoint_directory::{Directory, Whose};
 use crate::job_file::{JobFile, JobState};
 use crate::launch::Ready;
 
-/// How long the other ranks wait for rank 0's decision: network file systems show it late.
+/// The time that the other ranks wait for rank 0's decision. Network file systems show files late.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at job.json.
+/// The pause between two looks at job.json.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// How long rank 0 stays to tell, if not all others have heard it before.
+/// The time for which rank 0 stays to tell the other ranks, unless all have heard it before.
 const STAYS: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long a word may take to arrive.
+/// The time that a message may take to arrive.
 const SPEAKS: Duration = Duration::from_secs(2);
-/// Longest word.
+/// The length of the longest message.
 const LONGEST: u64 = 64 << 10;
 
-/// What the lower half has yet to hear before its rank can join the job.
+/// The message that the lower half still waits for before its rank can join the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Awaits {
-    /// The first word of the coordinator that this process has started.
+    /// The first message of the coordinator that this process has started.
     Coordinator {
-        /// An open descriptor, on which it comes.
+        /// The open descriptor on which it comes.
         answer: i32,
-        /// The child that has started it, and has ended by then: nobody's business but this process's.
+        /// The child that has started it, which has ended by then. Only this process may wait for it.
         first: i32,
     },
-    /// That rank 0 has started the job, afresh.
+    /// The news that rank 0 has started a new job.
     Job,
 }
 
-/// Why there will be no job, and what this rank is to end with.
+/// The reason why there will be no job, and the exit status for this rank.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Ended {
@@ -60,10 +60,10 @@ pub struct Ended {
     pub text: String,
 }
 
-/// Why the job has not been found.
+/// The reason why the job has not been found.
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
-    /// Rank 0 has said why, to the user as well.
+    /// Rank 0 has failed. It has told the user the reason, too.
     #[error("rank 0 has failed: {}", .0.text)]
     Told(Ended),
     #[error(
@@ -80,7 +80,7 @@ pub enum Missing {
     Late { directory: String },
 }
 
-/// Waits for the first word of the coordinator that this process has started by its child `first`, and for the end of that.
+/// Waits for the first message of the coordinator, which this process has started by its child `first`, and for the end of that child.
 pub fn hear(answer: File, first: i32) -> Result<(), Ended> {
     let failed = |what: &str, error: &dyn std::error::Error| Ended {
         status: 1,
@@ -90,11 +90,11 @@ pub fn hear(answer: File, first: i32) -> Result<(), Ended> {
     BufReader::new(answer)
         .read_line(&mut line)
         .map_err(|error| failed("wait for it", &error))?;
-    // The process that serves is this one's grandchild: nothing is left for the application to reap.
+    // The process that serves is this one's grandchild, so the application has no child left to reap.
     loop {
         match waitpid(Pid::from_raw(first), None) {
             Err(Errno::EINTR) => {}
-            // Where SIGCHLD is ignored, it has gone by itself.
+            // If SIGCHLD is ignored, the child has gone by itself.
             Ok(_) | Err(Errno::ECHILD) => break,
             Err(error) => return Err(failed("wait for it", &error)),
         }
@@ -106,7 +106,7 @@ pub fn hear(answer: File, first: i32) -> Result<(), Ended> {
     }
 }
 
-/// Waits until job.json says what rank 0 has started, or that there is nothing to start.
+/// Waits until job.json describes the job that rank 0 has started, or rank 0 says that there is none to start.
 pub fn wait_for_job(launch: &str, directory: &Path) -> Result<JobFile, Missing> {
     let begun = Instant::now();
     loop {
@@ -114,7 +114,7 @@ pub fn wait_for_job(launch: &str, directory: &Path) -> Result<JobFile, Missing> 
             && job.launch == launch
             && matches!(job.state, JobState::Running | JobState::Finished)
         {
-            // Rank 0 has looked at the directory; what this host sees may be another one.
+            // Rank 0 has checked the directory, but this host may see another one.
             Directory::open(directory, Whose::Ours).map_err(|source| Missing::Directory {
                 directory: directory.display().to_string(),
                 source,
@@ -129,13 +129,13 @@ pub fn wait_for_job(launch: &str, directory: &Path) -> Result<JobFile, Missing> 
                 directory: directory.display().to_string(),
             });
         }
-        // An eighth of what it has taken so far: hardly later than need be, and seldom in the way of rank 0.
+        // An eighth of the time waited so far: this finds the job soon enough, and seldom disturbs rank 0.
         let waited = begun.elapsed();
         thread::sleep((waited / 8).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
     }
 }
 
-/// Why rank 0 of this launch has failed, if it has, and is on this host.
+/// Returns why rank 0 of this launch has failed, if it has, and is on this host.
 pub fn heard(launch: &str) -> Option<Ended> {
     let mut stream = UnixStream::connect_addr(&address(launch)?).ok()?;
     let peer = getsockopt(&stream, PeerCredentials).ok()?;
@@ -155,9 +155,9 @@ pub fn heard(launch: &str) -> Option<Ended> {
     })
 }
 
-/// Rank 0, which has failed, tells the `others` of its host.
+/// Tells the `others` on this host why this process, rank 0, has failed.
 pub fn tell(launch: &str, others: u32, why: &Ended) {
-    // Without a socket the others speak for themselves.
+    // Without a socket the other ranks report their own errors.
     let Some(listener) = address(launch).and_then(|at| UnixListener::bind_addr(&at).ok()) else {
         return;
     };
@@ -170,7 +170,7 @@ pub fn tell(launch: &str, others: u32, why: &Ended) {
     while heard < others && began.elapsed() < STAYS {
         match listener.accept() {
             Ok((mut stream, _)) => {
-                // Who does not listen need not hear.
+                // A rank that does not listen misses the message.
                 let told = stream.set_nonblocking(true);
                 let _ = told.and_then(|()| stream.write_all(&word));
                 heard += 1;
@@ -181,7 +181,7 @@ pub fn tell(launch: &str, others: u32, why: &Ended) {
     }
 }
 
-/// In the abstract namespace: nothing is left behind.
+/// The address is in the abstract namespace, so no file stays behind.
 fn address(launch: &str) -> Option<SocketAddr> {
     let name = format!("stillpoint-{}-{launch}", geteuid());
     SocketAddr::from_abstract_name(name).ok()

@@ -22,10 +22,10 @@ use crate::key::Key;
 use crate::lasting::{Lasting, Terms, was_silent};
 use crate::sealed::{Channel, Opener, SealError, Sealer};
 
-/// How long a message may take to leave. A coordinator that does not read for so long is gone.
+/// The time that a message may take to leave. A coordinator that does not read for so long is gone.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why there is no connection, or no more.
+/// The reason why there is no connection, or none any more.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("cannot reach the coordinator at {addresses}: {source}")]
@@ -59,7 +59,7 @@ impl From<io::Error> for ClientError {
     }
 }
 
-/// A connection on which both sides know each other.
+/// A connection on which both sides have authenticated each other.
 #[derive(Debug)]
 pub struct Connection<Out, In> {
     stream: Lasting,
@@ -160,7 +160,7 @@ fn shake_hands(
 }
 
 impl<Out: Encode, In: Decode<()>> Connection<Out, In> {
-    /// The two directions.
+    /// Splits the connection into its two directions.
     pub fn split(self) -> Result<(Sender<Out>, Receiver<In>), ClientError> {
         let reader = self.stream.try_clone()?;
         Ok((
@@ -188,7 +188,7 @@ pub struct Sender<Out> {
     messages: PhantomData<fn(Out)>,
 }
 
-/// Records are numbered as they are sent.
+/// The sending half. Records are numbered in the order in which they are sent.
 #[derive(Debug)]
 struct Outgoing {
     stream: Lasting,
@@ -205,7 +205,7 @@ impl<Out> Clone for Sender<Out> {
 }
 
 impl<Out: Encode> Sender<Out> {
-    /// Returns when the message is with the kernel.
+    /// Sends a message. Returns when the kernel has taken it.
     pub fn send(&self, message: &Out) -> Result<(), ClientError> {
         let frame = codec::encode(message)?;
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,19 +215,19 @@ impl<Out: Encode> Sender<Out> {
         Ok(())
     }
 
-    /// Ends the connection in both directions, so that a receiver that waits returns `Closed`.
+    /// Ends the connection in both directions: a waiting receiver returns `Closed`.
     pub fn close(&self) {
         let to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        // Fails only when the connection has already gone.
+        // This fails only if the connection has already gone.
         let _ = to.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// What came.
+/// The result of receiving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received<In> {
     Message(In),
-    /// Nothing in the given time.
+    /// No message came in the given time.
     Nothing,
     /// The coordinator has ended the connection.
     Closed,
@@ -248,10 +248,10 @@ impl<In: Decode<()>> Receiver<In> {
         self.receive_until(None)
     }
 
-    /// Waits for the next message, at most so long. `Duration::ZERO` takes what is there.
+    /// Waits for the next message, at most for `patience`. `Duration::ZERO` takes a message that has arrived.
     ///
-    /// Whoever polls [`Receiver::as_fd`] with other descriptors calls this until it says `Nothing`
-    /// before polling again: messages that have arrived together are kept here.
+    /// A caller that polls [`Receiver::as_fd`] together with other descriptors must call this until it returns `Nothing` before it polls again: messages that
+    /// have arrived together are kept here.
     pub fn receive_within(&mut self, patience: Duration) -> Result<Received<In>, ClientError> {
         self.receive_until(Some(Instant::now() + patience))
     }
@@ -301,7 +301,7 @@ impl<In: Decode<()>> Receiver<In> {
 }
 
 impl<In> Receiver<In> {
-    /// This side's address, which leads here from wherever the coordinator is.
+    /// This side's address, which leads here from the coordinator's host.
     pub fn local_ip(&self) -> io::Result<IpAddr> {
         self.stream.local_addr().map(|address| address.ip())
     }

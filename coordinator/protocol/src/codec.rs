@@ -1,19 +1,18 @@
-//! How a message becomes bytes: a frame is its length (`u32`, little-endian) and that many bytes of
-//! bincode. Nobody else knows the encoding.
+//! The encoding of messages: a frame is its length (`u32`, little-endian) and that many bytes of bincode. No other module depends on it.
 //!
-//! Bytes that arrive are not trusted: a frame longer than [`MAX_FRAME`] is refused before any memory is
-//! set aside for it, lengths inside are bounded by the same limit, and bytes left over are an error.
+//! Bytes that arrive are not trusted. A frame longer than [`MAX_FRAME`] is refused before any memory is allocated for it, lengths inside it are bounded by
+//! the same limit, and bytes left over are an error.
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 pub use bincode::{Decode, Encode};
 
-/// Longest payload of a frame. The largest message is a table of targets: 20 bytes a group at most.
+/// The longest payload of a frame. The largest message is a table of targets, of at most 20 bytes for each group.
 pub const MAX_FRAME: usize = 16 << 20;
 
 const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<MAX_FRAME>> =
     bincode::config::standard().with_limit::<MAX_FRAME>();
 
-/// Why bytes are not a message, or a message cannot be bytes.
+/// The reason why bytes are not a message, or a message cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
     #[error("a frame of {0} bytes is longer than the {MAX_FRAME} that are allowed")]
@@ -22,7 +21,7 @@ pub enum CodecError {
     Malformed(String),
 }
 
-/// A message as a whole frame.
+/// Encodes a message as a whole frame.
 pub fn encode<M: Encode>(message: &M) -> Result<Vec<u8>, CodecError> {
     let mut frame = vec![0; 4];
     let length = bincode::encode_into_std_write(message, &mut frame, CONFIGURATION)
@@ -34,7 +33,7 @@ pub fn encode<M: Encode>(message: &M) -> Result<Vec<u8>, CodecError> {
     Ok(frame)
 }
 
-/// The message in a frame's payload.
+/// Decodes the message in a frame's payload.
 pub fn decode<M: Decode<()>>(payload: &[u8]) -> Result<M, CodecError> {
     let (message, used) = bincode::decode_from_slice(payload, CONFIGURATION)
         .map_err(|error| CodecError::Malformed(error.to_string()))?;
@@ -45,7 +44,7 @@ pub fn decode<M: Decode<()>>(payload: &[u8]) -> Result<M, CodecError> {
     Ok(message)
 }
 
-/// Cuts a stream of bytes, which comes in pieces of any size, into messages.
+/// Cuts a stream of bytes, in pieces of any size, into messages.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
@@ -59,7 +58,7 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole message, if all of it has arrived. After an error the stream is of no more use.
+    /// Returns the next message, if all of it has arrived. After an error the stream is useless.
     pub fn next_message<M: Decode<()>>(&mut self) -> Result<Option<M>, CodecError> {
         let rest = &self.bytes[self.used..];
         let Some((length, rest)) = rest.split_first_chunk::<4>() else {

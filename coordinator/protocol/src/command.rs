@@ -1,8 +1,7 @@
 //! Messages between the `stillpoint` command and the coordinator.
 //!
-//! One request a connection. `Status` is answered by one [`ToCommand::Status`]; `Checkpoint` by any
-//! number of [`ToCommand::Phase`] and [`ToCommand::Hindered`] and then one of `Committed`, `Refused`, `Aborted`. A command that
-//! goes away before the end does not end the checkpoint.
+//! A connection carries one request. `Status` is answered by one [`ToCommand::Status`]. `Checkpoint` is answered by any number of [`ToCommand::Phase`] and
+//! [`ToCommand::Hindered`], and then one of `Committed`, `Refused`, `Aborted`. The checkpoint goes on even if the command disconnects before the end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,18 +17,18 @@ use crate::tier::{Announced, Moved, Rates};
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum FromCommand {
     Status,
-    /// Write an epoch, and end the job after it if `suspend`. Given up after `timeout`.
+    /// Write an epoch, and end the job after it if `suspend`. The coordinator gives up after `timeout`.
     Checkpoint {
         suspend: bool,
         timeout: Option<Span>,
-        /// Whether it is tried again until then while something hinders it.
+        /// Whether the request is tried again until then, while something hinders it.
         waits: bool,
-        /// Who asks, where it is not the job's own user, and why.
+        /// The user who asks, if not the job's own user, and the reason.
         asked: Option<Asked>,
     },
 }
 
-/// Who asks for something, and why: for the job's records and for its user.
+/// The user who asks for something, and the reason, for the job's records and for its user.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Asked {
     /// A user's name.
@@ -38,11 +37,11 @@ pub struct Asked {
     pub reason: Option<String>,
 }
 
-/// What is kept of a reason, in characters.
+/// The length that a reason is cut to, in characters.
 const LONGEST_REASON: usize = 1000;
 
 impl Asked {
-    /// The same in one line that a terminal may be shown.
+    /// The same as one line that is safe to print on a terminal.
     pub fn in_one_line(self) -> Asked {
         let line = |text: String| -> String {
             let text: String = text.chars().take(LONGEST_REASON).collect();
@@ -68,22 +67,22 @@ impl fmt::Display for Asked {
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum ToCommand {
     Status(JobStatus),
-    /// The checkpoint has come this far.
+    /// The phase that the checkpoint has come to.
     Phase {
         epoch: u64,
         phase: String,
     },
-    /// What hinders it for the moment; it is tried again.
+    /// The reasons that hinder the checkpoint for the moment; it is tried again.
     Hindered {
         reasons: Vec<String>,
     },
-    /// The epoch is committed; with a suspend: and every rank has ended.
+    /// The epoch is committed. After a suspend, every rank has ended too.
     Committed(Outcome),
     /// The job cannot be checkpointed now: the ranks' own reasons. The job runs on.
     Refused {
         reasons: Vec<String>,
     },
-    /// The checkpoint failed or was given up. The job runs on unless the reason says otherwise. `ahead`: the epoch that was committed ahead of it.
+    /// The checkpoint failed or was given up. The job runs on unless the reason says otherwise. `ahead` is the epoch that was committed ahead of it.
     Aborted {
         reason: String,
         ahead: Option<u64>,
@@ -106,7 +105,7 @@ pub struct Outcome {
     pub suspended: bool,
     /// The epoch that was written ahead of it.
     pub ahead: Option<Ahead>,
-    /// How it was staged, where the job has tiers.
+    /// The staging of the epoch, if the job has tiers.
     pub staging: Option<Staging>,
 }
 
@@ -117,10 +116,10 @@ pub struct Ahead {
     pub seconds: f64,
 }
 
-/// How an epoch was staged.
+/// The staging of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct Staging {
-    /// From the order to write to the moment when every block was on some tier, in seconds; and what the plan said.
+    /// Seconds from the order to write until every block was on some tier, and the plan's prediction of them.
     pub blocking: f64,
     pub predicted: f64,
     pub moved: Moved,
@@ -133,38 +132,38 @@ pub struct TierStatus {
     pub rates: Rates,
 }
 
-/// What the coordinator knows about the job.
+/// The coordinator's knowledge of the job.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct JobStatus {
     pub ranks: Vec<RankStatus>,
     /// The phase of the checkpoint under way, if one is.
     pub phase: Option<String>,
-    /// What a request waits for, if something hinders it: the ranks' own reasons.
+    /// The ranks' reasons that hinder a request, if one waits.
     pub waits_for: Vec<String>,
     /// The newest committed epoch.
     pub epoch: Option<u64>,
     /// Checkpoints committed and given up in this launch.
     pub committed: u64,
     pub aborted: u64,
-    /// Why the last checkpoint that was given up was.
+    /// The reason why the last aborted checkpoint was given up.
     pub last_failure: Option<String>,
     /// The epoch that is staged and not durable yet.
     pub staged: Option<u64>,
-    /// One a rank that has announced its tier.
+    /// One for each rank that has announced its tier.
     pub tiers: Vec<TierStatus>,
     /// Seconds since the launch.
     pub seconds: f64,
     pub tally: Box<Tally>,
 }
 
-/// What the checkpoints of a launch come to.
+/// The totals of a launch's checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
 pub struct Tally {
-    /// Of committed epochs: bytes on disk, seconds that the application stood still, seconds by phase.
+    /// Totals of the committed epochs: bytes on disk, seconds that the application stood still, seconds by phase.
     pub stored_bytes: u64,
     pub stopped_seconds: f64,
     pub phase_seconds: BTreeMap<String, f64>,
-    /// Why checkpoints were refused or given up, and how often.
+    /// The reasons for which checkpoints were refused or given up, with their number.
     pub refusals: BTreeMap<String, u64>,
 }
 

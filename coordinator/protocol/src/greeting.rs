@@ -1,5 +1,5 @@
-//! The handshake on a blocking connection. Whatever the other side does, it takes no longer than it may: a deadline holds for
-//! all of it, not for each of its bytes.
+//! The handshake on a blocking connection. One deadline holds for the whole handshake, not for each of its bytes, so the other side cannot make it last
+//! longer.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::key::Key;
 use crate::lasting::Lasting;
 use crate::sealed::Channel;
 
-/// Why it was not finished.
+/// The reason why a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GreetingError {
     #[error(transparent)]
@@ -19,10 +19,10 @@ pub enum GreetingError {
     Handshake(#[from] HandshakeError),
 }
 
-/// The client's side, within `patience`. The stream then has no deadline for reading.
+/// Performs the client's side, within `patience`. The stream then has no deadline for reading.
 ///
 /// # Errors
-/// See [`GreetingError`]; [`io::ErrorKind::TimedOut`] where the other side was silent for too long.
+/// See [`GreetingError`]; [`io::ErrorKind::TimedOut`] if the other side was silent for too long.
 pub fn greet(
     stream: &Lasting,
     key: &Key,
@@ -40,7 +40,7 @@ pub fn greet(
     Ok(channel)
 }
 
-/// The server's side, within `patience`; what the client is.
+/// Performs the server's side, within `patience`. Returns the client's role.
 ///
 /// # Errors
 /// As [`greet`].
@@ -115,14 +115,14 @@ impl<'a> Until<'a> {
         Ok(())
     }
 
-    /// What follows has deadlines of its own.
+    /// Removes the deadline from the stream: later messages have deadlines of their own.
     fn over(self) -> io::Result<()> {
         self.stream.set_read_timeout(None)?;
         self.stream.set_write_timeout(None)
     }
 }
 
-/// A deadline that has passed looks as if there were just nothing to read.
+/// Turns `WouldBlock` into `TimedOut`, since an expired deadline looks like missing data.
 fn again(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted => Ok(()),
@@ -143,7 +143,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let slow = thread::spawn(move || {
             let mut stream = TcpStream::connect(address).unwrap();
-            // Until the other side hangs up.
+            // It writes until the other side hangs up.
             while stream.write_all(b"S").is_ok() {
                 thread::sleep(Duration::from_millis(50));
             }

@@ -1,8 +1,8 @@
-//! What happens on a connection before the first message: each side shows that it holds the job's key without sending it,
-//! both settle on a version, and both derive the keys of this connection alone.
+//! The handshake at the beginning of a connection. Each side proves that it holds the job's key without sending it, both settle on a version, and both derive
+//! the keys of this connection alone.
 //!
-//! It is Noise's `NNpsk0` (The Noise Protocol Framework, revision 34, section 9), the job's key being the pre-shared one. What
-//! is sent in clear before it is Noise's prologue, so that nobody can change it on the way.
+//! It is Noise's `NNpsk0` (The Noise Protocol Framework, revision 34, section 9) with the job's key as the pre-shared one. The bytes sent in clear before it
+//! are Noise's prologue, so a change on the way is detected.
 //!
 //! ```text
 //!  client ──▶ server   ClientHello (61 bytes): magic 8, oldest 2, newest 2, role 1, Noise's first message 48
@@ -11,8 +11,8 @@
 //!  client ──▶ server   proof (16 bytes):       an empty record: the client has derived the keys too
 //! ```
 //!
-//! The first message alone can be sent again by whoever has seen it; the proof cannot, since the server's part of the keys
-//! is new in every connection. Fixed sizes, nothing decoded from a stranger's bytes.
+//! An observer can replay the first message, but not the proof, since the server's part of the keys is new in every connection. All sizes are fixed, and no
+//! bytes of a stranger are decoded.
 
 use snow::{Builder, HandshakeState};
 
@@ -26,27 +26,27 @@ const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 pub const OLDEST: u16 = 3;
 pub const NEWEST: u16 = 3;
 
-/// A key of Curve25519.
+/// The size of a Curve25519 key.
 const PUBLIC_BYTES: usize = 32;
 const PROLOGUE_BYTES: usize = 13;
 const VERSION_BYTES: usize = 6;
 pub const CLIENT_HELLO_BYTES: usize = PROLOGUE_BYTES + PUBLIC_BYTES + TAG_BYTES;
 pub const SERVER_HELLO_BYTES: usize = 1 + PUBLIC_BYTES + VERSION_BYTES + TAG_BYTES;
 pub const PROOF_BYTES: usize = TAG_BYTES;
-/// What is sent to whoever does not hold the key.
+/// The answer to a client that does not hold the key.
 pub const REFUSAL: [u8; SERVER_HELLO_BYTES] = [0; SERVER_HELLO_BYTES];
 
-/// What a client is, and so which messages it sends.
+/// A client's role, which decides the messages that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
     Agent = 1,
     Command = 2,
-    /// Another rank's agent; the coordinator serves none.
+    /// Another rank's agent; the coordinator does not serve this role.
     Peer = 3,
 }
 
-/// Why two sides do not come together.
+/// The reason why two sides do not agree.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HandshakeError {
     #[error("the other side does not speak Stillpoint's protocol, or that of another release")]
@@ -83,7 +83,7 @@ pub struct Client {
 
 impl Client {
     /// # Errors
-    /// [`HandshakeError::Cipher`] where the system gives no random numbers.
+    /// [`HandshakeError::Cipher`] if the system gives no random numbers.
     pub fn new(key: &Key, role: Role) -> Result<Client, HandshakeError> {
         let mut hello = [0; CLIENT_HELLO_BYTES];
         hello[..8].copy_from_slice(&MAGIC);
@@ -93,7 +93,7 @@ impl Client {
         Client::saying(key, hello)
     }
 
-    /// With these bytes before Noise's.
+    /// A client that sends these bytes before Noise's first message.
     fn saying(key: &Key, mut hello: [u8; CLIENT_HELLO_BYTES]) -> Result<Client, HandshakeError> {
         let (prologue, message) = hello.split_at_mut(PROLOGUE_BYTES);
         let mut noise = noise(key, prologue)?.build_initiator()?;
@@ -105,7 +105,7 @@ impl Client {
         &self.hello
     }
 
-    /// Checks the server's answer; the version to speak, the proof to send, and how to speak from then on.
+    /// Checks the server's answer. Returns the version to speak, the proof to send, and the channel for the messages that follow.
     ///
     /// # Errors
     /// See [`HandshakeError`].
@@ -143,7 +143,7 @@ pub struct Server {
 
 impl Server {
     /// # Errors
-    /// See [`HandshakeError`]: the other side is told [`REFUSAL`], or nothing.
+    /// See [`HandshakeError`]. The caller answers with [`REFUSAL`], or not at all.
     pub fn new(key: &Key, client: &[u8; CLIENT_HELLO_BYTES]) -> Result<Server, HandshakeError> {
         let (prologue, message) = client.split_at(PROLOGUE_BYTES);
         let role = match prologue[12] {
@@ -182,7 +182,7 @@ impl Server {
         &self.hello
     }
 
-    /// Checks the client's proof; what it is, the version to speak, and how to speak from then on.
+    /// Checks the client's proof. Returns the client's role, the version to speak, and the channel for the messages that follow.
     ///
     /// # Errors
     /// See [`HandshakeError`].
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(refused, Err(HandshakeError::WrongKey));
         let refused = client.answer(&REFUSAL).map(drop);
         assert_eq!(refused, Err(HandshakeError::WrongKey));
-        // A server with another key cannot answer, whatever it sends.
+        // A server with another key cannot answer correctly.
         let client = Client::new(&key, Role::Agent).unwrap();
         let mut forged = REFUSAL;
         forged[0] = 1;
@@ -250,7 +250,7 @@ mod tests {
         let hello = *client.hello();
         let first = Server::new(&key, &hello).unwrap();
         let (_, proof, _) = client.answer(first.hello()).unwrap();
-        // Who has listened sends it all again to a server that still knows nobody.
+        // An eavesdropper replays the client's messages to a second server.
         let second = Server::new(&key, &hello).unwrap();
         assert_ne!(first.hello(), second.hello());
         assert_eq!(

@@ -1,15 +1,15 @@
-//! Where the running program was installed. Every part of Stillpoint asks here and nowhere else: a package may be upgraded while a job runs, and the
-//! kernel then calls a file by another name that it has not any more.
+//! The place where the running program was installed. Every part of Stillpoint asks this module only. A package may be upgraded while a job runs, and the
+//! kernel then appends a mark to the name of the running file.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What the kernel puts after the name of a file that was replaced or removed.
+/// The mark that the kernel appends to the name of a file that was replaced or removed.
 const REPLACED: &[u8] = b" (deleted)";
 
-/// The running program's file, by the name that it was started with; what has taken its place, where it was replaced.
+/// Returns the running program's file, by the name that it was started with. If it was replaced, this is the new file.
 ///
 /// # Errors
 /// There is no `/proc`.
@@ -21,16 +21,16 @@ pub fn this_program() -> io::Result<PathBuf> {
     })
 }
 
-/// A program's name as it was before it was replaced.
+/// Removes the kernel's mark from a program's name.
 pub fn without_mark(name: &OsStr) -> &OsStr {
     let bytes = name.as_bytes();
     OsStr::from_bytes(bytes.strip_suffix(REPLACED).unwrap_or(bytes))
 }
 
-/// What was installed together with the running program: beside it, or in `../lib/stillpoint`. `Err`: where it is not.
+/// Finds a file that was installed together with the running program: beside it, or in `../lib/stillpoint`.
 ///
 /// # Errors
-/// The folder of the running program, or why that is not known.
+/// The folder of the running program, or the reason why it is not known.
 pub fn beside(name: &str) -> Result<PathBuf, Missing> {
     let this = this_program().map_err(Missing::Unknown)?;
     let here = this.parent().unwrap_or(Path::new("/"));
@@ -42,7 +42,7 @@ pub fn beside(name: &str) -> Result<PathBuf, Missing> {
         .ok_or_else(|| Missing::Not(here.to_owned()))
 }
 
-/// Why a part of the installation was not found.
+/// The reason why a part of the installation was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
     #[error("cannot find this program: {0}")]
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(plain("/tmp/a (deleted) b"), "/tmp/a (deleted) b");
     }
 
-    /// The test is a program of its own, started from a file that is replaced while it runs.
+    /// The test runs itself as a child, from a copy of its file that is replaced meanwhile.
     #[test]
     fn a_program_that_was_replaced_knows_what_was_installed_with_it() {
         const CHILD: &str = "STILLPOINT_TEST_REPLACED";

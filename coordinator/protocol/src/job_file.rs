@@ -1,7 +1,7 @@
-//! DIR/job.json: where a job's coordinator is and how to prove to it who one is (so: mode 0600), what
-//! the job runs, and - when it has ended - how.
+//! DIR/job.json: the coordinator's address and the key that authenticates clients (hence mode 0600), the command of the job, and the result of a job that has
+//! ended.
 //!
-//! Written whole under another name and renamed, so that a reader never sees half of it.
+//! It is written whole under another name and renamed, so that a reader never sees half of it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,24 +19,24 @@ pub use crate::process::{Process, host_name, start_time};
 
 /// The file's name in the checkpoint directory.
 pub const NAME: &str = "job.json";
-/// Changes when an older reader would misunderstand.
+/// Changes when an older reader would misread the file.
 pub const FORMAT: u32 = 1;
 /// Longer than any job file; a longer file is not read.
 const MAX_BYTES: u64 = 4 << 20;
-/// How long a file is waited for that is being replaced.
+/// The time to wait for a file that is being replaced.
 const REPLACED: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What job.json holds. The field names are part of the interface.
+/// The contents of job.json. The field names are part of the interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobFile {
     pub format: u32,
     /// The job's id: the same through all its restarts, and in every image.
     pub job: String,
-    /// The job that this one goes on for in a copy of its directory: the epochs that were there have its id.
+    /// The job that this one continues in a copy of its directory: the epochs that were there have its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// This launch's id: another one after every restart.
+    /// This launch's id: every restart has another one.
     pub launch: String,
     pub name: String,
     pub state: JobState,
@@ -49,12 +49,12 @@ pub struct JobFile {
     /// "host:port", in the order to try them; empty when the job has ended.
     pub addresses: Vec<String>,
     pub key: Key,
-    /// How long a host may be silent before it counts as unreachable, in seconds.
+    /// The seconds for which a host may be silent before it counts as unreachable.
     #[serde(default)]
     pub silence: Silence,
     pub coordinator: Process,
     pub ranks: u32,
-    /// Where the ranks run, as far as they have connected.
+    /// The processes of the ranks that have connected so far.
     #[serde(default)]
     pub processes: Vec<Process>,
     /// The binary interface of the application.
@@ -70,7 +70,7 @@ pub struct JobFile {
     /// The staged epoch that this launch makes whole first, to restart from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovers: Option<u64>,
-    /// Who had it suspended, where it was not its own user, and why.
+    /// The user who had the job suspended, if not its own user, and the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended_by: Option<Asked>,
     /// The newest committed epoch.
@@ -88,8 +88,8 @@ pub struct JobFile {
     pub started: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u64>,
-    /// Found in another directory than the one that it was written for: what it says of a job that runs does not concern
-    /// the directory it was read from.
+    /// Whether the file was found in another directory than it was written for. Then its statements about a running job do not concern the directory that it
+    /// was read from.
     #[serde(skip)]
     pub copied: bool,
 }
@@ -119,7 +119,7 @@ impl JobState {
     }
 }
 
-/// Why job.json cannot be used.
+/// The reason why job.json cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobFileError {
     #[error("{}: there is no job here", path.display())]
@@ -136,13 +136,13 @@ pub enum JobFileError {
     Malformed {
         path: PathBuf,
         problem: String,
-        /// It is no JSON, which no release writes.
+        /// The file is not JSON. No release writes such a file, so it is damaged.
         damaged: bool,
     },
 }
 
 impl JobFile {
-    /// Where the job file of a checkpoint directory is.
+    /// The path of a checkpoint directory's job file.
     pub fn path(directory: &Path) -> PathBuf {
         directory.join(NAME)
     }
@@ -171,7 +171,7 @@ impl JobFile {
         Ok(job)
     }
 
-    /// What connections of this launch are made by.
+    /// The terms for connections of this launch.
     pub fn terms(&self) -> Terms {
         Terms {
             key: self.key.clone(),
@@ -179,18 +179,18 @@ impl JobFile {
         }
     }
 
-    /// Whether a job's epochs in this directory are the ones that this job carries on from.
+    /// Whether the epochs of `job` in this directory are those that this job carries on from.
     pub fn carries(&self, job: &str) -> bool {
         self.job == job || self.origin.as_deref() == Some(job)
     }
 
-    /// Whether it runs, as far as this file knows, in the directory that the file was read from.
+    /// Whether the job runs in the directory that the file was read from, as far as this file knows.
     pub fn runs_here(&self) -> bool {
         self.state == JobState::Running && !self.copied
     }
 
-    /// A directory that was moved keeps its number, and one on a file system that gives out numbers as it likes its path; a
-    /// copy has neither.
+    /// Whether the directory is a copy: neither its number nor its path is the recorded one. A directory that was moved keeps its number. On file systems
+    /// that change the numbers, it keeps its path.
     fn belongs_elsewhere(&self, held: &Directory) -> bool {
         let number = self.inode.is_some_and(|inode| inode != held.inode());
         let path = || {
@@ -231,8 +231,8 @@ impl JobFile {
     }
 }
 
-/// Some file systems put a file aside before they give its name to another, if somebody has it open (NFS, many of those in user space): it is missing
-/// in between, while its successor is there.
+/// Reads the file. Some file systems (NFS, many in user space) put a file that is open aside before they give its name to another one. Then the name is
+/// missing for a moment, while the draft of the new file is there.
 fn whole(held: &Directory) -> io::Result<Vec<u8>> {
     let since = Instant::now();
     loop {
@@ -244,7 +244,7 @@ fn whole(held: &Directory) -> io::Result<Vec<u8>> {
             {
                 sleep(PAUSE);
             }
-            // It may just have got its name.
+            // The draft may have been renamed since.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return held.read(NAME, MAX_BYTES);
             }
@@ -264,7 +264,7 @@ fn unread(path: PathBuf, source: io::Error) -> JobFileError {
     }
 }
 
-/// What every job had below that does not say it.
+/// The library of jobs whose file does not name one.
 fn only_library() -> String {
     "openmpi".to_owned()
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Who holds it may speak for the job. Written as 64 hexadecimal digits; never shown by `Debug`.
+/// The job's key: every process that holds it may act for the job. It is written as 64 hexadecimal digits, and `Debug` never shows it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key(pub(crate) [u8; 32]);

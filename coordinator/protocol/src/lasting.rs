@@ -1,12 +1,11 @@
 //! Connections that end when the other side's host is silent.
 //!
-//! A process that ends has its connections closed by the kernel. A host that loses its network or its power closes nothing: whoever waits for it
-//! to say something waits for ever, and what is sent to it is sent again for a quarter of an hour. So the kernel is told to ask a host that has
-//! said nothing for a while whether it is there, and to end a connection on which nothing has been acknowledged for as long as the launch allows
-//! ([`Silence`]). It answers for its host however busy the process is, or stopped.
+//! When a process ends, the kernel closes its connections. A host that loses its network or its power closes nothing: a reader would wait for ever, and the
+//! kernel would resend data to it for a quarter of an hour. So the kernel probes a host that has been silent for a while, and ends a connection on which
+//! nothing has been acknowledged for as long as the launch allows ([`Silence`]). A living host's kernel answers even if the process is busy or stopped.
 //!
-//! This is the only place that makes connections between hosts or takes them in, beside the coordinator's own listener, which comes here with every
-//! connection (`tests/only_way.rs`). Whoever shakes hands on a blocking one has a [`Lasting`] one.
+//! Connections between hosts are made and accepted in this module only. The coordinator has a listener of its own, but passes every connection through here
+//! (`tests/only_way.rs`). The handshake on a blocking connection takes a [`Lasting`] one.
 
 use std::fmt;
 use std::io;
@@ -23,36 +22,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::Key;
 
-/// How long a host may be silent, in seconds, before it counts as unreachable.
+/// The seconds for which a host may be silent before it counts as unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "u32", into = "u32")]
 pub struct Silence(u32);
 
 impl Silence {
-    /// The shortest: the kernel counts in seconds.
+    /// The shortest one: the kernel counts in seconds.
     pub const SHORTEST: Silence = Silence(2);
     pub const LONGEST: Silence = Silence(3600);
 
-    /// `None` where it is shorter than the shortest or longer than the longest.
+    /// Returns `None` if the time is shorter than the shortest or longer than the longest.
     pub fn new(time: Duration) -> Option<Silence> {
         let seconds = u32::try_from(time.as_secs()).ok()?;
         let known = Silence::SHORTEST.0..=Silence::LONGEST.0;
         known.contains(&seconds).then_some(Silence(seconds))
     }
 
-    /// As long as it is.
+    /// The silence as a duration.
     pub fn time(self) -> Duration {
         Duration::from_secs(u64::from(self.0))
     }
 
-    /// From the last word to the first question, and from one question to the next.
+    /// Seconds from the last data to the first probe, and from one probe to the next.
     fn questions(self) -> (u32, u32) {
         ((self.0 / 3).max(1), (self.0 / 6).max(1))
     }
 }
 
 impl From<u32> for Silence {
-    /// As a file has it, bounded: the kernel is told milliseconds.
+    /// Clamps a number from a file to the range, since the kernel is told milliseconds.
     fn from(seconds: u32) -> Silence {
         Silence(seconds.clamp(Silence::SHORTEST.0, Silence::LONGEST.0))
     }
@@ -76,7 +75,7 @@ impl fmt::Display for Silence {
     }
 }
 
-/// What the sides of every connection of a launch have in common; job.json has it.
+/// The key and the silence of all connections of a launch, from job.json.
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub key: Key,
@@ -84,7 +83,7 @@ pub struct Terms {
 }
 
 impl From<Key> for Terms {
-    /// As a launch has them that says nothing else.
+    /// The terms of a launch that chooses no silence.
     fn from(key: Key) -> Terms {
         let silence = Silence::default();
         Terms { key, silence }
@@ -108,7 +107,7 @@ impl Lasting {
         Ok(Lasting(stream))
     }
 
-    /// Takes the next one in.
+    /// Accepts the next connection.
     pub fn accept(listener: &TcpListener, silence: Silence) -> io::Result<Lasting> {
         let (stream, _) = listener.accept()?;
         stream.set_nodelay(true)?;
@@ -116,7 +115,7 @@ impl Lasting {
         Ok(Lasting(stream))
     }
 
-    /// The same connection once more.
+    /// Another handle to the same connection.
     pub fn try_clone(&self) -> io::Result<Lasting> {
         self.0.try_clone().map(Lasting)
     }
@@ -142,19 +141,19 @@ impl AsFd for Lasting {
     }
 }
 
-/// Has the kernel end a connection that was accepted by a runtime of its own.
+/// Lets the kernel end a silent connection. The caller may have accepted it with a runtime of its own.
 pub fn end_when_silent(stream: &impl AsFd, silence: Silence) -> io::Result<()> {
     let (first, next) = silence.questions();
     setsockopt(stream, KeepAlive, &true)?;
     setsockopt(stream, TcpKeepIdle, &first)?;
     setsockopt(stream, TcpKeepInterval, &next)?;
-    // With a limit of its own for what is not acknowledged the kernel does not count the questions; where it did, it would come to the same.
+    // With `TCP_USER_TIMEOUT` the kernel does not count the probes; this count would give the same time.
     setsockopt(stream, TcpKeepCount, &((silence.0 - first).div_ceil(next)))?;
     setsockopt(stream, TcpUserTimeout, &(silence.0 * 1000))?;
     Ok(())
 }
 
-/// Whether a connection has ended because the other host was silent. Otherwise somebody has ended it.
+/// Whether a connection has ended because the other host was silent. Otherwise a process has ended it.
 pub fn was_silent(error: &io::Error) -> bool {
     use io::ErrorKind::{HostUnreachable, NetworkUnreachable, TimedOut};
     matches!(

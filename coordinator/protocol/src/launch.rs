@@ -1,15 +1,14 @@
-//! What `stillpoint run` and `stillpoint restart` tell the lower half that they become.
+//! The launch contract: `stillpoint run` and `stillpoint restart` pass it to the lower half that they become.
 //!
-//! The contract is one environment variable, [`VARIABLE`], holding a [`Launch`] as JSON; the program and
-//! its arguments follow on the command line:
+//! It is one environment variable, [`VARIABLE`], which holds a [`Launch`] as JSON. The program and its arguments follow on the command line:
 //!
 //! ```text
 //! STILLPOINT_LAUNCH='{...}' stillpoint-lower-openmpi run -- APP ARGS...
 //! STILLPOINT_LAUNCH='{...}' stillpoint-lower-openmpi restart
 //! ```
 //!
-//! The lower half reads it with [`Launch::from_environment`], takes it out of the application's
-//! environment, and finds the coordinator with [`Launch::connect`].
+//! The lower half reads it with [`Launch::from_environment`], removes it from the application's environment, and finds the coordinator with
+//! [`Launch::connect`].
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -25,14 +24,14 @@ use crate::tier::Tiers;
 
 /// The environment variable.
 pub const VARIABLE: &str = "STILLPOINT_LAUNCH";
-/// What the user has the dynamic loader do is for the application, so the lower half is started without it: each variable, and the one
-/// that keeps it for the application.
+/// Variables of the dynamic loader that the user has set for the application: the lower half is started without them. Each comes with the variable that keeps
+/// its value for the application.
 pub const KEPT_FROM_LOADER: [(&str, &str); 2] = [
     ("LD_PRELOAD", "STILLPOINT_PRELOAD"),
     ("LD_AUDIT", "STILLPOINT_AUDIT"),
 ];
 
-/// Where every rank of a job has something mapped, which is how the command finds out that it is one.
+/// An address at which every rank of a job has a mapping. The command recognizes a rank by it.
 pub const RANK_MARK: u64 = 0x5500_0000_0000;
 
 /// One rank's part of a launch.
@@ -40,112 +39,112 @@ pub const RANK_MARK: u64 = 0x5500_0000_0000;
 pub struct Launch {
     /// The checkpoint directory, absolute; job.json is in it.
     pub directory: PathBuf,
-    /// The job's id, the same through all restarts: goes into every image.
+    /// The job's id, the same through all restarts; it goes into every image.
     pub job: String,
-    /// This launch's id: goes into [`crate::agent::Hello`].
+    /// This launch's id; it goes into [`crate::agent::Hello`].
     pub launch: String,
     pub name: String,
-    /// World rank and size, as the launcher says.
+    /// World rank and size, as the launcher reports them.
     pub rank: u32,
     pub size: u32,
     /// The binary interface of the application: `openmpi`.
     pub mpi: String,
     /// The binary interface of the library below: `openmpi`, or `abi`, the standard's.
     pub library: String,
-    /// The file of the library below, where it is loaded at launch.
+    /// The file of the library below, if it is loaded at launch.
     #[serde(default)]
     pub library_file: Option<PathBuf>,
     /// The library to preload into the application.
     pub upper_library: PathBuf,
     /// The application and its arguments, as the user gave them.
     pub command: Vec<String>,
-    /// What to restore; `None`: start afresh.
+    /// The epoch to restore; `None`: start afresh.
     pub restart: Option<Restart>,
     /// The signal number that asks for a suspend, unless the application handles it itself.
     pub suspend_signal: i32,
     /// Whether SIGTERM asks for a suspend too.
     pub suspend_on_term: bool,
-    /// What the process ends with after a suspend.
+    /// The exit status of the process after a suspend.
     #[serde(default)]
     pub suspended_status: u8,
-    /// Whether the ranks keep to two-phase commit instead of the clock, if they start afresh.
+    /// Whether the ranks use two-phase commit instead of the clock, if they start afresh.
     #[serde(default)]
     pub two_phase: bool,
-    /// The `stillpoint` command, of the first rank: its agent starts another coordinator when the job's has died.
+    /// The path of the `stillpoint` command, for the first rank only: its agent starts another coordinator when the job's has died.
     #[serde(default)]
     pub stillpoint: Option<PathBuf>,
-    /// Where images are staged; `None`: they are written to the checkpoint directory.
+    /// The tiers on which images are staged; `None`: images are written to the checkpoint directory.
     #[serde(default)]
     pub tiers: Option<Tiers>,
-    /// Whether images hold what is mapped privately of files.
+    /// Whether images hold the bytes of privately mapped files.
     #[serde(default)]
     pub mapped_files: MappedFiles,
-    /// How it is known what the application writes to, where images build on earlier ones.
+    /// The method that finds the memory that the application writes to, if images build on earlier ones.
     #[serde(default)]
     pub tracking: Tracking,
-    /// Which files are on the disk before an epoch is committed.
+    /// The files that are synced to disk before an epoch is committed.
     #[serde(default)]
     pub sync_files: SyncFiles,
     /// Whether memory of GPUs is staged.
     #[serde(default)]
     pub gpu_staging: GpuStaging,
-    /// What becomes of standard input.
+    /// The handling of standard input.
     #[serde(default)]
     pub input: Input,
-    /// When the command was started: nanoseconds since 1970.
+    /// The start time of the command: nanoseconds since 1970.
     #[serde(default)]
     pub begun: i64,
-    /// What is yet to be heard of how the launch begins.
+    /// The message that the lower half still waits for before its rank can join.
     #[serde(default)]
     pub awaits: Option<Awaits>,
 }
 
-/// What becomes of a rank's standard input.
+/// The handling of a rank's standard input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// Most bytes of it that are read ahead; `None`: as many as is usual.
+    /// The most bytes of it that are read ahead; `None`: the default number.
     pub ahead: Option<u64>,
-    /// Whether a restart may find it empty where the program waits for more.
+    /// Whether a restart may find it at its end although the program waits for more.
     pub may_end: bool,
 }
 
-/// Whether memory of GPUs goes to wherever the node has room while the application stands still, and from there into the image.
+/// Whether memory of GPUs is copied to a place with room on the node while the application stands still, and from there into the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GpuStaging {
-    /// Where the node's driver lets it be copied, and there is room.
+    /// If the node's driver lets it be copied, and there is room.
     #[default]
     Auto,
-    /// In no other way.
+    /// Always.
     On,
     /// Never: it goes into the rank's own memory.
     Off,
 }
 
-/// What an image holds of a file that is mapped privately, besides the pages that the process has of its own.
+/// The bytes of a privately mapped file that an image holds, besides the process's own pages of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MappedFiles {
-    /// Nothing, unless the file is likely to go away or to change.
+    /// No bytes, unless the file is likely to go away or to change.
     #[default]
     Auto,
-    /// Nothing, if the file can be found by its name.
+    /// No bytes, if the file can be found by its name.
     Refer,
     /// Every byte.
     Keep,
 }
 
-/// Which of the application's files are synced for an epoch.
+/// The files of the application that are synced for an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SyncFiles {
-    /// Those that are open for writing.
+    /// Files that are open for writing.
     #[default]
     Open,
-    /// The whole file systems of these and of the working directory: files that were closed before, and everybody else's, too.
+    /// The whole file systems of these files and of the working directory: this includes files that were closed before, and files of others.
     All,
-    /// None.
+    /// No files.
     Off,
 }
 
-/// What a rank is restored from. The command has checked the manifest and the rank count.
+/// The epoch and image from which a rank is restored. The command has checked the manifest and the rank count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restart {
     pub epoch: u64,
@@ -153,7 +152,7 @@ pub struct Restart {
     pub directory: PathBuf,
     /// This rank's image.
     pub image: PathBuf,
-    /// An open descriptor: a file that holds blocks of the image, fetched from other hosts. It is the rank's to close.
+    /// An open descriptor of a file that holds blocks of the image, fetched from other hosts. The rank has to close it.
     #[serde(default)]
     pub fetched: Option<i32>,
     /// Whether the application carries on before all of its memory is there.
@@ -161,14 +160,14 @@ pub struct Restart {
     pub lazy: bool,
 }
 
-/// What a coordinator that starts tells whoever started it, in one line of JSON on its stdout.
+/// The result of starting a coordinator, for its starter: one line of JSON on the coordinator's stdout.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Ready {
     Serving,
     Failed { status: u8, text: String },
 }
 
-/// Why a launch cannot be read, or its coordinator not be reached.
+/// The reason why a launch cannot be read, or its coordinator not be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     #[error(
@@ -206,8 +205,7 @@ impl Launch {
 
     /// The value of [`VARIABLE`].
     pub fn to_variable(&self) -> String {
-        // Only a map with keys that are not text, or a path that is not UTF-8, could fail; the command
-        // refuses such paths before it gets here.
+        // Only map keys that are not text, or a path that is not UTF-8, could fail here. The command refuses such paths before.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -219,19 +217,18 @@ impl Launch {
                 Ok(connection) => return Ok(connection),
                 Err(error @ LaunchError::Over { .. }) => return Err(error),
                 Err(error) if Instant::now() >= deadline => return Err(error),
-                // A network file system may show the directory's old state for a moment, and a
-                // coordinator may be busy with a thousand other ranks.
+                // A network file system may show the directory's old state for a moment, and a coordinator may be busy with a thousand other ranks.
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
         }
     }
 
-    /// What the agents of this launch share.
+    /// The connection terms that the agents of this launch share.
     pub fn terms(&self) -> Result<Terms, LaunchError> {
         Ok(JobFile::read(&self.directory)?.terms())
     }
 
-    /// Connects to the coordinator that job.json names now, if it is there.
+    /// Connects to the coordinator that job.json names now, if it runs.
     pub fn try_connect(&self, patience: Duration) -> Result<AgentConnection, LaunchError> {
         let job = JobFile::read(&self.directory)?;
         if job.launch != self.launch {

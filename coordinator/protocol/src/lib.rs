@@ -1,24 +1,24 @@
-//! What agents, the coordinator and the command say to each other, and how they know each other.
+//! Messages between agents, the coordinator and the command, and the authentication of each to the others.
 //!
 //! * [`agent`] - messages between a rank's agent and the coordinator
 //! * [`command`] - messages between the `stillpoint` command and the coordinator
 //! * [`tier`] - messages about storage tiers
 //! * [`peer`] - blocks of images, from agent to agent
-//! * [`codec`] - how a message becomes bytes; the only place that knows the encoding
+//! * [`codec`] - the encoding of messages; the only module that knows it
 //! * [`handshake`] - version negotiation and authentication, before the first message
 //! * [`greeting`] - the handshake on a blocking connection
 //! * [`span`] - times from outside, bounded
-//! * [`sealed`] - how bytes go over a connection: encrypted, authenticated, numbered
-//! * [`lasting`] - connections that end when the other side's host is silent; the only place that makes them
+//! * [`sealed`] - the records of a connection: encrypted, authenticated, numbered
+//! * [`lasting`] - connections that end when the other side's host is silent; the only module that makes them
 //! * [`client`] - a blocking connection, for one plain thread
-//! * [`launch`] - what `stillpoint run` and `restart` tell the lower half, in one environment variable
-//! * [`beginning`] - what a rank hears of its launch before it joins the job
-//! * [`installed`] - where the running program was installed, and what with it
-//! * [`job_file`] - DIR/job.json: where the coordinator is, and how the job ended
-//! * [`plain`] - text of others, as a terminal may have it
-//! * [`process`] - processes, as others know them
+//! * [`launch`] - the contract that `stillpoint run` and `restart` pass to the lower half, in one environment variable
+//! * [`beginning`] - the beginning of a launch, until a rank joins the job
+//! * [`installed`] - the place of the running program, and the files installed with it
+//! * [`job_file`] - DIR/job.json: the coordinator's address, and the end of the job
+//! * [`plain`] - text of others, made safe for a terminal
+//! * [`process`] - processes, identified across hosts and containers
 //!
-//! No runtime and no threads here: the lower half of every rank links this crate.
+//! The crate uses no runtime and no threads: the lower half of every rank links it.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! PID namespaces, told apart across containers, hosts and boots.
 //!
-//! The kernel's number of a namespace is its kernel's alone: every host's first one has the same. Beside it stand a few bits of the boot's id, which all that runs
-//! under one kernel has in common, and of the machine's id, by which an earlier boot of this machine is told from another machine.
+//! The kernel's number of a namespace is unique under one kernel only: the first namespace of every host has the same number. So a few bits of two ids stand
+//! beside it. The boot's id is common to all processes under one kernel. The machine's id tells an earlier boot of this machine from another machine.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,24 +16,24 @@ const BOOT_BITS: u32 = 20;
 const MACHINE_BITS: u32 = 12;
 const _: () = assert!(INODE_BITS + BOOT_BITS + MACHINE_BITS == u64::BITS);
 
-/// What every host's first namespace has for a number (`PROC_PID_INIT_INO`): a container with another one may end as a whole.
+/// The number of every host's first namespace (`PROC_PID_INIT_INO`). A container with another one may end as a whole.
 const OF_THE_HOST: u64 = 0xefff_fffc;
 
-/// A PID namespace: its number, some of its boot's id, some of its machine's. 0: not known. Earlier releases wrote the number alone.
+/// A PID namespace: its number, with some bits of its boot's id and of its machine's. 0: not known. Earlier releases wrote the number alone.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode,
 )]
 pub struct Namespace(u64);
 
-/// Where a process's number means the same: see [`Namespace::place`].
+/// The range within which a process's number is unambiguous: see [`Namespace::place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(u64);
 
 impl Namespace {
-    /// The calling process's.
+    /// The namespace of the calling process.
     ///
     /// # Errors
-    /// Why `/proc` does not show its processes.
+    /// The reason why `/proc` does not show this process's namespace.
     pub fn own() -> Result<Namespace, Strange> {
         let this = fs::read_link("/proc/self").map_err(|_| Strange::Missing)?;
         let this = this.to_str().and_then(|number| number.parse().ok());
@@ -43,19 +43,19 @@ impl Namespace {
         Namespace::shown("self").ok_or(Strange::Missing)
     }
 
-    /// [`Namespace::own`], or not known.
+    /// [`Namespace::own`], or unknown.
     pub fn here() -> Namespace {
         Namespace::own().unwrap_or_default()
     }
 
-    /// That of a process that this one's `/proc` shows; `None`: it has gone, or may not be looked at.
+    /// The namespace of a process that this one's `/proc` shows; `None`: it has gone, or this process may not look at it.
     pub fn of(pid: u32) -> Option<Namespace> {
         Namespace::shown(&pid.to_string())
     }
 
     fn shown(process: &str) -> Option<Namespace> {
         let inode = fs::metadata(format!("/proc/{process}/ns/pid")).ok()?.ino();
-        // They stay the same, and are asked for at every look at a process.
+        // The ids stay the same, and every look at a process asks for them.
         static HERE: OnceLock<[String; 2]> = OnceLock::new();
         let [boot, machine] = HERE.get_or_init(|| {
             ["/proc/sys/kernel/random/boot_id", "/etc/machine-id"]
@@ -64,7 +64,7 @@ impl Namespace {
         Some(Namespace::told_of(inode, boot, machine))
     }
 
-    /// Of a number, a boot's id and a machine's, which are empty where they are not known.
+    /// Makes a namespace of a number, a boot's id and a machine's. An empty id is not known.
     pub fn told_of(inode: u64, boot: &str, machine: &str) -> Namespace {
         let number = inode & ((1 << INODE_BITS) - 1);
         let boot = digest(boot, BOOT_BITS) << INODE_BITS;
@@ -76,12 +76,12 @@ impl Namespace {
         self.0 == 0
     }
 
-    /// Whether it is its kernel's first one.
+    /// Whether it is the first namespace of its kernel.
     pub fn is_of_the_host(self) -> bool {
         self.number() == OF_THE_HOST
     }
 
-    /// Whether both are one, as far as it is known of which boots they are. The machine's id does not count: containers may have another than their host.
+    /// Whether both are the same, as far as their boots are known. The machine's id does not count: containers may have another than their host.
     pub fn is_same(self, other: Namespace) -> bool {
         self.number() == other.number() && !self.is_of_another_boot(other)
     }
@@ -91,13 +91,13 @@ impl Namespace {
         self.boot() != other.boot() && self.boot() != 0 && other.boot() != 0
     }
 
-    /// Whether it is known to be of this machine before it was started again: nothing of it lives.
+    /// Whether it belongs to an earlier boot of this machine: then none of its processes lives.
     pub fn is_of_an_earlier_boot(self, now: Namespace) -> bool {
         let machine = self.machine() == now.machine() && now.machine() != 0;
         machine && self.is_of_another_boot(now)
     }
 
-    /// Equal for those that are one: number and boot.
+    /// A value that is equal for equal namespaces: number and boot.
     pub fn place(self) -> Place {
         Place(self.0 & ((1 << (INODE_BITS + BOOT_BITS)) - 1))
     }
@@ -114,14 +114,14 @@ impl Namespace {
         self.0 >> (INODE_BITS + BOOT_BITS)
     }
 
-    /// As an earlier release has written it.
+    /// The form in which an earlier release has written it.
     #[cfg(test)]
     pub(crate) fn unqualified(self) -> Namespace {
         Namespace(self.number())
     }
 }
 
-/// FNV-1a of what is not blank, folded into some bits; 0 for nothing, and for nothing else.
+/// FNV-1a of the trimmed text, folded into `bits` bits. It is 0 for empty text only.
 fn digest(text: &str, bits: u32) -> u64 {
     let text = text.trim();
     if text.is_empty() {
@@ -133,7 +133,7 @@ fn digest(text: &str, bits: u32) -> u64 {
     (hash >> (u64::BITS - bits)).max(1)
 }
 
-/// What is wrong with `/proc`.
+/// The problem with `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Strange {
     #[error(

@@ -1,8 +1,8 @@
-//! From node to node: blocks of images, on their way to another node's fast tier, and before a restart back from there.
+//! Messages from node to node: blocks of images, on their way to another node's fast tier, and back from there before a restart.
 //!
-//! The same handshake as everywhere, with the role [`Role::Peer`], then requests as frames. The bytes of a block follow
-//! its [`Request::Put`], or the answer to its [`Request::Get`], as they are. [`Request::Put`] is not answered but with
-//! [`Request::Close`], so that blocks follow each other without a pause.
+//! A connection begins with the usual handshake, with the role [`Role::Peer`]; then follow requests as frames. The raw bytes of a block follow its
+//! [`Request::Put`], or the answer to its [`Request::Get`]. A [`Request::Put`] has no answer of its own, so that blocks follow each other without a pause:
+//! [`Request::Close`] has it.
 
 pub mod serve;
 
@@ -17,30 +17,30 @@ use crate::key::Key;
 use crate::lasting::{self, Lasting, Terms};
 use crate::sealed::{self, Channel, LENGTH_BYTES, Opener, SealError, Sealer};
 
-/// Longest block.
+/// The length of the longest block.
 pub const MAX_BLOCK: u32 = 4 << 20;
-/// A peer that does not read, or does not write, for so long is gone.
+/// The time without reading or writing after which a peer counts as gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the sender wants.
+/// A request of the sender.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Request {
     /// A block of a rank's image; `bytes` bytes follow.
     Put {
-        /// The attempt at the epoch: what was sent for an earlier one is not kept.
+        /// The attempt at the epoch: blocks of an earlier attempt are dropped.
         attempt: u64,
         epoch: u64,
         rank: u32,
         offset: u64,
         bytes: u32,
-        /// A second copy: it is not flushed while the first one is there.
+        /// Whether it is a second copy, which is not flushed while the first one is there.
         copy: bool,
     },
     /// A block that only measures the way.
     Probe { bytes: u32 },
-    /// All is sent: say whether all is kept.
+    /// All blocks are sent: answer whether all are kept.
     Close,
-    /// A block of a rank's image of the epoch that is to be restarted, by its number in the image's table.
+    /// A block of a rank's image of the epoch to restart, by its number in the image's table.
     Get { rank: u32, block: u32 },
 }
 
@@ -57,11 +57,11 @@ pub enum Answer {
     Block {
         bytes: u32,
     },
-    /// It is not here (any more).
+    /// The block is not here (any more).
     Missing,
 }
 
-/// Why two agents do not come together, or part.
+/// The reason why two agents do not agree, or part.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     #[error("cannot reach the peer at {address}: {source}")]
@@ -81,17 +81,17 @@ pub enum PeerError {
     Refused(String),
 }
 
-/// A connection between agents that know each other.
+/// A connection between agents that have authenticated each other.
 #[derive(Debug)]
 pub struct Peer {
     stream: Lasting,
     sealer: Sealer,
     opener: Opener,
-    /// What is to be sent; used again and again, as the others are.
+    /// Bytes to send. The buffers are reused for every message.
     outgoing: Vec<u8>,
     /// A record as it came.
     record: Vec<u8>,
-    /// What has been opened, and how much of it has been taken.
+    /// Bytes of opened records, and the number of those that were taken.
     opened: Vec<u8>,
     taken: usize,
 }
@@ -115,12 +115,12 @@ impl Peer {
         Peer::speaking(stream, channel)
     }
 
-    /// The server's side of a new connection, within `patience`; an error for whoever does not belong here.
+    /// The server's side of a new connection, within `patience`. Returns an error if the client does not belong to the job.
     fn shake_hands(stream: &Lasting, key: &Key, patience: Duration) -> Result<Channel, PeerError> {
         let (role, channel) = greeting::admit(stream, key, patience)
             .map_err(|error| refused(error, "another agent"))?;
         match role {
-            // It may hold its connection for as long as the job runs: no deadline for reading.
+            // A peer may hold its connection for as long as the job runs, so there is no deadline for reading.
             Role::Peer => Ok(channel),
             _ => Err(refused(HandshakeError::NotOurs.into(), "another agent")),
         }
@@ -189,7 +189,7 @@ impl Peer {
         }
     }
 
-    /// The next request; `None` when the other side has ended the connection.
+    /// Waits for the next request. Returns `None` if the other side has ended the connection.
     pub fn request(&mut self) -> Result<Option<Request>, PeerError> {
         self.receive()
     }
@@ -198,7 +198,7 @@ impl Peer {
         self.say(answer, &[])
     }
 
-    /// The bytes that follow a request; `buffer` is used again and again.
+    /// Waits for the bytes that follow a request. The caller reuses `buffer`.
     pub fn bytes<'b>(
         &mut self,
         count: u32,
@@ -222,7 +222,7 @@ impl Peer {
         let mut length = [0; 4];
         length.copy_from_slice(self.take(4));
         let length = u32::from_le_bytes(length) as usize;
-        // Requests are short: whoever sends a long one is no peer.
+        // Requests are short: a sender of a long one is not a peer.
         if length > MAX_FRAME.min(64 << 10) {
             return Err(CodecError::TooLong(length).into());
         }
@@ -232,8 +232,7 @@ impl Peer {
         Ok(Some(codec::decode(self.take(length))?))
     }
 
-    /// Waits until so many bytes are there to be taken; false where the other side has ended the connection before the first of
-    /// them.
+    /// Waits until `count` bytes can be taken. Returns false if the other side has ended the connection before the first of them.
     fn hear(&mut self, count: usize) -> Result<bool, PeerError> {
         if self.taken > 0 {
             self.opened.drain(..self.taken);
@@ -256,7 +255,7 @@ impl Peer {
         Ok(true)
     }
 
-    /// Bytes that have been heard.
+    /// Takes bytes that have arrived.
     fn take(&mut self, count: usize) -> &[u8] {
         let from = self.taken;
         self.taken += count;
@@ -274,7 +273,7 @@ fn refused(error: GreetingError, address: &str) -> PeerError {
     }
 }
 
-/// An answer to another question, or none.
+/// The error for an answer that does not fit the question, or for a missing one.
 fn unexpected(answer: Option<Answer>) -> PeerError {
     match answer {
         None => io::Error::from(io::ErrorKind::UnexpectedEof).into(),
@@ -282,7 +281,7 @@ fn unexpected(answer: Option<Answer>) -> PeerError {
     }
 }
 
-/// Where an agent takes peers in, and the address that it tells them.
+/// Opens the listener for an agent's peers. Returns it with the address to tell them.
 pub fn listen(reachable_at: std::net::IpAddr) -> io::Result<(TcpListener, String)> {
     let listener = lasting::listen(SocketAddr::new(reachable_at, 0))?;
     let address = listener.local_addr()?.to_string();

@@ -1,7 +1,7 @@
-//! Processes, as others know them: where they are, and whether they still run.
+//! Processes, identified for other processes: their place, and whether they still run.
 //!
-//! A number means something in one PID namespace only: each container may have its own, and one host many of them. A host's name does not tell it from
-//! others: many may be called the same. So a namespace is known by more than its number ([`Namespace`]).
+//! A process number is unique in one PID namespace only. Each container may have its own, and a host may have many containers. Nor is a host's name unique.
+//! So a namespace is known by more than its number ([`Namespace`]).
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub struct Process {
     pub pid: u32,
     /// Field 22 of /proc/PID/stat, clock ticks after boot; 0: not known.
     pub start_time: u64,
-    /// In which the number is its.
+    /// The PID namespace that `pid` belongs to.
     #[serde(default, skip_serializing_if = "Namespace::is_unknown")]
     pub namespace: Namespace,
 }
@@ -33,7 +33,7 @@ impl Process {
         }
     }
 
-    /// A process that says of itself where it is and what its number is there.
+    /// Makes a process that has reported its host, number and namespace itself.
     pub fn told(host: String, pid: u32, namespace: Namespace) -> Process {
         let mut process = Process {
             host,
@@ -47,7 +47,7 @@ impl Process {
         process
     }
 
-    /// Whether it still runs; `None` where that cannot be seen: on another host, in another container, without `/proc`.
+    /// Whether it still runs; `None` if this process cannot see that: on another host, in another container, without `/proc`.
     pub fn alive(&self) -> Option<bool> {
         let here = Namespace::here();
         if !self.is_in(here) {
@@ -60,12 +60,12 @@ impl Process {
         })
     }
 
-    /// Whether its number means here what it means to itself.
+    /// Whether its number means the same process here.
     pub fn is_here(&self) -> bool {
         self.is_in(Namespace::here())
     }
 
-    /// Whether it is on this host, in whatever container.
+    /// Whether it is on this host, in any container.
     pub fn is_on_this_host(&self) -> bool {
         self.host == host_name() && !self.namespace.is_of_another_boot(Namespace::here())
     }
@@ -84,10 +84,10 @@ pub fn host_name() -> String {
         .unwrap_or_default()
 }
 
-/// When a process of this host began; `None` when there is none, or only its zombie.
+/// The start time of a process of this host; `None` if there is none, or only its zombie.
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command's name is in parentheses and may hold anything.
+    // The command's name is in parentheses and may contain any character.
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     let state = fields.next()?;
     if matches!(state, "Z" | "X") {
@@ -113,7 +113,7 @@ mod tests {
         let mut contained = this.clone();
         contained.namespace = Namespace::told_of(1, "", "");
         assert_eq!(contained.alive(), None, "in another container");
-        // As earlier releases have written it.
+        // Earlier releases have written these forms.
         for namespace in [Namespace::default(), this.namespace.unqualified()] {
             let earlier = Process {
                 namespace,

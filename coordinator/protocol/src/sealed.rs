@@ -1,26 +1,25 @@
-//! What goes over a connection after the handshake: records, each encrypted and authenticated under keys that only the two
-//! sides have derived, and numbered, so that none can be changed, left out, sent again or moved.
+//! The records of a connection after the handshake. Each is encrypted and authenticated under keys that only the two sides have derived, and numbered. So a
+//! change, loss, repetition or move of a record is detected.
 //!
 //! ```text
 //!  length 2 (little-endian; of what follows) | encrypted bytes, up to 65,519 | authentication tag 16
 //! ```
-//!
-//! A record's number is never sent: both sides count. Messages and blocks are one stream of bytes; where a record ends means
+//! A record's number is never sent: both sides count. Messages and blocks are one stream of bytes; the boundaries of records mean nothing.
 //! nothing.
 
 use std::sync::Arc;
 
 use snow::StatelessTransportState;
 
-/// What authenticates a record.
+/// The size of a record's authentication tag.
 pub const TAG_BYTES: usize = 16;
-/// Longest record, without its length.
+/// The longest record, without its length.
 pub const MAX_RECORD: usize = 65_535;
-/// Bytes of a record's length.
+/// The size of a record's length.
 pub const LENGTH_BYTES: usize = 2;
 const MAX_PAYLOAD: usize = MAX_RECORD - TAG_BYTES;
 
-/// Why what came was not sent by the other side, or was sent at another time.
+/// The reason why received bytes are not the next ones of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     #[error("bytes that its key has not made, or not as the next ones: somebody is in between")]
@@ -51,7 +50,7 @@ impl Channel {
         }
     }
 
-    /// An empty record without its length.
+    /// Makes the proof: an empty record without its length.
     pub(crate) fn prove(&mut self) -> Result<[u8; TAG_BYTES], SealError> {
         let mut proof = [0; TAG_BYTES];
         self.sealer.record(&[], &mut proof)?;
@@ -74,10 +73,10 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// Appends to `to` what is to be sent for `bytes`.
+    /// Appends the records for `bytes` to `to`.
     ///
     /// # Errors
-    /// None that bytes can cause.
+    /// Bytes of any contents cause no error.
     pub fn seal(&mut self, bytes: &[u8], to: &mut Vec<u8>) -> Result<(), SealError> {
         for payload in bytes.chunks(MAX_PAYLOAD) {
             let length = payload.len() + TAG_BYTES;
@@ -102,13 +101,12 @@ impl Sealer {
 pub struct Opener {
     keys: Arc<StatelessTransportState>,
     next: u64,
-    /// The beginning of a record.
+    /// The beginning of an incomplete record.
     arrived: Vec<u8>,
 }
 
 impl Opener {
-    /// Takes what has arrived, in pieces of any size; appends to `to` what was sent. After an error the connection is of no
-    /// more use.
+    /// Opens bytes that have arrived, in pieces of any size, and appends the sent bytes to `to`. After an error the connection is useless.
     ///
     /// # Errors
     /// See [`SealError`].
@@ -128,7 +126,7 @@ impl Opener {
         Ok(())
     }
 
-    /// Appends what a whole record holds.
+    /// Opens a whole record, and appends its contents.
     ///
     /// # Errors
     /// See [`SealError`].
@@ -147,10 +145,10 @@ impl Opener {
     }
 }
 
-/// How many bytes follow a record's length.
+/// Returns the number of bytes that follow a record's length.
 ///
 /// # Errors
-/// [`SealError::Length`] where there is no room for the tag.
+/// [`SealError::Length`] if there is no room for the tag.
 pub fn record_bytes(length: [u8; LENGTH_BYTES]) -> Result<usize, SealError> {
     let bytes = usize::from(u16::from_le_bytes(length));
     if bytes < TAG_BYTES {
@@ -159,7 +157,7 @@ pub fn record_bytes(length: [u8; LENGTH_BYTES]) -> Result<usize, SealError> {
     Ok(bytes)
 }
 
-// The keys are never shown.
+// Debug output never shows the keys.
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Sealer(record {})", self.next)
@@ -188,7 +186,7 @@ mod tests {
         (here, there)
     }
 
-    /// Records that say "one", "two", "three", and who can read them.
+    /// Records with the words "one", "two", "three", and an opener for them.
     fn three() -> ([Vec<u8>; 3], Opener) {
         let (here, there) = channels();
         let (mut sealer, opener) = (here.split().0, there.split().1);

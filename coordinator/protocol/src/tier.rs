@@ -1,4 +1,4 @@
-//! What agents and the coordinator say to each other about storage tiers.
+//! Messages between agents and the coordinator about storage tiers.
 //!
 //! ```text
 //!  agent                               coordinator
@@ -16,8 +16,7 @@
 //!                            ◀──────    Durable           when all have
 //! ```
 //!
-//! Before a restart, the processes that are to become the ranks say the same of themselves, and fetch blocks from each
-//! other:
+//! Before a restart, the processes that are to become the ranks send the same messages about themselves, and fetch blocks from each other:
 //!
 //! ```text
 //!   Tier(Announced)          ──────▶
@@ -42,12 +41,11 @@ use crate::codec::{Decode, Encode};
 pub struct Tiers {
     /// The fast tier's directory, absolute.
     pub fast: PathBuf,
-    /// Most bytes that this node may keep there.
+    /// The most bytes that this node may keep there.
     pub capacity: u64,
-    /// Most bytes that the slow tier may hold, all epochs together.
+    /// The most bytes that the slow tier may hold, all epochs together.
     pub slow_capacity: Option<u64>,
-    /// Limits in bytes per second: of this rank's writes to the fast tier, to the slow one, and of what it sends to
-    /// peers and takes from them.
+    /// Limits in bytes per second: for this rank's writes to the fast tier, for those to the slow one, and for its traffic with peers in each direction.
     pub fast_limit: Option<u64>,
     pub slow_limit: Option<u64>,
     pub peer_limit: Option<u64>,
@@ -59,20 +57,20 @@ pub struct Announced {
     pub host: String,
     pub directory: String,
     pub capacity: u64,
-    /// "host:port" where this rank's agent takes blocks in; empty: see `problem`.
+    /// "host:port" at which this rank's agent accepts blocks; empty: see `problem`.
     pub address: String,
-    /// Why the tier cannot be used.
+    /// The reason why the tier cannot be used.
     pub problem: Option<String>,
 }
 
 impl Announced {
-    /// Ranks whose tiers agree in this share one node.
+    /// Whether both ranks share one node: host and directory are the same.
     pub fn same_node(&self, other: &Announced) -> bool {
         self.host == other.host && self.directory == other.directory
     }
 }
 
-/// What a rank has measured on each of its ways; `None`: not measured, or nothing gets through.
+/// The rates that a rank has measured on its ways; `None`: not measured, or no bytes get through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Rates {
     pub fast: Option<u64>,
@@ -80,31 +78,31 @@ pub struct Rates {
     pub peers: Option<u64>,
 }
 
-/// How much a rank has to write, and where there is room.
+/// The size of a rank's image, and the room on the tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Sized {
-    /// About how long its image will be.
+    /// The approximate length of its image.
     pub bytes: u64,
-    /// What its node's fast tier takes.
+    /// The free room on its node's fast tier.
     pub fast_room: u64,
-    /// What the slow tier takes.
+    /// The free room on the slow tier.
     pub slow_room: u64,
 }
 
-/// Where a rank's blocks go.
+/// The destinations of a rank's blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Assignment {
-    /// Bytes for its own node's fast tier, at most.
+    /// The most bytes for its own node's fast tier.
     pub local: u64,
     /// (rank that serves the node, bytes).
     pub peers: Vec<(u32, u64)>,
-    /// Bytes for the slow tier at once.
+    /// Bytes that go to the slow tier at once.
     pub slow: u64,
     /// (rank that serves a node, rank that serves the node that keeps a copy of all blocks there); empty: no copies.
     pub partners: Vec<(u32, u32)>,
 }
 
-/// What went where.
+/// The destinations of the bytes that were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Encode, Decode)]
 pub struct Moved {
     pub local: u64,
@@ -114,7 +112,7 @@ pub struct Moved {
     pub copies: u64,
 }
 
-/// Where a rank's blocks are read from at a restart. Bytes.
+/// The sources of a rank's blocks at a restart, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Gathered {
     /// On the fast tiers of its own host.

@@ -1,7 +1,7 @@
-//! Nobody connects hosts, or takes connections in, but by [`stillpoint_protocol::lasting`]: a connection that was made without it waits for ever for a
-//! host that has lost its network.
+//! Connections between hosts are made and accepted by [`stillpoint_protocol::lasting`] only. Without it, a connection would wait for ever for a host that has
+//! lost its network.
 //!
-//! The sources are searched for what makes or accepts connections by other means.
+//! The test searches the sources for other ways to make or accept connections.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const SEARCHED: [&str; 5] = [
     "upper-half",
 ];
 
-/// What makes a connection, or takes one in.
+/// The ways to make or accept a connection.
 const OTHER_WAYS: [&str; 6] = [
     "TcpStream::",
     "TcpListener::",
@@ -25,7 +25,7 @@ const OTHER_WAYS: [&str; 6] = [
     ".incoming()",
 ];
 
-/// Source, how many lines of it do so at most, and why.
+/// Source, the most lines of it that do so, and the reason.
 const ELSEWHERE: [(&str, usize, &str); 6] = [
     ("coordinator/protocol/src/lasting.rs", 3, "the only way"),
     (
@@ -58,7 +58,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines before the tests, which stand last in a file.
+/// The lines before the tests, which come last in a file.
 fn lines_that_ship(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .take_while(|line| !line.starts_with("#[cfg(test)]"))

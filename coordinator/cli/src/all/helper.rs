@@ -16,9 +16,9 @@ use super::{jobs, resume};
 use crate::{Failure, Outcome};
 use stillpoint_coordinator::door::{self, Visit};
 
-/// No task is longer.
+/// The longest task, in bytes.
 const LONGEST: u64 = 1 << 20;
-/// Descriptors for no more than these.
+/// The most doors to knock at, since each takes a descriptor.
 const MOST_VISITS: usize = 512;
 
 /// Serve a command with --all (started by it)
@@ -41,7 +41,7 @@ impl OfUser {
             ranks::wait_for_starts(whose, until);
         }
         let visits = match user {
-            // So that who asks is whom the kernel says: root, not the user.
+            // The kernel reports the process that knocks, which has to be root's, not the user's.
             Some(user) if asks => knock(user),
             _ => Visits::new(),
         };
@@ -64,10 +64,10 @@ impl OfUser {
     }
 }
 
-/// Those who have knocked at a user's jobs' doors, by launch.
+/// The doors of a user's jobs that this process has knocked at, by launch.
 pub type Visits = BTreeMap<String, Visit>;
 
-/// Knocks at the doors of all jobs of a user: nothing of his is opened for it, and nothing is heard yet.
+/// Knocks at the doors of all jobs of a user. It opens no file of the user and reads no answer yet.
 fn knock(user: u32) -> Visits {
     let his = door::all().into_iter().filter(|(owner, _)| *owner == user);
     let visits = his.filter_map(|(owner, launch)| {
@@ -77,7 +77,7 @@ fn knock(user: u32) -> Visits {
     visits.take(MOST_VISITS).collect()
 }
 
-/// Gives up every right that the user has not, for good, before anything of the user's is touched.
+/// Gives up every right that the user does not have, for good, before the helper touches anything of the user's.
 fn become_user(ids: &Ids) -> nix::Result<()> {
     let (user, group) = (Uid::from_raw(ids.user), Gid::from_raw(ids.group));
     let groups: Vec<Gid> = ids.groups.iter().copied().map(Gid::from_raw).collect();
@@ -95,7 +95,7 @@ fn become_user(ids: &Ids) -> nix::Result<()> {
     nix::unistd::chdir("/")
 }
 
-/// What the command hears; a line for each word, whichever thread says it.
+/// Speaks to the command: one line for each word, from any thread.
 #[derive(Clone, Default)]
 pub struct Speaker {
     turn: Arc<Mutex<()>>,
@@ -108,7 +108,7 @@ impl Speaker {
         };
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = std::io::stdout().lock();
-        // A command that has gone hears nothing; what was asked for goes on.
+        // If the command has gone, the request goes on all the same.
         let _ = out
             .write_all((line + "\n").as_bytes())
             .and_then(|()| out.flush());

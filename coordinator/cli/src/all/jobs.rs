@@ -1,4 +1,4 @@
-//! A user's jobs on this host, each attended to by a thread of its own: one that does not answer keeps no other waiting.
+//! A user's jobs on this host. Each has a thread, so that a job that does not answer delays no other.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -20,12 +20,12 @@ use crate::target::Target;
 use stillpoint_coordinator::registry::{Entry, Registry};
 use stillpoint_protocol::job_file::JobFile;
 
-/// Between two looks at what is to be written.
+/// The pause between two looks at a file that is to be written.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Threads at work at once.
 const AT_ONCE: usize = 64;
 
-/// What the threads share.
+/// The state that the threads share.
 pub struct Round<'a> {
     pub task: &'a Task,
     pub speaker: &'a Speaker,
@@ -38,12 +38,12 @@ pub struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// What is left of the time.
+    /// The time that is left.
     pub fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Ranks of this host that a job says are its own.
+    /// Records the ranks on this host that a job names as its own.
     fn knows(&self, job: &JobFile) {
         let here = job.processes.iter();
         let here = here.filter(|process| process.is_on_this_host());
@@ -56,7 +56,7 @@ impl Round<'_> {
     }
 }
 
-/// Attends to all of them.
+/// Attends to all jobs of the user.
 pub fn all(task: &Task, until: Instant, seen: Seen, visits: Visits, speaker: &Speaker) {
     let registry = Registry::of_this_user();
     let mut entries = registry.listed();
@@ -110,7 +110,7 @@ pub fn key(entry: &Entry) -> String {
     format!("{} {}", entry.launch, entry.directory.display())
 }
 
-/// Jobs that the registry does not know, by their coordinators' open logs.
+/// Jobs that are missing in the registry, found by their coordinators' open logs.
 fn not_noted(noted: &[Entry], coordinators: Vec<Serving>, until: Instant) -> Vec<Entry> {
     coordinators
         .into_iter()
@@ -132,14 +132,14 @@ fn not_noted(noted: &[Entry], coordinators: Vec<Serving>, until: Instant) -> Vec
                 launch: job.launch,
                 addresses: job.addresses,
                 batch,
-                // Only its coordinator notes it for later.
+                // Only its coordinator records the group.
                 group: None,
             })
         })
         .collect()
 }
 
-/// What a coordinator has written of its job. One that is just starting has not written it yet, or there is its predecessor's still.
+/// Reads the job file of a coordinator. One that is just starting may not have written it yet, or its predecessor's is still there.
 fn written(serving: &Serving, until: Instant) -> Option<JobFile> {
     loop {
         let over = !serving.process.runs() || Instant::now() >= until;
@@ -152,7 +152,7 @@ fn written(serving: &Serving, until: Instant) -> Option<JobFile> {
     }
 }
 
-/// Whether a job is one of those that were asked for.
+/// Whether the filter includes a job.
 pub fn is_meant(entry: &Entry, filter: &Filter) -> bool {
     is_of_batch_job(entry, filter) && is_below(&entry.directory, filter)
 }
@@ -173,12 +173,12 @@ fn is_below(directory: &Path, filter: &Filter) -> bool {
     directory.starts_with(below) || real(directory).starts_with(real(below))
 }
 
-/// What comes of a job.
+/// The result of attending to a job.
 enum Attended {
     Ended(End),
-    /// It does not run, or is not meant.
+    /// The job does not run, or the filter excludes it.
     Not,
-    /// Its ranks may be found by other means.
+    /// The job cannot be read, but its ranks may be found by other means.
     Unreadable(Unreadable),
 }
 
@@ -198,7 +198,7 @@ fn attend(round: &Round<'_>, entry: &Entry) -> Attended {
             });
         }
     };
-    // Where job.json came late over the network, the entry of this host knows them already.
+    // If job.json came late over the network, the registry entry of this host has newer addresses.
     let more = entry.addresses.iter();
     let more = more.filter(|address| !job.addresses.contains(address));
     let more: Vec<String> = more.cloned().collect();
@@ -214,7 +214,7 @@ fn attend(round: &Round<'_>, entry: &Entry) -> Attended {
     }
     match write(round, &key(entry), &mut target) {
         Ok(end) => {
-            // Ranks that have connected since.
+            // Ranks may have connected since.
             if let Some(Ok(job)) = round.registry.look(entry) {
                 round.knows(&job);
             }
@@ -267,7 +267,7 @@ fn held(target: &Target) -> Vec<Held> {
     processes.filter_map(Held::named).collect()
 }
 
-/// Does what is to become of ranks that stay; in words.
+/// Does what `left` says to ranks that stay. Returns a description for people.
 pub fn leave(left: Left, ranks: Vec<Held>) -> Option<String> {
     let (signal, done) = match left {
         Left::Leave => return None,

@@ -1,9 +1,8 @@
-//! `--all`: `status`, `checkpoint`, `suspend` and `resume` for every job of this host; when root asks, of every user.
+//! `--all`: `status`, `checkpoint`, `suspend` and `resume` for every job of this host. When root asks, it is for every user.
 //!
-//! The command itself opens nothing that a user could have made. It starts a helper for each user who has jobs here, which becomes that
-//! user before it does anything else (`helper.rs`), finds the user's jobs, and says in lines what comes of them (`words.rs`). Whatever one
-//! user's files or coordinators are, the others' helpers do not wait for them, and the command waits for none longer than `--timeout`
-//! (`supervise.rs`).
+//! The command itself opens nothing that a user could have made. It starts a helper for each user who has jobs here. The helper becomes that user before it
+//! does anything else (`helper.rs`), finds the user's jobs, and reports in lines what comes of them (`words.rs`). A user's files or coordinators cannot delay
+//! the helpers of other users, and the command waits for no helper longer than `--timeout` (`supervise.rs`).
 
 mod again;
 mod helper;
@@ -34,9 +33,9 @@ use stillpoint_coordinator::names::name_of;
 pub use words::Deed;
 use words::{Filter, Task};
 
-/// How long a request for all jobs takes at most, where nothing is said: what one for a single job takes.
+/// The time limit of a request for all jobs without `--timeout`, the same as for a single job.
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// And one that only looks.
+/// The time limit of a command that only looks.
 const TO_LOOK: Duration = Duration::from_secs(30);
 
 /// Which jobs are meant.
@@ -75,7 +74,7 @@ pub struct Everybody {
     dir_below: Option<PathBuf>,
 }
 
-/// What becomes of jobs that stay.
+/// The treatment of jobs that stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Left {
     /// Let them run on
@@ -87,7 +86,7 @@ pub enum Left {
     Kill,
 }
 
-/// What is asked for.
+/// The options of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Asking {
     pub timeout: Option<Duration>,
@@ -98,17 +97,17 @@ pub struct Asking {
 }
 
 impl Everybody {
-    /// Does it for all of them, says what came of each, and fails if one stays.
+    /// Does the deed for all jobs, prints the result of each, and fails if one stays.
     pub fn ask(&self, deed: Deed, asking: Asking) -> Outcome {
         let heard = self.hear(deed, &asking)?;
         tell::all(deed, &heard, asking.json)
     }
 
-    /// The same, without a word but for each job as it ends.
+    /// Does the same, but prints only a line for each job as it ends.
     pub fn hear(&self, deed: Deed, asking: &Asking) -> Result<supervise::Heard, Failure> {
         let this = geteuid().as_raw();
         let users::Meant { users, others } = users::meant(&self.user, deed, this)?;
-        // An operator learns of no job's directory, nor of its batch job.
+        // An operator cannot see a job's directory or its batch job, so these filters exclude jobs of others.
         let others = others.filter(|_| self.slurm_job.is_none() && self.dir_below.is_none());
         let below = self.dir_below.as_deref().map(std::path::absolute);
         let below = below

@@ -1,7 +1,6 @@
-//! Ranks of which no job is known: no entry in the registry leads to them, or none that can be read.
+//! Ranks of unknown jobs: no registry entry leads to them, or none that can be read.
 //!
-//! They have no coordinator that could be asked. But each of them takes a signal for a wish to be suspended, and gets it if it handles
-//! it: a process that does not would end by it.
+//! They have no coordinator to ask. But a signal asks a rank for a suspend, so each rank that handles the signal gets it. Any other process would end by it.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -14,19 +13,19 @@ use super::ranks::{Held, Name};
 use super::words::{Deed, End, Job, Word};
 use crate::Failure;
 
-/// What means suspend, where a launch has chosen no other.
+/// The signal that asks for a suspend, unless a launch has chosen another.
 const SUSPEND: Signal = Signal::USR1;
-/// How often they are looked at.
+/// The pause between two looks at them.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A job whose job.json cannot be read, and why. Ranks of which nothing else is known may be its.
+/// A job whose job.json cannot be read, and the reason. Ranks of an unknown job may belong to it.
 pub struct Unreadable {
     pub key: String,
     pub why: String,
     pub status: u8,
 }
 
-/// Attends to them; `everything`: no job of this user is left out.
+/// Attends to these ranks; `everything`: the filter includes all jobs of this user.
 pub fn all(
     round: &Round<'_>,
     ranks: Vec<(Name, Held)>,
@@ -82,7 +81,7 @@ pub fn all(
     }
 }
 
-/// Sends the signal to those that handle it, and waits for their end; who is still there, and how many got it.
+/// Sends the signal to the ranks that handle it, and waits for their end. Returns the ranks that are still there, and the number of those that got it.
 fn suspended(round: &Round<'_>, mut ranks: Vec<Held>) -> (Vec<Held>, usize) {
     let got = |rank: &&Held| rank.catches(SUSPEND) && rank.signal(SUSPEND);
     let signalled = ranks.iter().filter(got).count();

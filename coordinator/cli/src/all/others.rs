@@ -1,4 +1,4 @@
-//! What an operator who is not root asks of other users' jobs: a suspend, at their doors. He learns what comes of it, and nothing else.
+//! Requests of an operator who is not root to other users' jobs: a suspend, at their doors. The operator learns the result, and nothing else.
 
 use std::thread;
 use std::time::Instant;
@@ -13,12 +13,12 @@ use crate::request::{Wanted, converse};
 use crate::target::Coordinator;
 use stillpoint_coordinator::door::{self, Visit};
 
-/// No more are asked: anybody may make doors.
+/// The most doors to ask at, since any user may make doors.
 const MOST: usize = 1000;
-/// Of a launch's id, which nobody but the job's user can do anything with.
+/// The characters shown of a launch's id, of no use to anybody but the job's user.
 const SHOWN: usize = 8;
 
-/// Asks for all of them at once; whom they turn away is none of their operators, and hears nothing.
+/// Asks all of them at once. A job ignores users who are not among its operators, and the result leaves it out.
 pub fn suspended(task: &Task, users: Option<&[u32]>, quiet: bool) -> Heard {
     let this = geteuid().as_raw();
     let meant = |user: u32| users.is_none_or(|users| users.contains(&user));
@@ -57,7 +57,7 @@ pub fn suspended(task: &Task, users: Option<&[u32]>, quiet: bool) -> Heard {
     heard
 }
 
-/// `None`: the door was closed without a word.
+/// Asks one job; `None`: the door was closed without an answer.
 fn ask(visit: Visit, wanted: &Wanted) -> Option<End> {
     let mut answered = false;
     let came = converse(

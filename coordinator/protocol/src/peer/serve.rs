@@ -1,6 +1,5 @@
-//! Accepts peers. A stranger costs little, and so does a crowd of them: at most [`MAX_STRANGERS`] connections that have not
-//! shown the job's key are open at once, each for at most [`STRANGER_PATIENCE`]; when more come, the one that has been there
-//! longest makes room, so that whoever has the key need not wait behind them.
+//! Accepts peers. A stranger is a connection that has not shown the job's key, and it costs little, even in a crowd. At most [`MAX_STRANGERS`] of them are
+//! open at once, each for at most [`STRANGER_PATIENCE`]. When more come, the oldest one is closed, so that peers with the key need not wait behind them.
 
 use std::io;
 use std::net::{Shutdown, TcpListener};
@@ -12,18 +11,17 @@ use super::Peer;
 use crate::key::Key;
 use crate::lasting::{Lasting, Terms};
 
-/// Connections that have not shown the key yet.
+/// The most connections that have not shown the key yet.
 pub const MAX_STRANGERS: usize = 32;
-/// How long one may take to show it.
+/// The time that a connection may take to show it.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(5);
-/// How long it is left alone even when others want its place: the ranks of a large job all come at once.
+/// The time for which a stranger is left alone even when others want its place, since the ranks of a large job all come at once.
 const UNTROUBLED: Duration = Duration::from_millis(500);
 
-/// What is to be done on a thread of its own.
+/// Work for a thread of its own.
 pub type Work = Box<dyn FnOnce() + Send>;
 
-/// Accepts connections for ever; `each` has every peer that shows the key, on the thread that `spawn` gives it. One for which
-/// there is no thread sees its connection closed.
+/// Accepts connections for ever. `each` handles every peer that shows the key, on a thread from `spawn`. If there is no thread, the connection is closed.
 pub fn serve<F>(
     listener: &TcpListener,
     terms: &Terms,
@@ -39,20 +37,20 @@ where
             Ok(stream) => {
                 let stranger = strangers.enter(stream);
                 let (key, each) = (terms.key.clone(), each.clone());
-                // A stranger, or a peer that breaks off, only ends its own connection.
+                // A stranger, or a peer that breaks off, ends only its own connection.
                 let _ = spawn(Box::new(move || {
                     if let Some(peer) = stranger.admitted(&key) {
                         each(peer);
                     }
                 }));
             }
-            // Out of descriptors, or a connection that ended at once.
+            // The process is out of descriptors, or the connection ended at once.
             Err(_) => sleep(Duration::from_millis(20)),
         }
     }
 }
 
-/// Since when they have been there.
+/// The strangers, with the time of their arrival.
 type Waiting = Vec<(Instant, Arc<Lasting>)>;
 
 /// Connections that have not shown the key.
@@ -87,21 +85,21 @@ impl Strangers {
     }
 }
 
-/// One of them; none any more when it is dropped.
+/// One of the strangers. It leaves them when it is dropped.
 struct Stranger {
     stream: Option<Arc<Lasting>>,
     strangers: Strangers,
 }
 
 impl Stranger {
-    /// Shakes hands; `None` for whoever does not belong here.
+    /// Shakes hands. Returns `None` if the client does not belong to the job.
     fn admitted(mut self, key: &Key) -> Option<Peer> {
         let channel = Peer::shake_hands(self.stream.as_ref()?, key, STRANGER_PATIENCE);
         let stream = self.leave()?;
         Peer::speaking(stream, channel.ok()?).ok()
     }
 
-    /// The stream, if nobody else is about to end it.
+    /// Returns the stream, unless another thread is about to end it.
     fn leave(&mut self) -> Option<Lasting> {
         let stream = self.stream.take()?;
         let mut there = self.strangers.there();
@@ -150,14 +148,14 @@ mod tests {
             .collect();
         let mut peer = Peer::open(&address, &terms, Duration::from_secs(20)).unwrap();
         assert_eq!(peer.close().unwrap(), 3);
-        // Those that came first have been shown out for those behind them.
+        // The first connections have been closed for those behind them.
         let mut byte = [0];
         let first = &mut silent[0];
         first
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
         assert!(matches!(first.read(&mut byte), Ok(0) | Err(_)));
-        // And one that has the key stays, however many come after it.
+        // A peer that has shown the key stays, however many strangers come after it.
         let more: Vec<TcpStream> = (0..MAX_STRANGERS)
             .map(|_| TcpStream::connect(&address).unwrap())
             .collect();

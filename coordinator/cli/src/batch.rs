@@ -1,4 +1,4 @@
-//! What follows for a launch from its batch system.
+//! Consequences of a batch system for a launch.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use super::Failure;
 use stillpoint_coordinator::batch::{JOBS, slurm_job, variable};
 use stillpoint_coordinator::server::BatchJob;
 
-/// `EX_TEMPFAIL` of `sysexits.h`: not done, to be tried again. No success to a batch system.
+/// `EX_TEMPFAIL` of `sysexits.h`: a temporary failure, try again. A batch system does not take it for success.
 const TRY_AGAIN: u8 = 75;
 
-/// What ranks end with after a suspend, where the user does not say.
+/// The exit status of ranks after a suspend, unless the user sets one.
 pub fn suspended_status() -> u8 {
     status_of(variable)
 }
@@ -21,7 +21,7 @@ fn status_of(variable: impl Fn(&str) -> Option<String>) -> u8 {
     }
 }
 
-/// The batch job that Slurm can start again. Fails where there is none, before anything is started.
+/// Returns the batch job that Slurm can start again. It fails if there is none, before anything is started.
 pub fn to_be_requeued() -> Result<BatchJob, Failure> {
     let id = slurm_job(variable).ok_or_else(|| {
         Failure::new(

@@ -1,4 +1,4 @@
-//! What a rank knows of its job when it becomes its lower half: on rank 0 what it starts, on the others what job.json says, or nothing yet.
+//! A rank's knowledge of its job when it becomes its lower half: rank 0 knows what it starts, the others what job.json says, or nothing yet.
 
 use std::path::Path;
 
@@ -14,20 +14,20 @@ use stillpoint_coordinator::batch;
 use stillpoint_coordinator::registry::{Entry, Registry};
 use stillpoint_coordinator::server::Spec;
 
-/// What a rank knows of its job when it becomes its lower half.
+/// A rank's knowledge of its job when it becomes its lower half.
 pub struct Begun {
     pub job: String,
     pub name: String,
     pub command: Vec<String>,
     pub mpi: mpi::Pair,
     pub restarted_from: Option<u64>,
-    /// The epoch whose blocks are to be gathered, of what job.
+    /// The epoch whose blocks are to be gathered, and its job.
     pub recovers: Option<(u64, JobFile)>,
     pub awaits: Option<Awaits>,
 }
 
 impl Begun {
-    /// Nothing is known of it yet but the MPIs.
+    /// A rank that knows nothing yet but the MPIs.
     pub fn of(mpi: mpi::Pair) -> Begun {
         Begun {
             job: String::new(),
@@ -40,7 +40,7 @@ impl Begun {
         }
     }
 
-    /// What job.json says.
+    /// A rank that knows the contents of job.json.
     fn found(job: JobFile, mpi: mpi::Pair) -> Begun {
         Begun {
             job: job.job.clone(),
@@ -53,7 +53,7 @@ impl Begun {
     }
 }
 
-/// Rank 0 starts the coordinator, which may take as long as this process takes to become its lower half.
+/// Starts the coordinator, on rank 0. This may take as long as this process takes to become its lower half.
 pub fn start_job(
     place: &Place,
     directory: &Path,
@@ -72,7 +72,7 @@ pub fn start_job(
     let recovers = task.recovers;
     let started = start_coordinator(place, directory, options, &begun.mpi, task)?;
     match recovers {
-        // It is the coordinator who knows where the blocks are.
+        // Only the coordinator knows the places of the blocks.
         Some(epoch) => {
             started.hear()?;
             begun.recovers = Some((epoch, JobFile::read(directory)?));
@@ -122,7 +122,7 @@ fn start_coordinator(
     coordinator::start(spec)
 }
 
-/// The other ranks learn from job.json what rank 0 has started; `None`: there is nothing to start.
+/// Waits until job.json shows the job that rank 0 has started, on the other ranks; `None`: the job has already finished.
 pub fn find_job(
     place: &Place,
     directory: &Path,
@@ -143,7 +143,7 @@ pub fn find_job(
     Ok(Some(Begun::found(job, mpi)))
 }
 
-/// The MPIs of what rank 0 is about to start. `afresh`: those of the program, if there is one to start.
+/// Returns the MPIs of the task that rank 0 is about to start. `afresh`: those of the program, if there is one to start.
 fn of_task(
     options: &LaunchOptions,
     place: &Place,
@@ -164,7 +164,7 @@ fn of_task(
     }
 }
 
-/// The MPIs of another rank, which are those of rank 0.
+/// Returns the MPIs of another rank, which are those of rank 0.
 fn of_job(
     options: &LaunchOptions,
     place: &Place,
@@ -187,7 +187,7 @@ fn of_job(
     Ok(mpi)
 }
 
-/// Where the coordinator is on another host, nobody else notes here that the job has ranks here.
+/// Adds the job to the registry of this host if the coordinator, which otherwise does so, is on another host.
 fn note(directory: &Path, job: &JobFile) {
     if !job.coordinator.is_on_this_host() {
         let entry = Entry {
@@ -198,7 +198,7 @@ fn note(directory: &Path, job: &JobFile) {
             batch: batch::job(),
             group: Some(nix::unistd::getgid().as_raw()),
         };
-        // The job does without; it is found by its directory.
+        // The job does not need the entry: it is found by its directory.
         let _ = Registry::of_this_user().add(&entry);
     }
 }

@@ -31,13 +31,13 @@ pub struct Check {
 #[derive(Debug, Serialize)]
 struct Row {
     what: &'static str,
-    /// Whether Stillpoint cannot do without it.
+    /// Whether Stillpoint needs it.
     needed: bool,
     ok: bool,
     found: String,
 }
 
-/// What [`stillpoint_image::facts::OLDEST_KERNEL`] says, for people.
+/// The kernel of [`stillpoint_image::facts::OLDEST_KERNEL`], in words.
 const KERNEL: &str = "Linux 5.11 or later";
 
 #[derive(Serialize)]
@@ -124,7 +124,7 @@ fn kernel() -> Row {
     row(KERNEL, true, kernel.is_new_enough(), kernel.release)
 }
 
-/// What `--incremental` has to tell what was written to: the way that it takes, and the others with what they lack.
+/// The ways to find written memory for `--incremental`: the one that is taken, and the others with the reason why they are not offered.
 fn tracking() -> Row {
     let (there, others): (Vec<Offer>, Vec<Offer>) = offer::all()
         .into_iter()
@@ -149,7 +149,7 @@ fn tracking() -> Row {
     )
 }
 
-/// What `--lazy` needs, to carry on before all memory is there: to be told of the kernel's own accesses too.
+/// The requirement of `--lazy`, which lets the application run before all memory is there: reports of the kernel's own accesses too.
 fn lazy() -> Row {
     let (ok, found) = match all_faults::open() {
         Ok(_) => (true, "userfaultfd, the kernel's accesses too".to_owned()),
@@ -195,7 +195,7 @@ fn fsgsbase() -> Row {
     )
 }
 
-/// A container may have none, or its host's.
+/// A container may have no `/proc`, or its host's.
 fn processes() -> Row {
     let shown = Namespace::own();
     let found = shown.map_or_else(|strange| strange.to_string(), |_| "/proc/self".to_owned());
@@ -235,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of the kernel is said of the same one everywhere.
+    /// The check, the image format and the README name the same oldest kernel.
     #[test]
     fn one_kernel_is_the_oldest() {
         let (major, minor) = OLDEST_KERNEL;

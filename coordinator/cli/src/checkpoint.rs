@@ -123,7 +123,7 @@ impl Request {
         waited_for: &BTreeSet<String>,
     ) -> super::Outcome {
         let seconds: f64 = outcome.phases.iter().map(|(_, seconds)| seconds).sum();
-        // The coordinator may have gone before it said how long it took, and how much memory that was.
+        // If the coordinator went before it reported its times, the outcome has no phases and no size of memory.
         let told = !outcome.phases.is_empty();
         if self.json {
             let phases: serde_json::Map<String, serde_json::Value> = outcome
@@ -200,7 +200,7 @@ impl Request {
     }
 }
 
-/// What becomes of a request that nobody waits for any more.
+/// Describes what happens to the request after an interrupt.
 fn goes_on(suspend: bool, target: &Target) -> String {
     let end = if suspend {
         ", and ends when it is committed"
@@ -213,7 +213,7 @@ fn goes_on(suspend: bool, target: &Target) -> String {
     )
 }
 
-/// Shows the phases on stderr: one line that changes on a terminal, a line each otherwise.
+/// Shows the phases on stderr: on a terminal in one line that changes, otherwise in one line each.
 struct Progress {
     terminal: bool,
     shown: bool,
@@ -233,7 +233,7 @@ impl Progress {
         self.show(&format!("epoch {epoch}: {phase}"));
     }
 
-    /// What is waited for, when it is not what has been shown.
+    /// Shows the reasons to wait, if they have changed.
     fn hindered(&mut self, reasons: &[String]) {
         if self.hindered != reasons {
             self.hindered = reasons.to_vec();

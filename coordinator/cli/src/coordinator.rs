@@ -1,15 +1,15 @@
-//! The coordinator's process: rank 0 starts it ([`start`]), or an agent does when it has died (`stillpoint coordinator --succeed DIR`); never people.
+//! The coordinator's process. Rank 0 starts it ([`start`]), or an agent when the previous one has died (`stillpoint coordinator --succeed DIR`); people do
+//! not.
 //!
-//! The launcher must not wait for it, and the application must not find it among its children. So the
-//! first process (the child of rank 0) begins a process group of its own, forks and ends;
-//! its child serves. It holds none of the launcher's pipes: stdin leads nowhere, or gives the description of the job and
-//! ends, stdout takes one line ([`Ready`]) and then leads nowhere, stderr is the log.
+//! The launcher must not wait for it, and the application must not find it among its children. So the first process (the child of rank 0) begins a process
+//! group of its own, forks and ends; its child serves. It holds none of the launcher's pipes. Its stdin is `/dev/null`, or gives the description of the job
+//! and ends. Its stdout takes one line ([`Ready`]) and then is `/dev/null`. Its stderr is the log.
 //!
-//! Rank 0 does not start the program a second time for it: that took a third of a launch. Nor does it wait, where it need not: it becomes its lower
-//! half meanwhile, which hears the first word ([`Started`]).
+//! Rank 0 forks instead of starting the program again, which would take a third of a launch. It waits only if it has to: it becomes its lower half meanwhile,
+//! and this hears the first message ([`Started`]).
 //!
-//! It stays in the job's session. One of its own would be a scheduling group of its own (autogroups, man 7 sched), which
-//! a busy machine (Linux 6.18) let wait for 40 s although it was ready to run, and the job's checkpoint with it.
+//! The process stays in the job's session. A session of its own would be a scheduling group of its own (autogroups, man 7 sched). On a busy machine (Linux
+//! 6.18) the kernel can keep such a group waiting for 40 s although it is ready to run, and the job's checkpoint with it.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};
@@ -54,7 +54,7 @@ impl Coordinator {
     }
 }
 
-/// What a coordinator's process is to serve.
+/// The launch that a coordinator's process is to serve.
 enum Errand {
     /// The launch that this process has begun.
     Begun(Box<Spec>),
@@ -64,7 +64,7 @@ enum Errand {
     TakeOver(PathBuf),
 }
 
-/// A coordinator that has been started, and has not said yet that it serves.
+/// A coordinator that has been started, and has not yet reported that it serves.
 pub struct Started {
     answer: File,
     first: i32,
@@ -75,7 +75,7 @@ pub fn start(spec: Spec) -> Result<Started, Failure> {
     let begin = |error: &(dyn Error + 'static)| failed("start a process", error);
     strike(Point::StartCoordinator).map_err(|error| begin(&error))?;
     let (answer, answers) = std::io::pipe().map_err(|error| begin(&error))?;
-    // What is left in a buffer would be said by both.
+    // Both processes would print the contents of the buffer.
     let _ = std::io::stdout().flush();
     match fork::fork().map_err(|error| begin(&error))? {
         fork::Fork::Child => {
@@ -109,7 +109,7 @@ impl Started {
     }
 }
 
-/// The child of rank 0 is no rank's process any more, and holds nothing of the launcher's.
+/// Turns the child of rank 0 into the first process: no rank's process any more, without descriptors of the launcher.
 fn become_first_process(answers: OwnedFd, spec: Spec) -> Outcome {
     stillpoint_faults::begin_anew();
     let moved = || -> std::io::Result<()> {
@@ -124,13 +124,13 @@ fn become_first_process(answers: OwnedFd, spec: Spec) -> Outcome {
 /// Leaves the process group, and serves in a child. No other thread may have been started in this process.
 fn leave_and_serve(errand: Errand) -> Outcome {
     close_inherited();
-    // An agent, which starts a successor, blocks every signal.
+    // An agent that starts a successor blocks every signal.
     SigSet::empty()
         .thread_set_mask()
         .map_err(|error| Failure::of(&error))?;
     let own = Pid::from_raw(0);
     nix::unistd::setpgid(own, own).map_err(|error| Failure::of(&error))?;
-    // No thread has been started, so the child has all that this process has.
+    // No thread has been started, so the child has everything of this process.
     match fork::fork().map_err(|error| Failure::of(&error))? {
         fork::Fork::Parent(_) => Ok(()),
         fork::Fork::Child => {
@@ -140,7 +140,7 @@ fn leave_and_serve(errand: Errand) -> Outcome {
     }
 }
 
-/// Until there is a log, stdout alone says what goes wrong: stderr may be the application's.
+/// Until the log is open, only stdout reports errors: stderr may be the application's.
 fn say_nothing() -> std::io::Result<()> {
     Ok(nix::unistd::dup2_stderr(nowhere()?)?)
 }
@@ -149,7 +149,7 @@ fn nowhere() -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).open("/dev/null")
 }
 
-/// Lets go of descriptors that the launcher left open: it may wait for their end.
+/// Closes descriptors that the launcher left open, since it may wait for their end.
 pub fn close_inherited() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
@@ -159,7 +159,7 @@ pub fn close_inherited() {
         .filter(|descriptor| *descriptor > 2)
         .collect();
     for descriptor in open {
-        // The listing's own descriptor is among them and already closed.
+        // The descriptor of the listing itself is among them, and already closed.
         let _ = nix::unistd::close(descriptor);
     }
 }
@@ -173,14 +173,14 @@ fn serve(errand: Errand) -> Outcome {
             .map_err(|error| Failure::failed(format!("cannot start the coordinator: {error}")));
         tell_starter(failure.err().as_ref());
         if forked {
-            // Who looks for processes of the application, or of `run`, must not find this one. Without, it serves as well.
+            // A search for processes of the application, or of `run`, must not find this one. If the title cannot be changed, it serves all the same.
             let _ = title::show(&["stillpoint", "coordinator"]);
         }
     }));
     Ok(())
 }
 
-/// Tells rank 0 whether the job is served, and lets go of it.
+/// Tells rank 0 whether the job is served, and releases its pipes.
 fn tell_starter(failure: Option<&Failure>) {
     pass(Point::Serving);
     let ready = match failure {
@@ -191,7 +191,7 @@ fn tell_starter(failure: Option<&Failure>) {
         },
     };
     let line = serde_json::to_string(&ready).unwrap_or_default() + "\n";
-    // Rank 0 may have been killed in the meantime: then no rank comes, and that ends this process.
+    // Rank 0 may have been killed in the meantime: then no rank connects, and that ends this process.
     let _ = std::io::stdout()
         .write_all(line.as_bytes())
         .and_then(|()| std::io::stdout().flush());
@@ -208,9 +208,8 @@ fn failed(what: &str, error: &(dyn Error + 'static)) -> Failure {
     )
 }
 
-/// The end of a batch job sends SIGTERM to every process of it, this one included, while ranks may be
-/// about to suspend. This process ends when they have. Called inside the runtime, whose handlers stay
-/// for good and do nothing.
+/// Keeps this process alive through the signals that end a batch job. SIGTERM goes to every process of the job, while ranks may be about to suspend. This
+/// process ends after them. It has to run inside the runtime, whose handlers stay for good and do nothing.
 fn outlive_the_launcher() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (usr1, usr2) = (SignalKind::user_defined1(), SignalKind::user_defined2());
@@ -221,17 +220,17 @@ fn outlive_the_launcher() -> std::io::Result<()> {
         usr1,
         usr2,
     ] {
-        // The stream is not needed: the handler, once installed, stays.
+        // The stream is not needed: the handler stays once it is installed.
         drop(signal(kind)?);
     }
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // A connection a rank; if it stays lower, accepting waits.
+        // Each rank needs a connection. With a lower limit, accepting waits.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
     Ok(())
 }
 
-/// What is to be served, where, and the lock on it.
+/// The launch to serve, its directory, and the lock on it.
 type Task = (Spec, Directory, Option<File>);
 
 type Prepared = (
@@ -240,7 +239,7 @@ type Prepared = (
     server::Listening,
 );
 
-/// What stdin says.
+/// Reads the launch that stdin describes.
 fn told() -> Result<Spec, Failure> {
     let mut text = Vec::new();
     std::io::stdin()
@@ -249,7 +248,7 @@ fn told() -> Result<Spec, Failure> {
     serde_json::from_slice(&text).map_err(|error| failed("read its task", &error))
 }
 
-/// A launch that begins.
+/// Takes the directory for a launch that begins.
 fn begun(spec: Spec) -> Result<Task, Failure> {
     let directory = take(&spec.directory)?;
     let lock = lock::take(&directory)?;
@@ -257,7 +256,7 @@ fn begun(spec: Spec) -> Result<Task, Failure> {
     Ok((spec, directory, lock))
 }
 
-/// A launch that goes on, as its coordinator, which has died, has left it.
+/// Takes over a launch from a coordinator that has died.
 fn taken_over(path: &Path) -> Result<Task, Failure> {
     let directory =
         Directory::open(path, Whose::Ours).map_err(|error| failed("open its directory", &error))?;
@@ -288,7 +287,7 @@ fn prepare(errand: Errand) -> Result<Prepared, Failure> {
     let log = Log::open(&directory).map_err(|error| failed("open its log", &error))?;
     nix::unistd::dup2_stderr(log.file()).map_err(|error| failed("open its log", &error))?;
     match succeeds {
-        // What has ended the one before must not end this one too.
+        // A fault that has ended the previous coordinator must not end this one too.
         true => stillpoint_faults::disarm(),
         false => spec
             .keep(&directory)

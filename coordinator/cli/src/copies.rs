@@ -5,7 +5,7 @@ use std::path::Path;
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_gpu_plan::record::{LARGEST, NAME, Record};
 
-/// `None` where there is none, or none that can be read.
+/// Returns `None` if there is no record, or none that can be read.
 pub fn record(directory: &Path) -> Option<Record> {
     let directory = Directory::open(directory, Whose::Anyones).ok()?;
     let text = directory.read(NAME, LARGEST).ok()?;

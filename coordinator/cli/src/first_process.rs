@@ -1,10 +1,10 @@
 //! `run` or `restart` as a container's first process (`docker run IMAGE stillpoint run ...`, `unshare --pid --fork`).
 //!
-//! The kernel makes that process the parent of whatever is orphaned in the container, of the job's coordinator too, ends everything else with it, and keeps
-//! signals from it that it does not handle. So it stays what it is, as a container's init does: the rank is its child, which gets its signals; its
-//! end and its status are the child's. The coordinator may say its last word before.
+//! The kernel makes that process the parent of every orphan in the container, including the job's coordinator. It ends all other processes with it, and
+//! withholds signals from it that it does not handle. So the process stays, as a container's init does. The rank is its child and gets its signals, and its
+//! end and status are the child's. It lets the coordinator finish its last message first.
 //!
-//! Otherwise nothing is left of it: it holds no descriptor of the launcher's.
+//! It holds no descriptor of the launcher.
 
 use std::fs::OpenOptions;
 
@@ -16,7 +16,7 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, isatty, setpgid};
 use super::Failure;
 use super::coordinator::close_inherited;
 
-/// What a terminal sends to the whole group.
+/// Signals that a terminal sends to the whole group.
 const OF_TERMINALS: [Signal; 4] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -24,20 +24,20 @@ const OF_TERMINALS: [Signal; 4] = [
     Signal::SIGWINCH,
 ];
 
-/// Returns where the rank is to go on: at once, or in a child of the first process.
+/// Returns in the process in which the rank goes on: this one, or a child of the first process.
 ///
 /// # Errors
-/// There can be no child.
+/// The child cannot be made.
 pub fn stay_behind() -> Result<(), Failure> {
     if std::process::id() != 1 {
         return Ok(());
     }
     let terminal = isatty(std::io::stdin()).unwrap_or(false);
-    // No thread has been started, so the child has all that this process has.
+    // No thread has been started, so the child has everything of this process.
     match fork::fork().map_err(|error| Failure::of(&error))? {
         fork::Fork::Child => {
             if !terminal {
-                // A signal to a group comes once, by way of the first process. That fails where the parent has done it already.
+                // A signal to a group then comes once, by way of the first process. This fails if the parent has done it already.
                 let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
             }
             Ok(())
@@ -48,8 +48,8 @@ pub fn stay_behind() -> Result<(), Failure> {
     }
 }
 
-/// Passes signals on until the child has ended; its status, as a shell gives it.
-/// `terminal`: who reads there is one group, to which the terminal's own signals go.
+/// Passes signals on until the child has ended. Returns its status, as a shell gives it. `terminal`: stdin is a terminal, which sends its own signals to the
+/// whole group.
 fn attend(child: Pid, terminal: bool) -> i32 {
     let every = SigSet::all();
     let blocked = every.thread_block();
@@ -73,16 +73,16 @@ fn attend(child: Pid, terminal: bool) -> i32 {
             (Ok(Signal::SIGCHLD) | Err(_), _) => {}
             (Ok(signal), _) if terminal && OF_TERMINALS.contains(&signal) => {}
             (Ok(signal), None) => {
-                // It may have ended just now.
+                // The child may have ended just now.
                 let _ = kill(child, signal);
             }
-            // Nobody waits for the coordinator who does not want to.
+            // A signal ends the wait for the coordinator.
             (Ok(_), Some(status)) => return status,
         }
     }
 }
 
-/// Takes note of all that have ended; whether there are others.
+/// Reaps all children that have ended. Returns whether others run.
 fn reap(child: Pid, status: &mut Option<i32>) -> bool {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -92,7 +92,7 @@ fn reap(child: Pid, status: &mut Option<i32>) -> bool {
             }
             Ok(WaitStatus::StillAlive) => return true,
             Ok(_) | Err(Errno::EINTR) => {}
-            // Where SIGCHLD was ignored, a child is gone without a status.
+            // If SIGCHLD was ignored, a child is gone without a status.
             Err(_) => {
                 status.get_or_insert(1);
                 return false;
@@ -101,7 +101,7 @@ fn reap(child: Pid, status: &mut Option<i32>) -> bool {
     }
 }
 
-/// Whether one of this process's children is of the same program: the coordinator.
+/// Whether one of this process's children runs the same program: that is the coordinator.
 fn coordinator_lives() -> bool {
     let program = |pid: &str| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let own = program("self");
@@ -110,14 +110,14 @@ fn coordinator_lives() -> bool {
     own.is_some() && pids.any(|pid| parent(&pid) == Some(1) && program(&pid) == own)
 }
 
-/// Field 4 of /proc/PID/stat, behind a name that may hold anything.
+/// The parent, in field 4 of /proc/PID/stat, after a name that may contain any character.
 fn parent(pid: &str) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What a launcher reads from ends with the rank.
+/// Closes all descriptors: a launcher that reads from them then sees the end together with the rank's.
 fn hold_nothing() {
     if let Ok(nowhere) = OpenOptions::new().read(true).write(true).open("/dev/null") {
         let _ = dup2_stdin(&nowhere);

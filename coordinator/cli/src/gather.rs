@@ -1,15 +1,14 @@
-//! Before a restart from an epoch whose blocks lie on fast tiers: they come to where they are needed.
+//! Gathers the blocks of an epoch on fast tiers before a restart, where they are needed.
 //!
-//! The processes that are about to become the ranks do it together. Each gives the blocks that its host's fast tiers hold
-//! to whoever asks, and fetches into its memory those of its own image that other hosts hold: each block comes from the
-//! nearest place that has it. Where the epoch was staged only, each also makes its image whole on the slow tier. When all have done
-//! so, the coordinator says how it goes on.
+//! The processes that are about to become the ranks do it together. Each serves the blocks of its host's fast tiers to every process that asks. It fetches
+//! into its memory the blocks of its own image that other hosts hold. Each block comes from the nearest place that has it. If the epoch was only staged, each
+//! process also makes its image whole on the slow tier. After that, the coordinator names the epoch to restart from.
 //!
 //! * [`member`] - this process as a rank that is about to start
-//! * [`collect`] - the blocks of one image, to their places
-//! * [`fetch`] - blocks that other hosts hold
-//! * [`fetched`] - where these wait for the restore
-//! * [`serve`] - blocks that other hosts want
+//! * [`collect`] - brings the blocks of one image to their places
+//! * [`fetch`] - fetches blocks that other hosts hold
+//! * [`fetched`] - keeps these until the restore
+//! * [`serve`] - serves blocks that other hosts want
 
 mod collect;
 mod fetch;
@@ -34,17 +33,17 @@ use fetched::Fetched;
 use member::Member;
 use stillpoint_coordinator::epoch::staged_name;
 
-/// How long the coordinator, or a peer, may take to answer a new connection.
+/// The time that the coordinator, or a peer, may take to answer a new connection.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a rank carries on from.
+/// The source from which a rank is restored.
 pub struct From {
     pub epoch: u64,
     /// The descriptor of a file that holds fetched blocks of its image.
     pub fetched: Option<RawFd>,
 }
 
-/// Gathers the blocks of an epoch with all other ranks; what to carry on from.
+/// Gathers the blocks of an epoch together with all other ranks, and returns the source to restore from.
 pub fn gather(place: &Place, directory: &Path, job: &JobFile, epoch: u64) -> Result<From, Failure> {
     let failed = |reason: String| {
         Failure::failed(format!(
@@ -74,7 +73,7 @@ pub fn gather(place: &Place, directory: &Path, job: &JobFile, epoch: u64) -> Res
             })
         }
         None if place.rank == 0 => Err(Failure::failed(reason)),
-        // Rank 0 has said why.
+        // Rank 0 has reported the reason.
         None => Err(Failure::failed(format!(
             "rank {}: there is no epoch to restart from",
             place.rank
@@ -82,21 +81,21 @@ pub fn gather(place: &Place, directory: &Path, job: &JobFile, epoch: u64) -> Res
     }
 }
 
-/// What this rank has to do.
+/// The task of this rank.
 struct Task<'a> {
     rank: u32,
     job: &'a JobFile,
     /// The epoch's directory on the slow tier.
     directory: PathBuf,
-    /// Whether the images there have yet to become whole.
+    /// Whether the images there are not whole yet.
     staged: bool,
 }
 
-/// How it went.
+/// The result of collecting.
 struct Collected {
     gathered: Gathered,
     fetched: Option<Fetched>,
-    /// Why a staged image is not whole.
+    /// The reason why a staged image is not whole.
     problem: Option<String>,
 }
 
@@ -115,7 +114,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Where the blocks are read from now; and what is missing of a staged image.
+    /// Collects the blocks. Returns the places that they are now read from, and what is missing of a staged image.
     fn gather(&self, member: &mut Member) -> Result<Collected, String> {
         let address = serve::start(member.local_ip()?, self.job.terms(), &self.directory)
             .map_err(|error| format!("cannot serve other hosts: {error}"))?;
@@ -128,7 +127,7 @@ impl<'a> Task<'a> {
         };
         let peers = member.peers(me.clone())?;
         let collected = self.collect(&me, &peers);
-        // Until here others may ask this process for blocks.
+        // Up to this barrier, others may ask this process for blocks.
         member.barrier("gathered")?;
         Ok(match collected {
             Ok((gathered, fetched)) => Collected {

@@ -1,4 +1,4 @@
-//! `stillpoint inspect`: what is in an epoch.
+//! `stillpoint inspect`: the contents of an epoch.
 
 mod changes;
 mod gpu;
@@ -40,7 +40,7 @@ pub struct Inspect {
     json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Shown {
     manifest: Manifest,
@@ -115,7 +115,7 @@ impl Shown {
         text
     }
 
-    /// Of all images together.
+    /// The sums over all images.
     fn sums_in_words(&self) -> String {
         let sum = |of: fn(&Sizes) -> u64| self.images.iter().map(|image| of(&image.sizes)).sum();
         let on_disk: u64 = sum(|sizes| sizes.file_bytes);
@@ -155,7 +155,7 @@ impl Shown {
     }
 }
 
-/// What was written once for several places in memory: in one rank, and in several.
+/// Bytes that were written once for several places in memory, of one rank or of several.
 #[derive(Clone, Copy, Default)]
 struct Equal {
     within: u64,
@@ -184,7 +184,7 @@ impl Equal {
 }
 
 impl Shown {
-    /// Nothing where every byte was written for itself.
+    /// Returns empty text if no bytes were shared.
     fn shared_in_words(&self) -> String {
         let by_rank = self.images.iter().map(|image| (image, Equal::of(image)));
         let some = by_rank.filter(|(image, _)| !image.shared.is_empty());
@@ -203,7 +203,7 @@ impl Shown {
     }
 }
 
-/// What lies in images of earlier epochs, by epoch.
+/// The bytes that lie in images of earlier epochs, by epoch.
 fn carried_in_words<'a>(shares: impl Iterator<Item = &'a Share>) -> Option<String> {
     let mut by_epoch: BTreeMap<u64, u64> = BTreeMap::new();
     for share in shares {
@@ -214,7 +214,7 @@ fn carried_in_words<'a>(shares: impl Iterator<Item = &'a Share>) -> Option<Strin
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// The files that a restart needs, each once, with what all ranks leave to it.
+/// The mapped files that a restart needs, each once, with the bytes that the ranks leave to it.
 fn files_in_words(images: &[Description]) -> String {
     let mut files: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
     for file in images.iter().flat_map(|image| &image.mapped_files) {
@@ -232,7 +232,7 @@ fn files_in_words(images: &[Description]) -> String {
     std::iter::once(head.to_owned()).chain(lines).collect()
 }
 
-/// MPI objects by kind, with how many there are of each.
+/// MPI objects by kind, with the number of each.
 fn in_words(objects: &serde_json::Value) -> Option<String> {
     let kinds = objects.as_object()?;
     let counted: Vec<String> = kinds

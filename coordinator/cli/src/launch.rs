@@ -1,4 +1,4 @@
-//! What the launcher (`mpirun`, `mpiexec`, `srun`, none) tells a process about its place in the launch.
+//! A process's place in its launch, as the launcher (`mpirun`, `mpiexec`, `srun`, none) reports it.
 
 mod hydra;
 
@@ -21,13 +21,13 @@ pub struct Place {
     pub launch: String,
     /// Whether all ranks are on this host.
     pub one_host: bool,
-    /// The MPI whose launcher this is, if it can be told.
+    /// The MPI whose launcher this is, if it is known.
     pub mpi: Option<&'static str>,
 }
 
-/// The name of Hydra's launch, which is in no variable: it goes among them when it has been asked for.
+/// The key for the name of Hydra's launch. Hydra sets no such variable: [`Place::here`] adds it after it has asked Hydra.
 const KEYS: &str = "STILLPOINT_PMI_KEYS";
-/// How long other ranks of a launch that nothing is known of wait with their word for rank 0's.
+/// The time that other ranks of an unknown launch wait for rank 0's error before they report their own.
 const HEAD_START: Duration = Duration::from_secs(2);
 
 impl Place {
@@ -55,7 +55,7 @@ impl Place {
         })
     }
 
-    /// The error is for people, of the rank that is given with it.
+    /// Reads the place from variables. The error is for people, with the rank that it concerns.
     fn read(variables: &BTreeMap<String, String>) -> Result<Place, (u32, String)> {
         let variable = |name: &str| variables.get(name).cloned();
         let number = |name: &str| variables.get(name)?.parse::<u32>().ok();
@@ -63,7 +63,7 @@ impl Place {
             number("OMPI_COMM_WORLD_RANK"),
             number("OMPI_COMM_WORLD_SIZE"),
         ) {
-            // The transports' key is random in every launch; the job's number alone may come again.
+            // The transports' key is random in every launch; the job's number alone may be used again.
             let names = [
                 "PMIX_NAMESPACE",
                 "OMPI_MCA_ess_base_jobid",
@@ -82,7 +82,7 @@ impl Place {
         if let (Some(rank), Some(size)) = (number("SLURM_PROCID"), number("SLURM_NTASKS"))
             && variable("SLURM_STEP_ID").is_some()
             && variable("SLURM_LAUNCH_NODE_IPADDR").is_some()
-            // Hydra starts its own processes by srun where it finds a job of Slurm's.
+            // Hydra starts its own processes by srun if it finds a job of Slurm.
             && !hydra::started(variables)
         {
             let names = [
@@ -90,7 +90,7 @@ impl Place {
                 "SLURM_JOB_ID",
                 "SLURM_STEP_ID",
                 "SLURM_LAUNCH_NODE_IPADDR",
-                // A heterogeneous step has one for each component: there the launch of the job and the step's number tell.
+                // A heterogeneous step has a port for each component, so there the job's restart count and the step's number identify the launch.
                 match variable("SLURM_HET_SIZE") {
                     Some(_) => "SLURM_RESTART_COUNT",
                     None => "SLURM_SRUN_COMM_PORT",
@@ -114,7 +114,7 @@ impl Place {
                     launch_id(&variable, &names)
                 }
                 Some(name) if hydra::is_drawn(&name) || !one_host => format!("hydra-{name}"),
-                // Its proxy, which starts all ranks of a host, is the same for them.
+                // All ranks of a host have the same parent: its proxy.
                 name => format!(
                     "hydra-{}-{}-{}",
                     name.unwrap_or_default(),
@@ -162,10 +162,10 @@ impl Place {
     }
 }
 
-/// A variable by which a launcher that is not known here tells a process its rank, and the rank.
+/// Finds a variable in which an unknown launcher gives the process its rank, and the rank.
 ///
-/// Launchers have many names for it, but all of them speak of a rank: `PMIX_RANK`, `PALS_RANKID`, `FLUX_TASK_RANK`, `RANK`. Slurm sets
-/// its `SLURM_PROCID` in a batch script too, which is no rank. Where the same launcher says that there is one rank only, it may start.
+/// Launchers have many names for it, but all of them contain RANK: `PMIX_RANK`, `PALS_RANKID`, `FLUX_TASK_RANK`, `RANK`. Slurm sets its `SLURM_PROCID` in a
+/// batch script too, which is not a rank. If the same launcher says that there is only one rank, the process may start.
 fn sign_of_a_rank(variables: &BTreeMap<String, String>) -> Option<(&str, u32)> {
     let alone = |stem: &str| {
         let sizes = ["SIZE", "WORLD_SIZE"].map(|size| format!("{stem}{size}"));
@@ -191,7 +191,7 @@ fn launch_id(variable: &impl Fn(&str) -> Option<String>, names: &[&str]) -> Stri
     format!("{:032x}", xxh3_128(all.join("\n").as_bytes()))
 }
 
-/// Differs after every boot.
+/// An id that differs after every boot.
 fn boot_id() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_batch_script_is_not_a_step_of_its_job() {
-        // Slurm sets these for the script too, which then calls stillpoint without srun.
+        // Slurm sets these variables for the script too, which then calls stillpoint without srun.
         let script = [
             ("SLURM_PROCID", "0"),
             ("SLURM_NTASKS", "8"),
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn components_of_a_heterogeneous_step_are_one_launch() {
-        // As Slurm 22.05 sets them: only the port is each component's own.
+        // Slurm 22.05 sets them so: only the port differs between the components.
         let rank = |rank: &'static str, port: &'static str, restarts: &'static str, het: bool| {
             let mut variables = vec![
                 ("SLURM_PROCID", rank),
@@ -310,7 +310,7 @@ mod tests {
                 assert!(text.contains(name) && text.contains("mpirun"), "{text}");
             }
         }
-        // Half of what a launcher says is no launch of one rank either.
+        // An incomplete answer of a launcher does not mean a launch of one rank either.
         assert!(place(&[("OMPI_COMM_WORLD_RANK", "0")]).is_err());
         assert!(place(&[("PMI_RANK", "0"), ("PMI_SIZE", "x")]).is_err());
     }

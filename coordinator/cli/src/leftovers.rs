@@ -1,8 +1,8 @@
-//! What jobs that were killed have left on a fast tier: what no restart needs any more goes.
+//! Data that killed jobs have left on a fast tier. The parts that no restart needs are removed.
 //!
-//! Every `run` and `restart` looks through its own fast tier before it starts, and `stillpoint clean` does so when it is
-//! asked to. Whose a part is it says itself; the checkpoint directory says whether a restart needs it. Where that cannot be
-//! told - the directory is not there, the job runs, or may run on another host - the part stays.
+//! Every `run` and `restart` looks through its own fast tier before it starts, and so does `stillpoint clean`. A part names its job and its checkpoint
+//! directory. The checkpoint directory shows whether a restart needs the part. If it does not - the directory is missing, the job runs, or may run on another
+//! host - the part stays.
 
 use std::path::{Path, PathBuf};
 
@@ -14,19 +14,19 @@ use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
 use super::target::Target;
 use stillpoint_coordinator::epoch::Epochs;
 
-/// What is to be done with a job's part of a fast tier. What an epoch needs of earlier ones is never there alone: it is built upon
-/// durable epochs only.
+/// The treatment of a job's part of a fast tier. The blocks that an epoch needs of earlier ones are also on the slow tier, since it is built upon durable
+/// epochs only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nobody needs it.
+    /// No restart needs it.
     Remove,
     /// A restart needs this epoch, and no other.
     KeepOnly(u64),
-    /// It must not be touched, and why.
+    /// It must not be touched, for this reason.
     Keep(String),
 }
 
-/// What has become of a job's part.
+/// The result for a job's part.
 #[derive(Debug)]
 pub struct Found {
     pub job: String,
@@ -36,7 +36,7 @@ pub struct Found {
     pub removed: u64,
 }
 
-/// Removes from a fast tier what no restart needs. The part of `own`, a job that is about to start, stays.
+/// Removes the data that no restart needs from a fast tier. The part of `own`, a job that is about to start, stays.
 pub fn clean(fast: &Path, own: Option<&str>) -> std::io::Result<Vec<Found>> {
     let parts = JobPart::all(fast)?;
     let others = parts
@@ -81,9 +81,9 @@ fn bytes(part: &JobPart) -> u64 {
         .sum()
 }
 
-/// Whether a restart from a checkpoint directory needs what a job has left.
+/// Decides whether a restart from a checkpoint directory needs a job's part.
 fn judge(directory: &Path, job: &str) -> Verdict {
-    // A file system that is not mounted looks the same as a directory that was removed.
+    // A file system that is not mounted looks like a directory that was removed.
     let epochs = match Epochs::at(directory, Whose::Ours) {
         Ok(epochs) => epochs,
         Err(error) => return Verdict::Keep(error.to_string()),
@@ -98,7 +98,7 @@ fn judge(directory: &Path, job: &str) -> Verdict {
                 return Verdict::Keep("the job runs, or may run on other hosts".to_owned());
             }
         }
-        // What has come to its end needs no restart.
+        // A job that has finished needs no restart.
         Ok(file) if file.state == JobState::Finished && file.job == job => return Verdict::Remove,
         Ok(_) | Err(JobFileError::Missing { .. }) => {}
         Err(error) => return Verdict::Keep(error.to_string()),
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_a_restart_needs_stays() {
-        // Killed with its coordinator: nobody has written down that it failed.
+        // The job was killed with its coordinator, so job.json does not say that it failed.
         let (root, part) = left(JobState::Running, gone());
         stage(root.path(), 5, JOB);
         assert_eq!(cleaned(root.path(), None)[0].verdict, Verdict::KeepOnly(5));

@@ -1,4 +1,4 @@
-//! The `stillpoint` command: one file a subcommand.
+//! The `stillpoint` command: one file for each subcommand.
 //!
 //! The definitions here feed the parser, `--help`, the manual pages and the shell completions.
 
@@ -93,24 +93,24 @@ enum Command {
     OfUser(all::OfUser),
 }
 
-/// What a subcommand comes to: an error is one line for people and an exit status.
+/// The result of a subcommand: an error is one line for people and an exit status.
 type Outcome = Result<(), Failure>;
 
-/// Why a subcommand failed.
+/// The reason why a subcommand failed.
 #[derive(Debug)]
 pub struct Failure {
     status: u8,
     text: String,
-    /// The things that it is about, each in a line of its own.
+    /// The items that the error is about, one line each.
     list: Vec<String>,
 }
 
 impl Failure {
     /// The operation failed.
     pub const FAILED: u8 = 1;
-    /// Options that do not go together.
+    /// The options contradict each other.
     pub const USAGE: u8 = 2;
-    /// No such job or epoch.
+    /// There is no such job or epoch.
     pub const MISSING: u8 = 3;
     /// Not allowed.
     pub const NOT_ALLOWED: u8 = 4;
@@ -129,21 +129,21 @@ impl Failure {
         }
     }
 
-    /// The same with a list of the things that it is about.
+    /// Adds a list of the items that the error is about.
     fn listing(self, list: Vec<String>) -> Failure {
         Failure { list, ..self }
     }
 
-    /// It has been said already.
+    /// A failure that has been reported already.
     fn silent(status: u8) -> Failure {
         Failure::new(status, "")
     }
 
-    /// One line for people.
+    /// Prints one line for people.
     fn say(&self) {
         use std::io::Write;
         if !self.is_silent() {
-            // In one write: the launcher passes on what all ranks say. A reader that has gone cannot be told.
+            // One write, since the launcher mixes the output of all ranks. A reader that has gone misses it.
             let _ =
                 std::io::stderr().write_all((said(&self.text) + &listed(&self.list)).as_bytes());
         }
@@ -157,7 +157,7 @@ impl Failure {
         Failure::new(Failure::FAILED, text)
     }
 
-    /// What an error says. Wherever in the chain of its causes the system has denied something, the caller is not allowed.
+    /// A failure with the words of an error. If any of its causes is a denial by the system, the exit status is [`Failure::NOT_ALLOWED`].
     fn of(error: &(dyn Error + 'static)) -> Failure {
         Failure::because(error, error.to_string())
     }
@@ -222,8 +222,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The command line of this process, with what the site has settled. A file of the site's that cannot be used stops launches, which it is
-/// about, and nothing else.
+/// Parses the command line of this process, with the site's settings. If the site's file cannot be used, only launches stop, since the settings are for them.
 fn parse() -> Result<Cli, Failure> {
     let site = Site::of_this_machine();
     let applied = site.and_then(|site| {
@@ -249,7 +248,7 @@ fn parse() -> Result<Cli, Failure> {
     }
 }
 
-/// What is wrong with the command line, or what it asks for instead of a subcommand.
+/// Answers a command line that is wrong or asks for help or the version, and exits.
 fn answer(error: &clap::Error) -> ! {
     use clap::error::ErrorKind;
     if error.kind() != ErrorKind::DisplayVersion {
@@ -265,15 +264,15 @@ fn answer(error: &clap::Error) -> ! {
     std::process::exit(status)
 }
 
-/// The whole definition, for what is made from it.
+/// The definition of the whole command line.
 fn definition() -> clap::Command {
     Cli::command()
 }
 
-/// Tells people something that is no failure, in one write.
+/// Prints a message for people that is not a failure, in one write.
 fn tell(text: &str) {
     use std::io::Write;
-    // Who does not listen cannot be told.
+    // A reader that has gone misses it.
     let _ = std::io::stderr().write_all(said(text).as_bytes());
 }
 
@@ -286,7 +285,7 @@ fn listed(list: &[String]) -> String {
     lines.collect()
 }
 
-/// Prints to stdout; a reader that has gone (`| head`) is no error.
+/// Prints to stdout. A reader that has gone (`| head`) is not an error.
 fn print(text: &str) -> Outcome {
     use std::io::{ErrorKind, Write};
     let mut out = std::io::stdout().lock();
@@ -315,7 +314,7 @@ mod tests {
         definition().debug_assert();
     }
 
-    /// One rule for the exit status: whoever turns an error into text alone goes round it.
+    /// The rule for the exit status holds everywhere. Code that turns an error into text alone would break it.
     #[test]
     fn what_is_denied_is_not_allowed_everywhere() {
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
@@ -331,7 +330,7 @@ mod tests {
         assert_eq!(Failure::of(&full).status, Failure::FAILED);
     }
 
-    /// Options that make a command do more. A variable that was exported long before must not do that.
+    /// Options that make a command do more. A variable that was exported long ago must not do that.
     const WITHOUT_VARIABLE: [&str; 4] = ["all", "left", "run", "discard"];
 
     #[test]

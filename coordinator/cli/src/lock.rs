@@ -1,6 +1,6 @@
-//! One job a directory: two would remove each other's epochs.
+//! A directory holds one job: two would remove each other's epochs.
 //!
-//! The coordinator holds a lock on DIR/.lock as long as it lives, and is not cut off from the other hosts of its job (`fence.rs`). Where the file system has no locks, or
+//! The coordinator holds a lock on DIR/.lock as long as it lives and can reach the other hosts of its job (`fence.rs`). If the file system has no locks, or
 //! they do not reach other hosts, a coordinator that answers and ranks that live keep a second job out.
 
 use std::fs::{File, TryLockError};
@@ -18,29 +18,29 @@ use super::start::cannot_write;
 use stillpoint_coordinator::job::Life;
 
 const NAME: &str = ".lock";
-/// A job that has just ended may hold the lock for a moment longer.
+/// The usual time to wait for a directory: a job that has just ended may hold the lock for a moment longer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// For how long a job must be seen to run without a break, before it counts as one that does not just end.
+/// The time for which a job must be seen to run without a break, so that it is not just ending.
 const RUNS: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a coordinator may take to answer.
+/// The time that a coordinator may take to answer.
 const ANSWER: Duration = Duration::from_secs(2);
-/// The longest that a job is waited for which has lost hosts: rank 0 decides, and the others wait for it for a minute.
+/// The longest wait for a job that has lost hosts: rank 0 decides, and the other ranks wait for it for a minute.
 const LONGEST: Duration = Duration::from_secs(50);
-/// When whoever waits is told.
+/// The time after which the user is told about the wait.
 const TOLD: Duration = Duration::from_secs(3);
 
-/// Who has the directory, as far as can be seen from here.
+/// The owner of the directory, as far as this process can see.
 enum Standing {
-    /// Nobody, or a job that has ended or gone.
+    /// No owner, or a job that has ended or gone.
     Free,
-    /// A job all of whose ranks are there.
+    /// A job that has all its ranks.
     Serves,
-    /// A job that has lost ranks, or cannot reach them: it ends as soon as it knows that none comes back.
+    /// A job that has lost ranks, or cannot reach them. It ends as soon as it knows that none comes back.
     Ends(Box<JobFile>),
-    /// Nobody answers for a job that runs, and its host is another one: it may be cut off.
+    /// A running job on another host, without a coordinator that answers. It may be cut off.
     Silent(Box<JobFile>),
-    /// A rank of a job that runs lives on this host, and its coordinator does not answer.
+    /// A running job with a rank on this host, whose coordinator does not answer.
     Orphaned(Box<JobFile>, u32),
 }
 
@@ -55,7 +55,7 @@ impl Standing {
         match (whole, living) {
             (Some(true), _) => Standing::Serves,
             (Some(false), None) => Standing::Ends(job),
-            // It is not over here.
+            // It has not ended on this host.
             (Some(false), Some(_)) => Standing::Serves,
             (None, Some(pid)) => Standing::Orphaned(job, pid),
             (None, None) if job.coordinator.alive().is_none() => Standing::Silent(job),
@@ -63,7 +63,7 @@ impl Standing {
         }
     }
 
-    /// How long the directory is waited for altogether, as this stands.
+    /// The total time to wait for the directory in this state.
     fn patience(&self) -> Duration {
         match self {
             Standing::Ends(job) | Standing::Silent(job) => {
@@ -74,10 +74,10 @@ impl Standing {
     }
 }
 
-/// Whoever waits for a directory.
+/// A wait for a directory.
 struct Wait {
     began: Instant,
-    /// Since when the job has been seen to run, each time that it was looked at.
+    /// The time since which every look has found the job running.
     serves: Option<Instant>,
 }
 
@@ -89,8 +89,8 @@ impl Wait {
         }
     }
 
-    /// Whether it is over, by what is seen now. A job that runs is not waited for, however short this wait has been; one that was seen to end is,
-    /// even if a look in between takes it for one that runs.
+    /// Whether the wait is over, by what is seen now. A job that runs is not waited for, even early in a wait. A job that was seen to end is waited for, even
+    /// if one look in between finds it running.
     fn is_over(&mut self, standing: &Standing, now: Instant) -> bool {
         if !matches!(standing, Standing::Serves) {
             self.serves = None;
@@ -101,8 +101,7 @@ impl Wait {
     }
 }
 
-/// Takes the directory for a new job. The file is held as long as the job lives; `None` where there
-/// are no locks.
+/// Takes the directory for a new job. The caller holds the file as long as the job lives. Returns `None` if the file system has no locks.
 pub fn take(directory: &Directory) -> Result<Option<File>, Failure> {
     let file = directory
         .append(NAME)
@@ -118,7 +117,7 @@ pub fn take(directory: &Directory) -> Result<Option<File>, Failure> {
         let standing = Standing::of(directory);
         match &standing {
             Standing::Free | Standing::Silent(_) if free => return Ok(locks.then_some(file)),
-            // It has let go.
+            // The job has released its lock.
             Standing::Ends(_) if free && locks => return Ok(Some(file)),
             Standing::Orphaned(job, pid) if free => {
                 let owner = format!(
@@ -143,14 +142,14 @@ pub fn take(directory: &Directory) -> Result<Option<File>, Failure> {
             ));
         }
         if free && locks {
-            // Whoever has it already may look in the meantime.
+            // The owner may look at the lock in the meantime.
             let _ = file.unlock();
         }
         sleep(PAUSE);
     }
 }
 
-/// Takes the directory over from a coordinator that has died. Its lock has gone with it.
+/// Takes the directory over from a coordinator that has died: its lock has gone with it.
 pub fn take_over(directory: &Directory) -> Result<Option<File>, Failure> {
     let file = directory
         .append(NAME)
@@ -166,14 +165,14 @@ pub fn take_over(directory: &Directory) -> Result<Option<File>, Failure> {
     }
 }
 
-/// The job that the directory's job.json calls running.
+/// The job that is running, by the directory's job.json.
 fn running(directory: &Directory) -> Option<JobFile> {
     JobFile::read(directory.path())
         .ok()
         .filter(JobFile::runs_here)
 }
 
-/// Whether a job has all its ranks; `None` where nobody answers.
+/// Asks a job whether it has all its ranks. Returns `None` if its coordinator does not answer.
 fn asked(job: &JobFile) -> Option<bool> {
     let connection = CommandConnection::open(&job.addresses, &job.terms(), ANSWER).ok()?;
     let (sender, mut receiver) = connection.split().ok()?;
@@ -182,9 +181,9 @@ fn asked(job: &JobFile) -> Option<bool> {
         Received::Message(ToCommand::Status(status)) => {
             Some(!status.ranks.iter().any(|rank| Life::is_gone(&rank.state)))
         }
-        // It is there, and busy.
+        // It is there, but busy.
         Received::Message(_) | Received::Nothing => Some(true),
-        // It takes leave of everybody.
+        // It closes its connections because it ends.
         Received::Closed => Some(false),
     }
 }
@@ -227,7 +226,7 @@ mod tests {
         let looks = [
             (0, Standing::Free, false),
             (4_000, Standing::Free, false),
-            // Late in a wait as at its beginning: it may be about to end.
+            // The job may be about to end, late in a wait as well as at its beginning.
             (4_100, Standing::Serves, false),
             (4_390, Standing::Serves, false),
             (4_395, Standing::Free, false),

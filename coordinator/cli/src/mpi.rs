@@ -1,7 +1,7 @@
-//! Which two MPIs a launch has: the one that the program was built for, and the library below it, which is the launcher's.
+//! The two MPIs of a launch: the one that the program was built for, and the launcher's library, below it.
 //!
-//! A binary interface is called `openmpi`, `mpich`, or `abi` (the MPI 5.0 standard's own). Where both are one, nothing but handles is converted; else values
-//! are. Which pairs there are, the files of this installation say.
+//! A binary interface is called `openmpi`, `mpich`, or `abi` (the MPI 5.0 standard's own). If both are the same, only handles are converted; otherwise values
+//! are, too. The files of this installation determine the possible pairs.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,16 @@ use super::launch::Place;
 use super::options::{LaunchOptions, Mpi};
 use super::siblings::Siblings;
 
-/// Names of libraries, as programs ask for them, and the family of each. Whatever else has such a name is none.
+/// Names of libraries, as programs ask for them, and the family of each. A file with such a name but of another family does not count.
 pub const LIBRARIES: [(&str, Family); 4] = [
     ("libmpi.so.40", Family::OpenMpi),
     (STANDARD, Family::Standard),
     ("libmpich.so.12", Family::Mpich),
     ("libmpi.so.12", Family::Mpich),
 ];
-/// The library with the standard's binary interface, by the name that the standard gives it.
+/// The library with the standard's binary interface, by its name in the standard.
 const STANDARD: &str = "libmpi_abi.so.1";
-/// A launcher's own process is no farther away.
+/// The most ancestors to search for the launcher's process.
 const ANCESTORS: usize = 8;
 
 /// The binary interfaces of a program and of the library below it.
@@ -29,14 +29,14 @@ const ANCESTORS: usize = 8;
 pub struct Pair {
     pub program: &'static str,
     pub library: &'static str,
-    /// The library's file, where it is to be loaded.
+    /// The library's file, if it has to be loaded.
     pub file: Option<PathBuf>,
 }
 
-/// The MPIs of a launch. `executable` is what it starts afresh.
+/// Chooses the MPIs of a launch. `executable` is the program that it starts afresh.
 pub fn choose(options: &LaunchOptions, place: &Place, executable: &Path) -> Result<Pair, Failure> {
     let programs = needed(executable, |name| std::env::var_os(name));
-    // What shows no MPI may load one later: the one that it would find natively.
+    // A program without a visible MPI may load one later: it is the one that it would find without Stillpoint.
     let native = place
         .mpi
         .filter(|mpi| Siblings::upper(mpi).is_ok())
@@ -68,7 +68,7 @@ pub fn choose(options: &LaunchOptions, place: &Place, executable: &Path) -> Resu
     }
 }
 
-/// What an epoch, or the launch that carries it on, says of its pair.
+/// The pair that an epoch records, or the launch that carries it on.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub program: String,
@@ -77,7 +77,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The MPIs of a launch that carries on: the program is the epoch's, the library the launcher's.
+    /// The MPIs of a launch that carries on. The program's is the epoch's, and the library is the launcher's.
     pub fn carried_on(&self, options: &LaunchOptions, place: &Place) -> Result<Pair, Failure> {
         let word = &self.program;
         let Some(family) = Family::of_abi(word) else {
@@ -108,7 +108,7 @@ impl Recorded {
         Ok(pair)
     }
 
-    /// All ranks of a launch have one pair.
+    /// Checks that a rank has the same pair as rank 0: all ranks of a launch have one.
     pub fn is_one_with(&self, pair: &Pair, rank: u32) -> Result<(), Failure> {
         if (self.program.as_str(), self.library.as_str()) == (pair.program, pair.library) {
             return Ok(());
@@ -120,7 +120,7 @@ impl Recorded {
         )))
     }
 
-    /// What is to be told of a job whose library is another one now.
+    /// A message for the user if the job's library has changed.
     pub fn change(&self, pair: &Pair) -> Option<String> {
         (self.library != pair.library).then(|| {
             format!(
@@ -133,7 +133,7 @@ impl Recorded {
 }
 
 impl Pair {
-    /// A program with that binary interface on the library that the options name, or the launcher's.
+    /// A program with that binary interface, on the library of the options or of the launcher.
     fn below(
         options: &LaunchOptions,
         place: &Place,
@@ -172,7 +172,8 @@ impl Pair {
         Ok(on(place.mpi.unwrap_or(program), None))
     }
 
-    /// Where no launcher has a library of its own, it is the one that the program would load by itself, wherever only the program knows to find it.
+    /// Uses the library that the program would load by itself, unless the launcher or the options give a file. The program may be the only one that knows
+    /// where to find it.
     fn on_its_own(&mut self, needed: &Needed) {
         // The lower half for Open MPI is linked to it.
         if self.file.is_none()
@@ -183,7 +184,7 @@ impl Pair {
         }
     }
 
-    /// The same where the program is only named: what carries on was started from its file.
+    /// Adds the library's file of a fresh start of the same program. A launch that carries on has only the program's name.
     pub fn found_as(mut self, afresh: Option<&Pair>) -> Pair {
         if let Some(afresh) = afresh.filter(|afresh| afresh.library == self.library) {
             self.file = self.file.or_else(|| afresh.file.clone());
@@ -215,7 +216,7 @@ fn in_words(library: &str) -> String {
     }
 }
 
-/// The libraries that belong to the launcher, but for Open MPI's: they are where the launcher's programs are, the standard's first.
+/// The libraries that belong to the launcher, except Open MPI's. They lie beside the launcher's programs, and the standard's comes first.
 fn of_launcher() -> Vec<(Family, PathBuf)> {
     let mut process = std::process::id().to_string();
     for _ in 0..ANCESTORS {
@@ -261,7 +262,7 @@ pub fn over(program: &str, library: &str) -> String {
     }
 }
 
-/// A program of another MPI would crash at its first call.
+/// Refuses a program of another MPI, which would crash at its first call.
 fn another(path: &Path, needed: &Needed, chosen: &str, launcher: Option<&str>) -> Failure {
     let family = &needed.family;
     let here = match chosen {
@@ -322,7 +323,7 @@ mod tests {
     fn a_program_is_on_its_own_library_where_no_launcher_has_one() {
         let own = Some(PathBuf::from("/own"));
         assert_eq!(with(on("mpich", None), Family::Mpich), own);
-        // A launcher's, or one that was named.
+        // The file is the launcher's, or was named.
         let other = Some(PathBuf::from("/launcher"));
         assert_eq!(with(on("mpich", Some("/launcher")), Family::Mpich), other);
         // The library is to be another than the program's.

@@ -1,8 +1,7 @@
-//! What is wrong with every rank alike is told once, by rank 0.
+//! Reports an error that all ranks share once, by rank 0.
 //!
-//! Some launchers end the other ranks when rank 0 has failed, some let them run into the same wall, or wait for a job that nobody has
-//! started. So a rank 0 that fails stays for a moment and lets the ranks of its host know why ([`beginning`]). Who hears what
-//! it was about to say itself is silent.
+//! When rank 0 has failed, some launchers end the other ranks. Others let them run into the same error, or wait for a job that never starts. So a rank 0 that
+//! fails stays for a moment and tells the ranks of its host the reason ([`beginning`]). A rank whose own error is the same stays silent.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,11 +11,11 @@ use stillpoint_protocol::beginning::{self, Ended};
 use super::launch::Place;
 use super::{Failure, Outcome};
 
-/// How long another rank that has failed waits for rank 0's word; then it speaks for itself.
+/// The time that another rank that has failed waits for rank 0's message. After it, the rank reports its own error.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What comes of a rank's part of a launch, once.
+/// Reports the outcome of a rank's part of a launch, unless rank 0 has reported the same.
 pub fn with_one_voice(place: &Place, outcome: Outcome) -> Outcome {
     let Err(failure) = &outcome else {
         return outcome;
@@ -25,7 +24,7 @@ pub fn with_one_voice(place: &Place, outcome: Outcome) -> Outcome {
         return outcome;
     }
     if place.rank == 0 {
-        // Before the others end: a launcher may end this one with them.
+        // It is printed before the others end: a launcher may end this process with them.
         failure.say();
         tell(place, failure);
         return Err(Failure::silent(failure.status));
@@ -43,12 +42,12 @@ pub fn with_one_voice(place: &Place, outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// Why rank 0 of this launch has failed, if it has, and is on this host.
+/// The reason why rank 0 of this launch has failed, if it has, and is on this host.
 fn heard(place: &Place) -> Option<Failure> {
     beginning::heard(&place.launch).map(|ended| Failure::new(ended.status, ended.text))
 }
 
-/// Rank 0 tells the others of its host.
+/// Tells the other ranks of this host why rank 0, this process, has failed.
 fn tell(place: &Place, failure: &Failure) {
     let why = Ended {
         status: failure.status,

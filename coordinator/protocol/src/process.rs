@@ -1,7 +1,7 @@
 //! Processes, identified for other processes: their place, and whether they still run.
 //!
-//! A process number is unique in one PID namespace only. Each container may have its own, and a host may have many containers. Nor is a host's name unique.
-//! So a namespace is known by more than its number ([`Namespace`]).
+//! A process number is unique in one PID namespace only. Each container may have its own, and a host may have many containers. A host's name is not unique
+//! either. So a namespace is known by more than its number ([`Namespace`]).
 
 use std::fs;
 
@@ -47,7 +47,7 @@ impl Process {
         process
     }
 
-    /// Whether it still runs; `None` if this process cannot see that: on another host, in another container, without `/proc`.
+    /// Whether it still runs. Returns `None` if this process cannot see that: on another host, in another container, without `/proc`.
     pub fn alive(&self) -> Option<bool> {
         let here = Namespace::here();
         if !self.is_in(here) {
@@ -84,7 +84,7 @@ pub fn host_name() -> String {
         .unwrap_or_default()
 }
 
-/// The start time of a process of this host; `None` if there is none, or only its zombie.
+/// Returns the start time of a process of this host, or `None` if it does not exist, or only as a zombie.
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command's name is in parentheses and may contain any character.

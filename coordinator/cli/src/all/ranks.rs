@@ -1,7 +1,8 @@
-//! Processes of jobs, as the kernel tells of them: nothing that a user has written is believed.
+//! Processes of jobs, as the kernel reports them. Data that a user has written is not trusted.
 //!
-//! A process is held by a descriptor (pidfd) before it is looked at, so that no other one can have its number when the signal is sent. The kernel shows what a
-//! process is to one of the same user and group, or to root: a helper looks before it becomes its user ([`Seen`]), whose jobs may be of several groups.
+//! A process is held by a descriptor (pidfd) before it is looked at, so that no other process can have its number when the signal is sent. The kernel shows
+//! details of a process only to processes of the same user and group, or to root. So a helper looks before it becomes its user ([`Seen`]), whose jobs may be
+//! of several groups.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,37 +21,37 @@ use stillpoint_protocol::namespace::{Namespace, Place};
 use stillpoint_coordinator::batch;
 use stillpoint_coordinator::registry::Batch;
 
-/// What every rank's process is started from.
+/// The beginning of the name of every rank's program.
 const LOWER: &str = "stillpoint-lower-";
 const COMMAND: &str = "stillpoint";
-/// What starts a job.
+/// The subcommands that start a job.
 const STARTS: [&[u8]; 2] = [b"run", b"restart"];
-/// How long that may take before there is a coordinator, and how long that may take to write its job down.
+/// The time that a start may take until there is a coordinator, and that the coordinator may take to write its job down.
 pub const FOR_A_START: Duration = Duration::from_secs(10);
-/// In which the kernel counts since when a process runs: a hundredth of a second.
+/// The unit in which the kernel gives a process's start time: a hundredth of a second.
 const TICKS: u64 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a process was started from.
+/// The program that a process was started from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Program {
     Command,
     Lower,
 }
 
-/// What a process of a job is.
+/// The role of a process in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Rank,
     Coordinator,
 }
 
-/// Waits for jobs of a user's that are just starting: they have no coordinator yet, and no rank.
+/// Waits for jobs of a user that are just starting: they have no coordinator yet, and no rank.
 pub fn wait_for_starts(user: u32, until: Instant) {
     let until = until.min(Instant::now() + FOR_A_START);
     let this = start_time(std::process::id()).unwrap_or_default();
     let starts = |pid| {
-        // Where it stays as a container's first process, its job has started long ago.
+        // As a container's first process, the command stays for the whole job, which has started long ago.
         let young =
             start_time(pid).is_some_and(|began| began + FOR_A_START.as_secs() * TICKS > this);
         young && owner(pid) == Some(user) && is_start(pid)
@@ -60,19 +61,19 @@ pub fn wait_for_starts(user: u32, until: Instant) {
     }
 }
 
-/// A user's jobs on this host, before anything of the user's is touched.
+/// A user's jobs on this host, looked up before the helper touches anything of the user's.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub coordinators: Vec<Serving>,
     pub ranks: Vec<(Name, Held)>,
 }
 
-/// A coordinator, by the log that it has open in its checkpoint directory.
+/// A coordinator, found by the log that it has open in its checkpoint directory.
 #[derive(Debug)]
 pub struct Serving {
     pub process: Held,
     pub directory: PathBuf,
-    /// What its batch system calls the job.
+    /// The batch system's name of the job.
     pub batch: Option<Batch>,
 }
 
@@ -99,7 +100,7 @@ fn serving(pid: u32) -> Option<Serving> {
     })
 }
 
-/// Everybody who has a process of a job on this host, or a command that may be about to start one.
+/// All users with a process of a job on this host, or with a command that may be about to start one.
 pub fn users() -> Vec<u32> {
     let this = std::process::id();
     let mut users: Vec<u32> = numbers()
@@ -111,16 +112,16 @@ pub fn users() -> Vec<u32> {
     users
 }
 
-/// The real groups of a user's processes of jobs, ascending.
+/// The real groups of a user's job processes, ascending.
 pub fn groups(user: u32) -> BTreeSet<u32> {
     let processes = numbers().filter(|pid| part(*pid).is_some() && owner(*pid) == Some(user));
     processes.filter_map(group).collect()
 }
 
-/// How a process names itself: its PID namespace and its number there. Those of a container are seen from its host under other numbers.
+/// The name of a process in its own view: its PID namespace and its number there. A host sees a container's processes under other numbers.
 pub type Name = (Place, u32);
 
-/// How job.json names a process of this host.
+/// The name of a process of this host, from job.json.
 pub fn names(process: &Process) -> Name {
     let namespace = match process.namespace.is_unknown() {
         true => Namespace::here(),
@@ -129,7 +130,7 @@ pub fn names(process: &Process) -> Name {
     (namespace.place(), process.pid)
 }
 
-/// How a process that is seen here names itself; as it is seen here, where that cannot be told.
+/// The name of a process in its own view. If it is not known, this is the name in the view of this process.
 fn name(pid: u32) -> Name {
     own_name(pid).unwrap_or_else(|| (Namespace::here().place(), pid))
 }
@@ -144,7 +145,7 @@ fn own_name(pid: u32) -> Option<Name> {
     Some((namespace, own.parse().ok()?))
 }
 
-/// A variable of a process's environment, as it was started with.
+/// A variable of a process's environment, with its value at the start.
 fn variable(pid: u32, name: &str) -> Option<String> {
     let all = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut all = all.split(|byte| *byte == 0);
@@ -175,7 +176,7 @@ fn owner(pid: u32) -> Option<u32> {
         .map(|about| about.uid())
 }
 
-/// Which of Stillpoint's programs it was started from: its name and its arguments are the application's.
+/// The program of Stillpoint that a process was started from. Its name and arguments are not looked at, since the application can change them.
 fn program(pid: u32) -> Option<Program> {
     let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let name = without_mark(program.file_name()?).to_str()?;
@@ -192,7 +193,7 @@ fn part(pid: u32) -> Option<Part> {
     }
 }
 
-/// A command that has not become a rank yet.
+/// Whether it is a command that has not become a rank yet.
 fn is_start(pid: u32) -> bool {
     if program(pid) != Some(Program::Command) || is_coordinator(pid) {
         return false;
@@ -202,7 +203,7 @@ fn is_start(pid: u32) -> bool {
     word.is_some_and(|word| STARTS.contains(&word))
 }
 
-/// Its log is all that it has open in the place of stderr, of which a command has something else.
+/// Whether its stderr is a coordinator's log. In a command, stderr is something else.
 fn is_coordinator(pid: u32) -> bool {
     let log = fs::read_link(format!("/proc/{pid}/fd/2"));
     let is_log = |log: &Path| {
@@ -226,7 +227,7 @@ impl Held {
         (part(pid) == Some(Part::Rank) && owner(pid) == Some(user)).then_some(held)
     }
 
-    /// Holds a process of this host as job.json names it.
+    /// Holds a process of this host that job.json names.
     pub fn named(process: &Process) -> Option<Held> {
         let held = Held::hold(process.pid)?;
         let same = process.alive() == Some(true) && process.start_time != 0;
@@ -239,7 +240,7 @@ impl Held {
         Some(Held { pid, descriptor })
     }
 
-    /// Whether it handles a signal itself, instead of ending by it.
+    /// Whether it handles a signal itself, instead of being ended by it.
     pub fn catches(&self, signal: Signal) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -247,7 +248,7 @@ impl Held {
         mask.is_some_and(|mask| mask & (1 << (signal.as_raw() - 1)) != 0)
     }
 
-    /// Sends it a signal; whether that was possible.
+    /// Sends it a signal, and returns whether that was possible.
     pub fn signal(&self, signal: Signal) -> bool {
         pidfd_send_signal(&self.descriptor, signal).is_ok()
     }

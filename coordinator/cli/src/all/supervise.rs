@@ -1,7 +1,7 @@
-//! Helpers are started, listened to, and ended when the time is over.
+//! Starts the helpers, reads their messages, and ends them when the time is over.
 //!
-//! A helper runs as a user who may stop it or have it say anything. So what it says has a limit, nothing waits for it longer than for the
-//! request, and a job that it has named and not told the end of is one that stays.
+//! A helper runs as a user who may stop it or make it say anything. So its output has a limit, and nothing waits for it longer than for the request. A job
+//! that it has named counts as one that stays, unless it reports the job's end.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,28 +15,28 @@ use super::words::{End, Job, Task, Word};
 use crate::Failure;
 use crate::request::{FOR_AN_ANSWER, FOR_THE_COMMIT};
 
-/// Longest line, and most of all lines of a helper.
+/// The longest line of a helper, and the most bytes of all its lines.
 const LONGEST: u64 = 8 << 20;
 const MOST_BYTES: u64 = 256 << 20;
-/// Most jobs of a user.
+/// The most jobs of a user.
 const MOST_JOBS: usize = 10_000;
-/// Beyond what a request for one job is given: for the helper's start, and the last word.
+/// The time added to that of a request for one job, for the helper's start and its last message.
 const FOR_THE_HELPER: Duration = Duration::from_secs(3);
-/// How long a helper that was ended may take to be gone. One that waits for a disk is left behind.
+/// The time that a helper may take to end after it was killed. One that waits for a disk is left behind.
 const FOR_ITS_END: Duration = Duration::from_secs(1);
-/// What a helper of another user gets of the command's environment: where programs are, and the batch system's own files.
+/// The variables that a helper of another user inherits: the path of programs, and the place of the batch system's files.
 const KEPT: [&str; 2] = ["PATH", "SLURM_CONF"];
 
-/// What came of each job, with its user.
+/// The result of each job, with its user.
 pub type Heard = Vec<(u32, Job, End)>;
 
-/// A helper, and what is known from it.
+/// A helper, and its reports so far.
 struct Helper {
     user: u32,
     child: Option<Child>,
     /// Jobs whose end is not known.
     open: BTreeMap<String, Job>,
-    /// One of them is past the point where it could be given up.
+    /// Whether one of them is past the point where it could be given up.
     committing: bool,
     found: usize,
     over: bool,
@@ -44,11 +44,11 @@ struct Helper {
 
 enum Event {
     Word(Word),
-    /// It says nothing more, and why.
+    /// It sends nothing more, for this reason.
     Silent(String),
 }
 
-/// Has a helper for each user do its task; what came of the jobs. Each is told as it ends, unless `quiet`.
+/// Lets a helper for each user do its task, and returns the result of each job. Each is printed as the job ends, unless `quiet`.
 pub fn all(tasks: Vec<(u32, Task)>, quiet: bool) -> Heard {
     let longest = tasks.iter().map(|(_, task)| task.timeout.time()).max();
     let begun = Instant::now();
@@ -106,7 +106,7 @@ impl Helper {
                 });
             }
             Err(error) => {
-                // The receiver lives: it is listened to after all helpers are started.
+                // The receiver lives: it is read after all helpers are started.
                 let _ = said.send((index, Event::Silent(error.to_string())));
             }
         }
@@ -157,7 +157,7 @@ impl Helper {
         }
     }
 
-    /// Its word is no good any more.
+    /// Ends a helper whose messages do not count any more.
     fn broken(&mut self, why: String, heard: &mut Heard, progress: &mut Progress) {
         let user = self.user;
         self.over = true;
@@ -173,7 +173,7 @@ impl Helper {
         self.name_the_open(&format!("the helper of this user {why}"), heard, progress);
     }
 
-    /// The time is over.
+    /// Ends a helper whose time is over.
     fn give_up(&mut self, heard: &mut Heard, progress: &mut Progress) {
         if !self.over && self.open.is_empty() {
             return self.broken("did not answer in time".to_owned(), heard, progress);
@@ -226,7 +226,7 @@ fn start(task: &Task) -> std::io::Result<(Child, ChildStdout)> {
     }
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // If it has ended already, its silence says so.
+        // If it has already ended, its missing output shows that.
         let _ = stdin.write_all(&line);
     }
     match child.stdout.take() {
@@ -235,7 +235,7 @@ fn start(task: &Task) -> std::io::Result<(Child, ChildStdout)> {
     }
 }
 
-/// Passes on what a helper says, until it is over or nobody listens; why it says nothing more.
+/// Passes on a helper's messages, until it is over or the receiver is gone. Returns why there are no more.
 fn listen(output: ChildStdout, mut pass: impl FnMut(Word) -> bool) -> String {
     let mut output = BufReader::new(output.take(MOST_BYTES));
     loop {

@@ -1,4 +1,4 @@
-//! What people and scripts are told of all jobs.
+//! Reports on all jobs, for people and for scripts.
 
 use std::io::{IsTerminal, Write};
 
@@ -25,7 +25,7 @@ fn no_job_of_slurm(again: &Again) -> String {
     format!("it is no job of Slurm: {}", again.command())
 }
 
-/// One line of what came of a job.
+/// The result of a job, in one line.
 fn what_came(user: u32, job: &Job, end: &End) -> String {
     let what = match end {
         End::Epoch {
@@ -58,7 +58,7 @@ fn what_came(user: u32, job: &Job, end: &End) -> String {
     format!("{}: {}", named(user, job), line(&what))
 }
 
-/// Tells of each job as it ends, a line each; on a terminal what goes on stands below them.
+/// Prints one line for each job as it ends. On a terminal, the current state stands below them.
 pub struct Progress {
     quiet: bool,
     terminal: bool,
@@ -80,7 +80,7 @@ impl Progress {
         self.found += 1;
     }
 
-    /// One of them was none.
+    /// Takes back a job that was none.
     pub fn lost(&mut self) {
         self.found -= 1;
     }
@@ -97,7 +97,7 @@ impl Progress {
         self.ended += 1;
         if !self.quiet {
             self.end();
-            // A reader that has gone cannot be told.
+            // A reader that has gone misses the line.
             let _ = print(&(what_came(user, job, end) + "\n"));
         }
     }
@@ -114,7 +114,7 @@ impl Progress {
     }
 }
 
-/// The end of it: JSON, a table of what runs, or nothing; a failure if a job stays.
+/// Prints the final report: JSON, a table of the running jobs, or nothing. Returns a failure if a job stays.
 pub fn all(deed: Deed, heard: &Heard, as_json: bool) -> Outcome {
     if as_json {
         let jobs: Vec<Value> = heard.iter().map(in_json).collect();
@@ -135,7 +135,7 @@ pub fn all(deed: Deed, heard: &Heard, as_json: bool) -> Outcome {
         .filter(|(_, _, end)| !end.is_good())
         .map(|(user, job, _)| named(*user, job))
         .collect();
-    // What cannot be looked at has been shown as such.
+    // The table has shown the jobs that could not be looked at.
     match stay.is_empty() || deed == Deed::Status {
         true => Ok(()),
         false => Err(Failure::failed(format!(

@@ -1,4 +1,4 @@
-//! Whose jobs are meant, and who these users are.
+//! Selects the users whose jobs are meant, and looks up their ids.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -11,25 +11,25 @@ use super::words::{Deed, Ids};
 use crate::Failure;
 use stillpoint_coordinator::registry;
 
-/// The group of users that the system does not know and who have no job: nobody's. What group a user's files have says nothing of him.
+/// The group of users whom the system does not know and who have no job: nobody's. The group of a user's files does not show the user's own.
 const NOBODY: u32 = 65534;
-/// No more users than this are looked at because of the names of directories alone.
+/// The most users to look at because of the names of directories alone.
 const MOST: usize = 10_000;
 
-/// Whether the registry is one that was named for this command: then it alone counts.
+/// Whether a variable names a registry for this command: then it alone counts.
 pub fn private() -> bool {
     std::env::var_os("STILLPOINT_RUNTIME_DIR").is_some()
 }
 
-/// Whose jobs are meant.
+/// The users whose jobs are meant.
 pub struct Meant {
-    /// Users for whom this process may speak.
+    /// Users for whom this process may act.
     pub users: Vec<u32>,
-    /// Users whose jobs may have this one as an operator: these, or all (`Some(None)`); `None`: nobody's.
+    /// Users whose jobs may have this user as an operator: these, or all (`Some(None)`); `None`: no users.
     pub others: Option<Option<Vec<u32>>>,
 }
 
-/// Those who are named, else everybody.
+/// Returns the named users, or all if none is named.
 pub fn meant(named: &[String], deed: Deed, this: u32) -> Result<Meant, Failure> {
     let root = this == 0 && !private();
     let named: Vec<u32> = named
@@ -53,10 +53,10 @@ pub fn meant(named: &[String], deed: Deed, this: u32) -> Result<Meant, Failure> 
             others,
         });
     }
-    // So that jobs that begin from now on are noted where every user has a place. Without it they have others.
+    // Jobs that begin from now on are then recorded where every user has a place. Without it they use other places.
     let _ = registry::make_shared_place();
     let there = match deed {
-        // A job that is suspended has no process.
+        // A suspended job has no process.
         Deed::Resume { .. } => with_a_place(),
         _ => ranks::users(),
     };
@@ -81,7 +81,7 @@ fn number(name: &str) -> Result<u32, Failure> {
     known.map(|user| user.uid.as_raw()).ok_or_else(unknown)
 }
 
-/// Users whom a directory of a registry is named after. The directories are not opened here: what is in them is the users' business.
+/// Users with a directory of a registry that is named after them. The directories are not opened here, since their contents belong to the users.
 fn with_a_place() -> Vec<u32> {
     let names = |folder: &str| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -94,8 +94,9 @@ fn with_a_place() -> Vec<u32> {
     all.into_iter().collect()
 }
 
-/// The ids that a user's processes have: as the system's tables say, but the group is that of his jobs' processes, as the kernel says. It lets a process be looked
-/// at by one of the same group only, and a job may have been started under another than its user's first (`newgrp`), or by a user whom the tables do not know.
+/// The ids of a user's processes. They come from the system's tables, but the group is that of the user's job processes, as the kernel reports it. The kernel
+/// lets a process be looked at by one of the same group only. A job may have been started under another group than its user's first (`newgrp`), or by a user
+/// whom the tables do not have.
 pub fn ids(user: u32) -> Ids {
     let known = User::from_uid(Uid::from_raw(user)).ok().flatten();
     let (group, groups) = match known {

@@ -1,7 +1,7 @@
-//! What the command and its helpers, one for each user, say to each other: a task, and a line of JSON for each thing that becomes known.
+//! Messages between the command and its helpers, one for each user: a task, and a line of JSON for each report.
 //!
-//! A helper runs with its user's rights, and its user may stop it, end it, or have it say anything. What it says is shown and counted, and
-//! nothing else: it has no say in what becomes of other users' jobs.
+//! A helper runs with its user's rights, and its user may stop it, end it, or make it say anything. So its messages are shown and counted, and have no
+//! influence on other users' jobs.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,13 @@ use stillpoint_protocol::command::Asked;
 use super::Left;
 use super::again::Again;
 
-/// What is done with each job.
+/// The action for each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Deed {
     Status,
     Checkpoint,
     Suspend,
-    /// Of jobs that are suspended: say, or have the batch system do, what carries them on.
+    /// For suspended jobs: print the command that resumes the job, or let the batch system resume it.
     Resume {
         run: bool,
     },
@@ -32,11 +32,11 @@ pub struct Ids {
     pub groups: Vec<u32>,
 }
 
-/// Which of a user's jobs are meant.
+/// The selection of a user's jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     pub slurm_job: Option<String>,
-    /// Absolute.
+    /// An absolute path.
     pub below: Option<PathBuf>,
 }
 
@@ -44,15 +44,15 @@ pub struct Filter {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub deed: Deed,
-    /// Whom the helper becomes before it does anything; `None`: it stays who it is.
+    /// The user that the helper becomes before it does anything; `None`: it keeps its own ids.
     pub become_user: Option<Ids>,
     pub filter: Filter,
     pub timeout: Span,
-    /// Whether what hinders a checkpoint is waited for until then.
+    /// Whether a checkpoint that is hindered waits until then.
     pub waits: bool,
     pub asked: Option<Asked>,
     pub left: Left,
-    /// The registry is one that the user has named: what is found by other means is none of its jobs.
+    /// The user has named the registry: jobs found by other means do not count.
     pub private: bool,
 }
 
@@ -61,32 +61,32 @@ pub struct Task {
 pub enum Word {
     /// A job that may run.
     Found(Job),
-    /// It has come so far.
+    /// The phase that the job has come to.
     Phase {
         key: String,
         text: String,
-        /// Nothing gives the checkpoint up any more.
+        /// The checkpoint cannot be given up any more.
         committing: bool,
     },
     /// It does not run, or is not meant.
     Not { key: String },
-    /// What came of it.
+    /// The result of the job.
     Ended { key: String, end: End },
-    /// All is said.
+    /// The last message.
     Over,
 }
 
 /// A job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// What further words name it by.
+    /// The job's name in further messages.
     pub key: String,
     pub name: String,
-    /// Empty where it is not known.
+    /// Empty if it is not known.
     pub directory: String,
 }
 
-/// What came of a job.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum End {
     /// An epoch is committed.
@@ -94,28 +94,28 @@ pub enum End {
         epoch: u64,
         bytes: u64,
         seconds: f64,
-        /// And the job has ended.
+        /// Whether the job has ended after it.
         suspended: bool,
     },
-    /// It runs on, and why; with the exit status that a command for it alone would have had.
+    /// It runs on, for the reason `why`. `status` is the exit status that a command for it alone would have had.
     Stays {
         why: String,
         status: u8,
-        /// What was done with it then.
+        /// The treatment of the job after that.
         left: Option<String>,
     },
-    /// Its ranks had no coordinator that could be found; they got the signal that means suspend, and have ended.
+    /// No coordinator of its ranks was found. They got the signal that asks for a suspend, and have ended.
     Signalled { ranks: usize },
-    /// As `stillpoint status --json` shows it.
+    /// The job's status, as `stillpoint status --json` shows it.
     Shown(Box<serde_json::Value>),
-    /// What carries it on; and whether that was done.
+    /// The way to resume it, and whether that was done.
     Carries { again: Again, done: bool },
-    /// It was to be carried on, and nobody but its user can.
+    /// It was to be resumed, but only its user can do that.
     ByHand(Again),
 }
 
 impl End {
-    /// Whether what was wanted has been done.
+    /// Whether the request was carried out.
     pub fn is_good(&self) -> bool {
         !matches!(self, End::Stays { .. } | End::ByHand(_))
     }

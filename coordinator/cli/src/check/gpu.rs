@@ -1,4 +1,4 @@
-//! The rows about GPUs. What a driver says the helper asks it (`stillpoint-gpu --facts`), so that this command loads none.
+//! The rows about GPUs. The helper queries the driver (`stillpoint-gpu --facts`), so that this command does not have to load it.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,10 +13,10 @@ use stillpoint_protocol::installed::beside;
 use super::{Row, row};
 
 const HELPER: &str = "stillpoint-gpu";
-/// A driver takes seconds to begin with; one that takes this long does not.
+/// The time after which a driver counts as broken. A working one takes seconds to start.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
-/// Where there is a driver, there is this.
+/// Every NVIDIA driver has this file.
 const CONTROL: &str = "/dev/nvidiactl";
 
 const GPU: &str = "NVIDIA GPU";
@@ -67,7 +67,7 @@ fn facts() -> Result<Facts, String> {
         .map_err(failed)?;
     let end = Instant::now() + PATIENCE;
     let status = loop {
-        // What it says is less than a pipe holds.
+        // The helper's output fits into a pipe, so it does not block.
         match child.try_wait().map_err(failed)? {
             Some(status) => break status,
             None if Instant::now() < end => thread::sleep(LOOK),
@@ -81,7 +81,7 @@ fn facts() -> Result<Facts, String> {
     };
     let text = |from: Option<&mut dyn Read>| {
         let mut text = String::new();
-        // Half of it is as good as nothing.
+        // Incomplete output is as good as none.
         let _ = from.map(|from| from.read_to_string(&mut text));
         text.trim().to_owned()
     };

@@ -1,4 +1,4 @@
-//! Which MPIs there are: binary interfaces that this installation knows, libraries and launchers that are found on this machine, and what comes of each pair.
+//! The available MPIs: binary interfaces of this installation, libraries and launchers on this machine, and the way of calls for each pair.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use stillpoint_linkage::{Family, found, number, of_library};
 use crate::mpi::{LIBRARIES, beside};
 use crate::siblings::Siblings;
 
-/// What a launcher may be called.
+/// Names of launchers.
 const LAUNCHERS: [&str; 5] = ["mpirun", "mpiexec", "mpiexec.hydra", "prterun", "srun"];
-/// What a lower half exports: whether frequent calls go down without a switch of thread areas.
+/// A symbol of a lower half: it says whether frequent calls work without a switch of thread areas.
 const NEAR: &str = "STILLPOINT_NEAR";
 
 #[derive(Debug, Serialize)]
@@ -27,13 +27,13 @@ pub struct Mpis {
 struct Abi {
     name: &'static str,
     of: String,
-    /// Whether programs that were built for it can be carried.
+    /// Whether it can carry programs that were built for it.
     programs: bool,
-    /// Whether libraries that have it can be below.
+    /// Whether libraries with this interface can be below.
     libraries: bool,
 }
 
-/// A library, and who would load it.
+/// A library, and how it is found.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 struct Library {
     abi: &'static str,
@@ -55,22 +55,22 @@ struct Pair {
     program: &'static str,
     library: &'static str,
     way: Way,
-    /// What is missing, where it is absent.
+    /// The missing parts, if the way is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     lacks: Option<String>,
 }
 
-/// How calls come down.
+/// The way of calls to the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Way {
-    /// The library's own functions get what the program gave, but for handles.
+    /// The library's own functions get the program's values; only handles are converted.
     Direct,
     /// Values are converted; frequent calls keep their thread area.
     Near,
     /// Values are converted, or only handed on, and every call switches thread areas.
     Converted,
-    /// This installation has not got it.
+    /// This installation does not have it.
     Absent,
 }
 
@@ -180,7 +180,7 @@ fn pair(program: &'static str, library: &'static str) -> Pair {
     }
 }
 
-/// What `PATH` has.
+/// Launchers in `PATH`.
 fn launchers() -> Vec<Launcher> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -199,7 +199,7 @@ fn launchers() -> Vec<Launcher> {
     launchers.collect()
 }
 
-/// Where its name leads to another directory, both count.
+/// Files installed with a launcher. If its name is a link to another directory, both directories count.
 fn installed_with(launcher: &Path) -> Vec<(Family, PathBuf)> {
     let real = launcher.canonicalize();
     let mut files = beside(launcher);
@@ -253,7 +253,7 @@ mod tests {
         let pairs = Mpis::here().pairs;
         let names: BTreeSet<_> = pairs.iter().map(|it| (it.program, it.library)).collect();
         assert_eq!((pairs.len(), names.len()), (9, 9));
-        // Nothing is installed beside a test.
+        // No file is installed beside a test.
         assert!(
             pairs
                 .iter()

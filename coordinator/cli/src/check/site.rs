@@ -1,4 +1,4 @@
-//! What the site has settled, and what holds for launches from this shell.
+//! The site's settings, and the options that hold for launches from this shell.
 
 use super::{Row, row};
 use crate::{definition, settled};
@@ -25,7 +25,7 @@ pub fn rows() -> Vec<Row> {
                 row(OPTIONS, false, any, set),
             ]
         }
-        // No launch works with it.
+        // With this error, no launch works.
         Err(error) => vec![row(FILE, true, false, error)],
     }
 }

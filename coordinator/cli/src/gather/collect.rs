@@ -1,5 +1,5 @@
-//! The blocks of one image, from the nearest place that has each: those of other hosts come into this process's memory, as
-//! far as there is room, and all of a staged image come to the slow tier.
+//! Collects the blocks of one image, each from the nearest place that has it. Blocks of other hosts come into this process's memory, as far as there is room.
+//! All blocks of a staged image come to the slow tier.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ use super::Task;
 use super::fetch::Fetch;
 use super::fetched::Fetched;
 
-/// Where blocks of a kind come from.
+/// The source of a block.
 enum From {
     Near,
     Peer,
@@ -23,14 +23,14 @@ enum From {
 
 pub struct Collector<'a> {
     blocks: &'a Blocks,
-    /// What this host's fast tiers hold.
+    /// The files on this host's fast tiers.
     near: FastParts,
     fetch: Fetch<'a>,
     fetched: Fetched,
     slow: Option<Slow>,
 }
 
-/// The image on the slow tier, which is to become whole.
+/// A staged image on the slow tier, which has to become whole.
 struct Slow {
     path: PathBuf,
     file: File,
@@ -57,7 +57,7 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// Where everything is read from when it is done, and what was fetched.
+    /// Collects all blocks. Returns the places that each is then read from, and the fetched ones.
     pub fn run(mut self) -> Result<(Gathered, Fetched), ImageError> {
         let mut gathered = Gathered::default();
         let blocks = self.blocks;
@@ -80,7 +80,7 @@ impl<'a> Collector<'a> {
         if record.place == SLOW {
             return Ok(From::Slow);
         }
-        // A restart from a durable epoch finds out by itself what a fast tier has lost, and reads the slow tier.
+        // A restart from a durable epoch finds lost blocks of a fast tier by itself, and reads the slow tier instead.
         if self.slow.is_none() && self.near.was_given(record) {
             return Ok(From::Near);
         }
@@ -120,7 +120,7 @@ impl Slow {
     }
 }
 
-/// What a rank's image lacks on the slow tier; `None`: it is whole.
+/// Describes what a rank's image lacks on the slow tier; `None`: it is whole.
 pub fn lacks(directory: &Path, rank: u32) -> Option<String> {
     match lost(directory, rank) {
         Ok(lost) => lost,

@@ -1,4 +1,4 @@
-//! What of the memory was touched, written to, changed and written, and what the model expected of it.
+//! The memory that was touched, written to, changed and written to the image, beside the model's prediction.
 
 use stillpoint_image::{Description, Manifest, RegionBytes};
 use stillpoint_incremental::viability::{Expected, Record, Taken};
@@ -8,7 +8,7 @@ use stillpoint_protocol::plain::line;
 
 use crate::units::bytes;
 
-/// Of all images together, and of each what the model said.
+/// The sums over all images, and the model's prediction for each image.
 pub fn in_words(manifest: &Manifest, images: &[Description]) -> String {
     let mapped = images.iter().map(|image| image.sizes.region_bytes).sum();
     let known: Option<Vec<RegionBytes>> = images.iter().map(|image| image.bytes).collect();
@@ -41,7 +41,7 @@ fn words(mapped: u64, found: Option<RegionBytes>) -> String {
     )
 }
 
-/// What was expected of a rank's image, and what came of it.
+/// The prediction for a rank's image, and the result.
 fn said(record: &Record) -> String {
     let Record {
         tracking,
@@ -81,7 +81,7 @@ fn said(record: &Record) -> String {
     )
 }
 
-/// One line a region.
+/// One line for each region.
 pub fn by_region(images: &[Description]) -> String {
     let mut text = String::new();
     for image in images {

@@ -1,11 +1,10 @@
-//! A job's door on its host: a socket without a file, at which the kernel says who knocks.
+//! A job's door on its host: a socket without a file, at which the kernel names the process that knocks.
 //!
-//! Whoever holds the job's key goes by TCP and need not say who he is. Here nobody needs a key: root and the job's own user may ask for
-//! anything, members of the job's group of operators for a suspend and nothing else, and others are shown out. Neither side opens anything
-//! of the other's.
+//! Clients with the job's key use TCP and need no name. At the door no client needs a key. Root and the job's own user may ask for anything, members of the
+//! job's group of operators for a suspend only, and others are turned away. Neither side opens any file of the other.
 //!
 //! ```text
-//! @stillpoint-job/UID/LAUNCH      frames of the codec, in clear: nobody but the kernel is in between
+//! @stillpoint-job/UID/LAUNCH      frames of the codec, in clear: only the kernel is in between
 //! ```
 
 use std::io::{self, Read, Write};
@@ -22,9 +21,9 @@ use nix::sys::socket::{
 use nix::unistd::{Gid, Group, Uid, User, geteuid, getgrouplist};
 use stillpoint_protocol::codec::{Decode, Encode, Frames, encode};
 
-/// What the names of all doors begin with.
+/// The beginning of every door's name.
 const PREFIX: &str = "stillpoint-job/";
-/// How long a message may take to leave.
+/// The time that a message may take to leave.
 const WRITE_PATIENCE: Duration = Duration::from_secs(5);
 
 fn name(user: u32, launch: &str) -> String {
@@ -39,7 +38,7 @@ pub fn open(launch: &str) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Every door of this host, with the user that its name says; whether it is his is found out at the door.
+/// Every door of this host, with the user in its name; the visit checks whether it is that user's.
 pub fn all() -> Vec<(u32, String)> {
     let table = std::fs::read("/proc/net/unix").unwrap_or_default();
     doors(&String::from_utf8_lossy(&table))
@@ -57,13 +56,13 @@ fn doors(table: &str) -> Vec<(u32, String)> {
             Some((user.parse().ok()?, launch.to_owned()))
         })
         .collect();
-    // Connections stand there by the same name.
+    // Connections have the same name in the table.
     doors.sort();
     doors.dedup();
     doors
 }
 
-/// One that has knocked, and to whom the door's owner answers.
+/// A client that has knocked, and to which the door's owner answers.
 #[derive(Debug)]
 pub struct Visit {
     stream: UnixStream,
@@ -71,7 +70,7 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Knocks. Nothing waits here, whoever has made the door and however many knock at it; it has to be this user's.
+    /// Knocks. The call never waits, even if the door is somebody else's or crowded. It fails if the door is not this user's.
     pub fn pay(user: u32, launch: &str) -> io::Result<Visit> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let held = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -93,7 +92,7 @@ impl Visit {
             .write_all(&encode(message).map_err(io::Error::other)?)
     }
 
-    /// The next answer; `None`: the door was closed.
+    /// Waits for the next answer; `None`: the door was closed.
     pub fn answer<M: Decode<()>>(&mut self, patience: Option<Duration>) -> io::Result<Option<M>> {
         let until = patience.map(|patience| std::time::Instant::now() + patience);
         let mut bytes = [0; 4096];
@@ -120,7 +119,7 @@ impl Visit {
     }
 }
 
-/// What whoever knocks may ask for.
+/// The right of a client at the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Anything: root, and the job's own user.
@@ -130,7 +129,7 @@ pub enum Standing {
     Stranger,
 }
 
-/// Of a user with this group, at the door of a job with these operators. The system's tables are asked.
+/// The standing of a user with this group at the door of a job with these operators, by the system's tables.
 pub fn standing(user: u32, group: u32, operators: Option<&str>) -> Standing {
     if user == 0 || user == geteuid().as_raw() {
         return Standing::Owner;
@@ -180,7 +179,7 @@ mod tests {
         let _door = open(&launch).unwrap();
         assert!(all().contains(&(this, launch.clone())));
         assert!(Visit::pay(this, &launch).is_ok());
-        // Somebody else's name on it does not make it his.
+        // Another user's name on a door does not make it that user's.
         let theirs = name(this + 1, &launch);
         let address = SocketAddr::from_abstract_name(theirs).unwrap();
         let _forged = UnixListener::bind_addr(&address).unwrap();

@@ -1,4 +1,4 @@
-//! Options that `run` and `restart` share: they are the launch's, not the image's.
+//! Options that `run` and `restart` share: they belong to the launch, not to the image.
 
 mod parse;
 mod values;
@@ -195,13 +195,13 @@ pub struct LaunchOptions {
 }
 
 impl LaunchOptions {
-    /// What every rank ends with after a suspend.
+    /// The exit status of every rank after a suspend.
     pub fn suspended_status(&self) -> u8 {
         self.suspended_status
             .unwrap_or_else(batch::suspended_status)
     }
 
-    /// What ranks may hold on to while they write behind the application's back.
+    /// The limit of copies that ranks make while they write behind the application's back.
     pub fn copies(&self) -> Option<Copies> {
         let most = self.copy_memory;
         match self.copy {
@@ -213,7 +213,7 @@ impl LaunchOptions {
         }
     }
 
-    /// What becomes of standard input.
+    /// The handling of standard input.
     pub fn input(&self) -> Input {
         Input {
             ahead: self.input_ahead,
@@ -221,7 +221,7 @@ impl LaunchOptions {
         }
     }
 
-    /// Whether memory that is equal is written once.
+    /// Whether equal memory is written once.
     pub fn dedup(&self) -> bool {
         match self.dedup {
             When::Auto => self.tiers.staging().is_none(),
@@ -230,10 +230,10 @@ impl LaunchOptions {
         }
     }
 
-    /// How this rank's machine is to tell what is written to.
+    /// Chooses how this rank's machine finds the memory that is written to.
     ///
     /// # Errors
-    /// Where it has not what is asked for.
+    /// The machine does not have the requested way.
     pub fn tracking(&self) -> Result<Tracking, Failure> {
         if self.incremental == IncrementalOption::Off {
             return Ok(Tracking::None);
@@ -242,12 +242,12 @@ impl LaunchOptions {
             .map_err(|error| Failure::new(Failure::USAGE, format!("--tracking: {error}")))
     }
 
-    /// The batch job that is to be started again after a suspend.
+    /// The batch job to requeue after a suspend.
     pub fn requeued(&self) -> Result<Option<BatchJob>, Failure> {
         self.requeue.then(batch::to_be_requeued).transpose()
     }
 
-    /// Refuses what this version does not offer, before anything is started.
+    /// Refuses unavailable combinations of options, before anything is started.
     pub fn refuse_unavailable(&self) -> Result<(), Failure> {
         let whole = self.incremental == IncrementalOption::Off;
         let useless = whole || self.copy == When::Off || self.tiers.staging().is_some();

@@ -1,4 +1,4 @@
-//! The program that is to run: where it is, and what is wrong with it.
+//! The program to run: finds it, and checks that it can be run.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::Failure;
 
-/// Finds the program as `execvp` does, and says early and plainly what is wrong with it.
+/// Finds the program as `execvp` does. If it cannot be run, the error says so early and plainly.
 pub(super) fn find_program(program: &OsStr) -> Result<PathBuf, Failure> {
     let shown = program.to_string_lossy();
     let not_found = |where_: &str| {
@@ -65,13 +65,13 @@ const LAUNCHERS: [&str; 15] = [
     "mpispawn",
 ];
 
-/// Refuses a launcher: its ranks would all be one rank of ours, and no restart could start them.
+/// Refuses a launcher: all its ranks would be one rank of this job, and no restart could start them.
 pub(super) fn refuse_launcher(program: &Path) -> Result<(), Failure> {
     let real = program.canonicalize().ok();
     let names = [Some(program), real.as_deref()];
     let names = names.into_iter().flatten().filter_map(Path::file_name);
     let launcher = names.filter_map(OsStr::to_str).find(|name| {
-        // `mpiexec.hydra`, `mpirun.openmpi`.
+        // Names such as `mpiexec.hydra` or `mpirun.openmpi`.
         let stem = name.split('.').next();
         stem.is_some_and(|stem| LAUNCHERS.contains(&stem))
     });
@@ -107,7 +107,7 @@ fn check_program(path: &Path) -> Result<(), Failure> {
     }
     let mut head = Vec::new();
     match File::open(path) {
-        // A program that may be run but not read: the lower half cannot load it.
+        // The user may run the program but not read it, so the lower half cannot load it.
         Err(error) => {
             return Err(refuse(&format!(
                 "cannot be read: {error}: Stillpoint loads it itself"
@@ -156,8 +156,8 @@ enum Kind {
     Unknown,
 }
 
-/// What is loaded when a program is started: of a script its interpreter, which may be a script as well. What is wrong with that the
-/// lower half says.
+/// The file that is loaded when a program is started. For a script this is its interpreter, which may be a script as well. The lower half reports errors of
+/// the interpreter.
 pub(super) fn executable(mut program: PathBuf) -> PathBuf {
     const DEEPEST: usize = 5;
     for _ in 0..DEEPEST {
@@ -171,7 +171,7 @@ pub(super) fn executable(mut program: PathBuf) -> PathBuf {
     program
 }
 
-/// What a script's first line names; what else is wrong with that line the lower half says.
+/// The interpreter in a script's first line. The lower half reports other errors in that line.
 fn interpreter(head: &[u8]) -> Option<OsString> {
     let line = head
         .strip_prefix(b"#!")?
@@ -182,7 +182,7 @@ fn interpreter(head: &[u8]) -> Option<OsString> {
     Some(OsStr::from_bytes(word).to_owned())
 }
 
-/// Bytes that a program's file must have, by its segments (64-bit, little-endian).
+/// The least length of a program's file, by its segments (64-bit, little-endian).
 fn needs(head: &[u8]) -> u64 {
     const PT_LOAD: [u8; 4] = [1, 0, 0, 0];
     let number = |at: usize, bytes: usize| {
@@ -204,7 +204,7 @@ fn needs(head: &[u8]) -> u64 {
     (0..count).filter_map(end).max().unwrap_or(0)
 }
 
-/// What a file's first bytes say (System V ABI, chapter 4): only what has an interpreter is dynamic.
+/// The kind of a file, by its first bytes (System V ABI, chapter 4). A program is dynamic if it has an interpreter.
 fn kind(head: &[u8]) -> Kind {
     const CLASS_64_LITTLE: [u8; 2] = [2, 1];
     const MACHINE: u16 = if cfg!(target_arch = "x86_64") {
@@ -233,7 +233,7 @@ fn kind(head: &[u8]) -> Kind {
         match u32_at(at) {
             Some(PT_INTERP) => return Kind::Dynamic,
             Some(_) => {}
-            // Headers beyond what was read: the loader looks closer.
+            // The header lies beyond the bytes that were read; the loader looks closer.
             None => return Kind::Dynamic,
         }
     }
@@ -284,7 +284,7 @@ mod tests {
             interpreter(b"#! /bin/sh -e\n").as_deref(),
             Some(OsStr::new("/bin/sh"))
         );
-        // Without its PT_INTERP entry it is what a static one looks like.
+        // Without its PT_INTERP entry it looks like a static program.
         let mut without = this[..4096].to_vec();
         let (table, bytes) = (without[32] as usize, without[54] as usize);
         for index in 0..without[56] as usize {

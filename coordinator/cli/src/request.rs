@@ -1,4 +1,4 @@
-//! One request for a checkpoint or a suspend, from the first word to the coordinator to its last.
+//! A request for a checkpoint or a suspend, from the first message to the coordinator to its last.
 
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
@@ -12,52 +12,52 @@ use stillpoint_coordinator::door::Visit;
 use stillpoint_coordinator::job::Phase;
 use stillpoint_coordinator::names::name_of;
 
-/// What a request with a limit is given beyond it once the commit has begun: for that and, after a suspend, the ranks' end.
+/// The time added to a request's limit once the commit has begun: for the commit and, after a suspend, for the ranks' end.
 pub const FOR_THE_COMMIT: Duration = Duration::from_secs(120);
-/// What it is given beyond it before: for the word that the limit is over.
+/// The time added to it before that: for the answer that the limit is over.
 pub const FOR_AN_ANSWER: Duration = Duration::from_secs(5);
 
 /// The shortest limit of a request.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Phases in which nothing aborts a checkpoint any more.
+/// Phases in which a checkpoint cannot be aborted any more.
 const PAST_RETURN: [&str; 3] = [
     Phase::Commit.name(),
     Phase::Release.name(),
     Phase::End.name(),
 ];
 
-/// What is wanted.
+/// The request.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub suspend: bool,
     pub timeout: Option<Duration>,
-    /// Whether what hinders it is waited for.
+    /// Whether it waits for hindrances to pass.
     pub waits: bool,
     pub asked: Option<Asked>,
 }
 
-/// What is told on the way.
+/// A report on the way.
 pub enum Told<'a> {
-    /// The coordinator has heard it.
+    /// The coordinator has received the request.
     Asked,
     Phase {
         epoch: u64,
         phase: &'a str,
-        /// Nothing gives it up any more.
+        /// The checkpoint cannot be given up any more.
         committing: bool,
     },
     Hindered(&'a [String]),
 }
 
 impl Told<'_> {
-    /// Whether the coordinator has said it.
+    /// Whether this is an answer of the coordinator.
     pub fn is_an_answer(&self) -> bool {
         !matches!(self, Told::Asked)
     }
 }
 
-/// Asks the job's coordinator and waits for what comes of it.
+/// Asks the job's coordinator and waits for the result.
 pub fn carry_out(
     target: &mut Target,
     wanted: &Wanted,
@@ -66,7 +66,7 @@ pub fn carry_out(
     carry_out_by(None, target, wanted, tell)
 }
 
-/// The same, where somebody has knocked at the job's door for it already.
+/// The same with a visit, if the caller has already knocked at the job's door for the request.
 pub fn carry_out_by(
     visit: Option<Visit>,
     target: &mut Target,
@@ -76,7 +76,7 @@ pub fn carry_out_by(
     let asked = Instant::now();
     let deadline = wanted.timeout.map(|timeout| asked + timeout);
     let connected = match visit {
-        // A door stands also where nobody answers any more: whoever serves says so first.
+        // A door stays open even if its coordinator does not answer any more, so this connects to the serving one first.
         Some(visit) => target
             .connect_to_whoever_serves(wanted.timeout)
             .map(|_| Coordinator::Visited(visit)),
@@ -86,13 +86,13 @@ pub fn carry_out_by(
     let lost = |failure| target.lost(failure, deadline);
     let mut coordinator = connected.map_err(lost)?;
     converse(&mut coordinator, wanted, asked, &lost, tell).or_else(|failure| {
-        // In a container everything ends with its first process, the coordinator perhaps in the middle of a word.
+        // In a container every process ends with the first one, and the coordinator may not have finished its message.
         let done = wanted.suspend.then(|| target.suspended_meanwhile());
         done.flatten().ok_or(failure)
     })
 }
 
-/// Says what is wanted, and hears what comes of it.
+/// Sends the request, and reads answers until the result.
 pub fn converse(
     coordinator: &mut Coordinator,
     wanted: &Wanted,
@@ -146,7 +146,7 @@ pub fn converse(
     }
 }
 
-/// What goes into the job's records: who asks, unless that is the job's own user who gives no reason.
+/// The user and the reason for the job's records. The job's own user without a reason is not recorded.
 pub fn wish_of(target: &Target, reason: Option<String>) -> Option<Asked> {
     let owner = std::fs::metadata(&target.directory);
     let own = owner.is_ok_and(|about| about.uid() == getuid().as_raw());

@@ -20,9 +20,9 @@ use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
 use super::{Failure, Outcome, first_process, inside};
 use stillpoint_coordinator::epoch::{Epochs, Mark, staged_name};
 
-/// So many images at least are looked into by one thread: it takes a third of a millisecond for one that is in memory.
+/// The least number of images for one thread: looking into an image in memory takes a third of a millisecond.
 const TOGETHER: usize = 16;
-/// At most so many threads look into images: most of their time is the file system's.
+/// The most threads that look into images: most of the time is the file system's.
 const LOOKERS: usize = 8;
 
 /// Restart a job from a committed epoch, in a fresh launch of as many ranks
@@ -84,15 +84,15 @@ impl Restart {
     }
 }
 
-/// What the user wants to be carried on.
+/// The user's request for a restart.
 pub struct Wanted {
     pub epoch: Option<u64>,
-    /// By so many ranks.
+    /// The number of ranks.
     pub size: u32,
     pub name: Option<String>,
 }
 
-/// The directory that an epoch is carried on from: what is in it gets the caller's rights.
+/// Opens the directory of the epoch to restart. Its contents get the caller's rights, so it has to be the caller's.
 pub fn owned(directory: &Path) -> Result<Directory, Failure> {
     let shown = directory.display();
     Directory::open(directory, Whose::Ours).map_err(|error| match error.kind() {
@@ -107,8 +107,7 @@ pub fn owned(directory: &Path) -> Result<Directory, Failure> {
     })
 }
 
-/// Rank 0's decision: the epoch, after all that can be checked without mapping anything has been. `elsewhere`: the job is to
-/// work in another directory.
+/// Decides for rank 0: chooses the epoch, and checks everything that can be checked without mapping it. `elsewhere`: the job will work in another directory.
 pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task, Failure> {
     let directory = held.path();
     let shown = directory.display();
@@ -163,7 +162,7 @@ pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task
         files_are_there(epoch, &first)?;
     }
     let task = task(held, manifest, wanted, elsewhere)?;
-    // Its blocks may be nearer than the slow tier.
+    // Its blocks may also be on fast tiers, nearer than the slow tier.
     let staged_once = epochs.path(epoch).join(blocks_name(0)).exists();
     Ok(match staged_once && !elsewhere {
         true => gathering(task, epoch),
@@ -171,7 +170,7 @@ pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task
     })
 }
 
-/// Files that rank 0's image is to find as they were. Every rank looks for its own, on its own host; most often all miss the same.
+/// Checks the mapped files that rank 0's image needs unchanged. Every rank does so on its own host, but usually all miss the same.
 fn files_are_there(epoch: u64, image: &Reader) -> Result<(), Failure> {
     let found = MappedFiles::of(image).and_then(|files| files.find(|_, _| Ok(())));
     found.map_err(|reason| {
@@ -179,7 +178,7 @@ fn files_are_there(epoch: u64, image: &Reader) -> Result<(), Failure> {
     })
 }
 
-/// The ranks gather the epoch's blocks before they carry on from it.
+/// Makes a task whose ranks gather the epoch's blocks before they restart from it.
 fn gathering(task: Task, epoch: u64) -> Task {
     Task {
         epoch: None,
@@ -188,7 +187,7 @@ fn gathering(task: Task, epoch: u64) -> Task {
     }
 }
 
-/// The manifest of an epoch that is to be carried on: its directory is the caller's too.
+/// Reads the manifest of an epoch to restart, whose directory has to be the caller's too.
 pub fn manifest(held: &Directory, name: &str) -> Result<Manifest, ImageError> {
     let path = held.path().join(name);
     let epoch = held
@@ -197,7 +196,7 @@ pub fn manifest(held: &Directory, name: &str) -> Result<Manifest, ImageError> {
     Manifest::read_in(&epoch)
 }
 
-/// A staged epoch: whether the fast tiers still hold their part of it the ranks find out together.
+/// Decides for a staged epoch. The ranks find out together whether the fast tiers still hold their part of it.
 fn decide_staged(epoch: u64, held: &Directory, wanted: &Wanted) -> Result<Task, Failure> {
     let broken = |error: ImageError| {
         let text = format!("epoch {epoch} cannot be restarted: {error}");
@@ -205,7 +204,7 @@ fn decide_staged(epoch: u64, held: &Directory, wanted: &Wanted) -> Result<Task, 
     };
     let manifest = manifest(held, &staged_name(epoch)).map_err(broken)?;
     match own_needed(held, &manifest) {
-        // As with blocks that are lost, the ranks find out, and go back to the newest durable epoch.
+        // As with lost blocks, the ranks find this out, and go back to the newest durable epoch.
         Err(error) if error.is_missing() => {}
         owned => owned.map_err(broken)?,
     }
@@ -232,7 +231,7 @@ fn task(
     elsewhere: bool,
 ) -> Result<Task, Failure> {
     let job = JobFile::read(held.path()).ok();
-    // What runs on beside the original is a job of its own: both may have a part of the same fast tier.
+    // A job that runs beside the original needs an id of its own: both may have a part of the same fast tier.
     if let Some(job) = &job
         && !job.carries(&manifest.job)
     {
@@ -248,7 +247,7 @@ fn task(
     let (id, origin) = match &job {
         _ if elsewhere => (new_job_id()?, None),
         _ if copied => (new_job_id()?, Some(manifest.job)),
-        // A copy that was carried on before has an id of its own, and none of its epochs yet.
+        // A copy that was carried on before has an id of its own, but its epochs do not have it yet.
         Some(last) if last.carries(&manifest.job) => (last.job.clone(), last.origin.clone()),
         _ => (manifest.job, None),
     };
@@ -274,9 +273,9 @@ fn readable(held: &Directory, epoch: u64) -> Result<(), ImageError> {
     images(held, &manifest).map(drop)
 }
 
-/// Looks into every image, and those of earlier epochs that they need; page data is checked as it is loaded. Gives that of rank 0.
+/// Looks into every image, and into the images of earlier epochs that it needs; page data is checked when it is loaded. Returns the image of rank 0.
 ///
-/// Every other rank waits for this one meanwhile: several threads look, and have ended when this returns.
+/// Every other rank waits meanwhile, so several threads look. They have ended when this returns.
 fn images(held: &Directory, manifest: &Manifest) -> Result<Option<Reader>, ImageError> {
     own_needed(held, manifest)?;
     let path = held.path().join(epoch_name(manifest.epoch));
@@ -312,7 +311,7 @@ fn images(held: &Directory, manifest: &Manifest) -> Result<Option<Reader>, Image
     Ok(Some(first))
 }
 
-/// What is in the epochs that one needs gets the caller's rights too.
+/// Checks the owner of the earlier epochs that the epoch needs: their contents get the caller's rights too.
 fn own_needed(held: &Directory, manifest: &Manifest) -> Result<(), ImageError> {
     manifest.needs.iter().try_for_each(|needed| {
         let name = epoch_name(*needed);

@@ -86,7 +86,7 @@ impl Run {
                 false => self.afresh().map(Decision::Start),
             }
         };
-        // The application is looked up again by the lower half, as execvp would.
+        // The lower half looks the application up again, as execvp would.
         let program = Program {
             path: Path::new(&self.program),
             executable: &executable,
@@ -101,13 +101,13 @@ impl Run {
         start(place, home, &self.options, Some(program), decide)
     }
 
-    /// The program and its arguments, as job.json and the manifest have them.
+    /// The program and its arguments, in the form of job.json and the manifest.
     fn command(&self) -> Vec<String> {
         let words = [&self.program].into_iter().chain(&self.arguments);
         words.map(|word| text(word)).collect()
     }
 
-    /// What there is to carry on in the directory; the program afresh, if there is nothing.
+    /// Decides what to restart from the directory. If there is no epoch, the program starts afresh.
     fn resumed(&self, held: &Directory, size: u32) -> Result<Decision, Failure> {
         let directory = held.path();
         let last = JobFile::read(directory)
@@ -147,7 +147,7 @@ impl Run {
         restart::decide(held, &wanted, false).map(Decision::Start)
     }
 
-    /// Another program's results must not pass for this one's.
+    /// Refuses a job or an epoch of another command: its results must not pass for this one's.
     fn is_of_this_command(
         &self,
         theirs: &[String],

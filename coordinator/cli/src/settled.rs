@@ -1,4 +1,4 @@
-//! What the site has settled ([`stillpoint_coordinator::site`]), where options are read: its values are the defaults, and some cannot be changed.
+//! Applies the site's settings ([`stillpoint_coordinator::site`]) to the options: its values are the defaults, and some cannot be changed.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Command};
 use super::Failure;
 use stillpoint_coordinator::site::Site;
 
-/// The commands whose options it is about.
+/// The commands whose options the site may set.
 const LAUNCHES: [&str; 2] = ["run", "restart"];
 
 /// An option's name in the definition.
@@ -19,7 +19,7 @@ fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     arguments.find(|argument| argument.get_long() == Some(name))
 }
 
-/// The definition with the site's defaults. What the site says of options that there are not is an error, in words.
+/// Returns the definition with the site's defaults. A setting of an option that does not exist is an error, in words.
 pub fn apply(mut definition: Command, site: &Site) -> Result<Command, String> {
     let named = site.defaults.keys().chain(&site.fixed.options);
     for name in named {
@@ -44,7 +44,7 @@ pub fn apply(mut definition: Command, site: &Site) -> Result<Command, String> {
     Ok(definition)
 }
 
-/// Refuses what the site does not let users change.
+/// Refuses options that the site does not let users change.
 pub fn check(matches: &ArgMatches, site: &Site) -> Result<(), Failure> {
     let Some((launch, matches)) = matches.subcommand() else {
         return Ok(());
@@ -53,7 +53,7 @@ pub fn check(matches: &ArgMatches, site: &Site) -> Result<(), Failure> {
         return Ok(());
     }
     for option in &site.fixed.options {
-        // The two commands have not all options in common.
+        // Not every option belongs to both commands.
         let there = matches.try_contains_id(&id(option)).is_ok();
         let source = there.then(|| matches.value_source(&id(option))).flatten();
         if source.is_some_and(|source| source != ValueSource::DefaultValue) {
@@ -67,7 +67,7 @@ pub fn check(matches: &ArgMatches, site: &Site) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What holds for a launch from this shell where it says nothing else, and from where: of options that the site or a variable sets.
+/// The options that the site or a variable sets for a launch from this shell, with their sources.
 pub fn in_words(definition: &Command, site: &Site) -> String {
     let Some(run) = definition.find_subcommand("run") else {
         return String::new();

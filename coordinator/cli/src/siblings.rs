@@ -1,4 +1,4 @@
-//! The other files of this installation: the lower halves, by library, and the libraries of stubs, by program.
+//! The other files of this installation: the lower halves, by library, and the preloaded libraries of stubs, by program.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,14 @@ use stillpoint_protocol::installed::beside;
 
 use super::Failure;
 
-/// What belongs to the command: beside it, or where an installation puts it.
+/// The two files for a launch, beside the command or in the installation's folder.
 pub struct Siblings {
     pub lower: PathBuf,
     pub upper: PathBuf,
 }
 
 impl Siblings {
-    /// For a program and a library with these binary interfaces.
+    /// Finds the files for a program and a library with these binary interfaces.
     pub fn find(program: &str, library: &str) -> Result<Siblings, Failure> {
         let part = |name: String| {
             beside(&name).map_err(|missing| {
@@ -29,12 +29,12 @@ impl Siblings {
         })
     }
 
-    /// The library for programs with this binary interface.
+    /// Finds the library for programs with this binary interface.
     pub fn upper(program: &str) -> Result<PathBuf, Failure> {
         alone(&upper_name(program))
     }
 
-    /// The lower half before libraries with this binary interface.
+    /// Finds the lower half for libraries with this binary interface.
     pub fn lower(library: &str) -> Result<PathBuf, Failure> {
         alone(&lower_name(library))
     }
@@ -48,7 +48,7 @@ fn upper_name(program: &str) -> String {
     format!("libstillpoint_upper_{program}.so")
 }
 
-/// A part of the installation that may be missing.
+/// Finds a part of the installation that may be missing.
 fn alone(name: &str) -> Result<PathBuf, Failure> {
     beside(name).map_err(|missing| Failure::failed(format!("{name} is {missing}")))
 }

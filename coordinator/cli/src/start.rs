@@ -1,8 +1,7 @@
-//! Starting a rank: `run` and `restart` from where they know what to start.
+//! Starts a rank, once `run` or `restart` knows what to start.
 //!
-//! Rank 0 starts the coordinator; it is the only one that decides and the only one that complains about
-//! what concerns all ranks. The others learn from job.json what was decided. Each becomes its
-//! lower half by `execve`, so that the launcher sees the application's own end; what it need not know before, it learns there.
+//! Rank 0 starts the coordinator. It alone decides, and it alone reports errors that concern all ranks. The others learn the decision from job.json. Each
+//! rank becomes its lower half by `execve`, so that the launcher sees the application's own end. A rank learns there whatever it need not know before.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -33,32 +32,32 @@ use super::options::{LaunchOptions, OnTerm, SafeState};
 use super::siblings::Siblings;
 use super::{Failure, Outcome, mpi};
 
-/// What rank 0 has decided.
+/// The decision of rank 0.
 pub enum Decision {
     Start(Task),
-    /// The job has come to its end in an earlier launch: nothing is started.
+    /// The job has finished in an earlier launch, so nothing is started.
     Finished(Box<JobFile>),
 }
 
-/// What is to be started.
+/// A job to start.
 pub struct Task {
     pub job: String,
-    /// As in job.json.
+    /// The same as in job.json.
     pub origin: Option<String>,
-    /// Whether epochs that are in the directory are given up first.
+    /// Whether to give up existing epochs in the directory first.
     pub discard: bool,
     pub name: String,
     pub command: Vec<String>,
     pub working_directory: PathBuf,
     /// The committed epoch to carry on from.
     pub epoch: Option<u64>,
-    /// The epoch to gather the blocks of, and to carry on from then.
+    /// The epoch whose blocks are gathered, and from which the job then carries on.
     pub recovers: Option<u64>,
-    /// The MPIs that the epoch was written with.
+    /// The MPIs of the launch that wrote the epoch.
     pub written: Option<mpi::Recorded>,
 }
 
-/// A directory as every rank and the coordinator name it.
+/// The absolute path of a directory, in the form for every rank and the coordinator.
 pub fn absolute(directory: &Path) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(directory)
         .map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
@@ -71,8 +70,7 @@ pub fn absolute(directory: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Makes the directory that a job is to work in, or takes one that is ours already, so that a reason against it is told
-/// before anything runs.
+/// Makes the directory in which a job will work, or takes an existing one of ours. An obstacle is then reported before anything runs.
 pub fn take(directory: &Path) -> Result<Directory, Failure> {
     Directory::make(directory).map_err(|error| cannot_write(directory, &error))
 }
@@ -100,27 +98,27 @@ fn squashed(error: &io::Error, is_root: bool) -> &'static str {
 
 /// The directories of a launch.
 pub struct Home {
-    /// Where it works: job.json and the epochs to come.
+    /// The directory in which it works: it holds job.json and the epochs to come.
     pub work: PathBuf,
-    /// Where the epoch is that it carries on from.
+    /// The directory of the epoch from which it carries on.
     pub from: PathBuf,
 }
 
-/// What every rank starts where there is nothing to restart.
+/// The program that every rank starts if there is no epoch to restart.
 #[derive(Clone, Copy)]
 pub struct Program<'a> {
-    /// As the user gave it.
+    /// The path that the user gave.
     pub path: &'a Path,
     /// The file that is loaded.
     pub executable: &'a Path,
     pub arguments: &'a [OsString],
     pub safe_state: SafeState,
-    /// Whether there is nothing to restart for sure.
+    /// Whether a restart is impossible.
     pub is_certain: bool,
 }
 
-/// Starts this rank. `decide` runs on rank 0 only. `program` is what every rank would start afresh.
-/// Returns only if it fails.
+/// Starts this rank. `decide` runs on rank 0 only. `program` is the program that every rank would start afresh. Returns only on failure, or if the job has
+/// finished.
 pub fn start(
     place: &Place,
     home: Home,
@@ -150,7 +148,7 @@ pub fn start(
             Decision::Finished(job) => return finished::tell(place, &work, *job),
         },
         _ => match (program, afresh) {
-            // Whatever is decided, this is what comes of it, and the lower half learns what else there is to know.
+            // Every decision leads to this program, and the lower half learns the rest.
             (Some(program), Some(mpi))
                 if program.is_certain && place.one_host && tiers.is_none() =>
             {
@@ -228,23 +226,23 @@ pub fn start(
     )))
 }
 
-/// Nanoseconds since 1970; by a clock that is before that, every file has changed since.
+/// Nanoseconds since 1970; 0 for an earlier clock, so that every file has changed since.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as i64)
 }
 
-/// Takes the job's part of the fast tier: whatever no restart needs makes room, of this job and of others.
+/// Takes the job's part of the fast tier. Data that no restart needs is removed, of this job and of others.
 fn occupy(tiers: &Tiers, directory: &Path, job: &Begun) {
     let part = JobPart::new(&tiers.fast, &job.job);
-    // What cannot be removed, or be written, is found out when the first epoch is staged: the job can do without.
+    // If files cannot be removed or written, the first staged epoch finds it out; the job does not need them now.
     let _ = leftovers::clean(&tiers.fast, Some(&job.job));
     let _ = part.claim(directory);
     let recovers = job.recovers.as_ref().map(|(epoch, _)| *epoch);
     part.keep_only(recovers.or(job.restarted_from));
 }
 
-/// This rank's image, looked into before anything is started with it.
+/// Returns this rank's image, after a look into it and before anything is started with it.
 fn restart(directory: &Path, from: &From, rank: u32, lazy: bool) -> Result<Restart, Failure> {
     let From { epoch, fetched } = *from;
     let directory = directory.join(epoch_name(epoch));
@@ -264,7 +262,7 @@ fn restart(directory: &Path, from: &From, rank: u32, lazy: bool) -> Result<Resta
     })
 }
 
-/// The id of a job that begins.
+/// Makes an id for a new job.
 pub fn new_job_id() -> Result<String, Failure> {
     let random = stillpoint_protocol::Key::random();
     let random =
@@ -272,7 +270,7 @@ pub fn new_job_id() -> Result<String, Failure> {
     Ok(String::from(random)[..16].to_owned())
 }
 
-/// Text of an argument, for people and for the manifest; the application gets the bytes themselves.
+/// The text of an argument, for people and for the manifest; the application gets the bytes themselves.
 pub fn text(argument: &OsStr) -> String {
     argument.to_string_lossy().into_owned()
 }

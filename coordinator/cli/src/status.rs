@@ -58,11 +58,11 @@ struct Shown {
     name: String,
     directory: String,
     state: &'static str,
-    /// Why it failed.
+    /// The reason why it failed.
     reason: Option<String>,
-    /// The application's: 0, or the first other status of a rank.
+    /// The application's exit status: 0, or the first other status of a rank.
     exit_status: Option<i32>,
-    /// Who had it suspended, where it was not its own user, and why.
+    /// The user who had it suspended, if not its own user, and the reason.
     suspended_by: Option<Asked>,
     job: String,
     launch: String,
@@ -76,16 +76,16 @@ struct Shown {
     epoch: Option<u64>,
     /// Every committed epoch; with tiers: every durable one.
     epochs: Vec<u64>,
-    /// The epoch that is on the fast tiers in part, and not durable yet.
+    /// The epoch that is partly on the fast tiers, and not durable yet.
     staged: Option<u64>,
-    /// How long the newest copies of GPUs' memory took; null where none was staged.
+    /// The times of the newest copies of GPUs' memory; null if none was staged.
     gpus: Option<Newest>,
     restarted_from: Option<u64>,
     /// Seconds since 1970.
     started: u64,
     ended: Option<u64>,
     coordinator: ShownCoordinator,
-    /// What only a coordinator that answers knows.
+    /// The knowledge of a coordinator that answers.
     live: Option<ShownLive>,
 }
 
@@ -99,18 +99,18 @@ struct ShownCoordinator {
 
 #[derive(Debug, Serialize)]
 struct ShownLive {
-    /// Of the checkpoint under way.
+    /// The phase of the checkpoint under way.
     phase: Option<String>,
-    /// What a request waits for, if something hinders it.
+    /// The reasons that hinder a request.
     waits_for: Vec<String>,
     /// Checkpoints of this launch.
     committed: u64,
     given_up: u64,
     last_failure: Option<String>,
-    /// What they came to.
+    /// The totals of these checkpoints.
     tally: Tally,
     processes: Vec<ShownRank>,
-    /// One a rank, where the launch has tiers.
+    /// One for each rank, if the launch has tiers.
     tiers: Vec<ShownTier>,
 }
 
@@ -119,10 +119,10 @@ struct ShownTier {
     host: String,
     directory: String,
     capacity: u64,
-    /// Where the rank's agent takes blocks of its peers.
+    /// The address at which the rank's agent accepts blocks of its peers.
     address: String,
     problem: Option<String>,
-    /// Measured, in bytes per second.
+    /// Measured rates, in bytes per second.
     fast_bandwidth: Option<u64>,
     slow_bandwidth: Option<u64>,
     peer_bandwidth: Option<u64>,
@@ -228,7 +228,7 @@ impl Status {
 impl Shown {
     fn of(target: &Target) -> Shown {
         let live = live(target);
-        // A coordinator that does not answer may just have written how the job ended.
+        // A coordinator that does not answer may just have written the job's end.
         let again = live
             .is_none()
             .then(|| Target::at(&target.directory).ok())
@@ -372,11 +372,11 @@ impl Shown {
 
 /// A job as `--json` shows it.
 pub fn as_json(target: &Target) -> serde_json::Value {
-    // Fails for no value of this type.
+    // This fails for no value of this type.
     serde_json::to_value(Shown::of(target)).unwrap_or_default()
 }
 
-/// What the coordinator says, if the job runs and it answers.
+/// The coordinator's answer, if the job runs and it answers.
 fn live(target: &Target) -> Option<JobStatus> {
     let mut coordinator = target.connect(None).ok()?;
     coordinator.ask(&FromCommand::Status).ok()?;

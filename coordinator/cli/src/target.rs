@@ -16,11 +16,11 @@ use super::Failure;
 use stillpoint_coordinator::door::Visit;
 use stillpoint_coordinator::registry::Registry;
 
-/// How long a coordinator may take to answer.
+/// The time that a coordinator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a process may take from its last word to its end.
+/// The time that a process may take from its last message to its end.
 const A_MOMENT: Duration = Duration::from_millis(500);
-/// How often job.json is looked at while it may be about to change.
+/// The pause between two looks at job.json while it may be about to change.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A job that was found.
@@ -52,7 +52,7 @@ impl Target {
                 }
                 match by_name(text)? {
                     Some(target) => Ok(target),
-                    // A directory without a job says so better than a missing name.
+                    // The error for a directory without a job is clearer than that for a missing name.
                     None if path.is_dir() => Target::at(path),
                     None => Err(Failure::new(
                         Failure::MISSING,
@@ -75,7 +75,7 @@ impl Target {
         Ok(Target { directory, job })
     }
 
-    /// Connects to the job's coordinator, if the job runs; `limit`: the caller waits no longer for its answer.
+    /// Connects to the job's coordinator, if the job runs; `limit`: the longest wait of the caller for its answer.
     pub fn connect(&self, limit: Option<Duration>) -> Result<Coordinator, Failure> {
         if self.job.state != JobState::Running {
             return Err(self.does_not_run(&self.job));
@@ -98,7 +98,7 @@ impl Target {
         Ok(Coordinator::Keyed(sender, receiver))
     }
 
-    /// The same; where the coordinator has died and ranks live, another one is about to take over.
+    /// The same. If the coordinator has died and ranks live, it waits for the one that is about to take over.
     pub fn connect_to_whoever_serves(
         &mut self,
         limit: Option<Duration>,
@@ -135,15 +135,15 @@ impl Target {
         )
     }
 
-    /// What to say when there is no coordinator, or none any more, to carry out a request. A job that comes to its end
-    /// hears nobody before job.json says so: that is waited for, until `deadline` at the latest.
+    /// Returns the error for a request that has lost its coordinator. A job that ends answers no requests before job.json shows its end, so this waits for
+    /// it, until `deadline` at the latest.
     pub fn lost(&self, failure: Failure, deadline: Option<Instant>) -> Failure {
         if failure.status != Failure::FAILED {
             return failure;
         }
         let since = Instant::now();
         loop {
-            // Before job.json is read: what it says after the coordinator's end is its last word.
+            // This is read before job.json: after the coordinator's end, job.json does not change any more.
             let may_change = self.job.coordinator.alive() == Some(true)
                 && since.elapsed() < PATIENCE
                 && deadline.is_none_or(|deadline| Instant::now() < deadline);
@@ -155,7 +155,7 @@ impl Target {
         }
     }
 
-    /// Whether the job is over now or within moments, as one is of which ranks have ended: no checkpoint of it can be had, and nothing of it stays.
+    /// Whether the job is over now or within moments, as when its ranks have ended. Then it cannot be checkpointed, and nothing of it stays.
     pub fn comes_to_its_end(&self, limit: Duration) -> bool {
         let since = Instant::now();
         let ended = |process: &job_file::Process| process.alive() == Some(false);
@@ -165,7 +165,7 @@ impl Target {
             {
                 return true;
             }
-            // A rank that has said that it ends may still be there.
+            // A rank that has announced its end may still be there.
             let patience = match self.job.processes.iter().any(ended) {
                 true => PATIENCE,
                 false => A_MOMENT,
@@ -177,7 +177,7 @@ impl Target {
         }
     }
 
-    /// What a suspend has come to whose coordinator went before it said so, by job.json and the epoch: all but how long it took.
+    /// The outcome of a suspend whose coordinator went before it reported it. It comes from job.json and the epoch, and lacks the times.
     pub fn suspended_meanwhile(&self) -> Option<Outcome> {
         let job = JobFile::read(&self.directory).ok()?;
         let done = job.launch == self.job.launch && job.state == JobState::Suspended;
@@ -217,7 +217,7 @@ impl Target {
         Failure::failed(format!("{directory}: {error}: {advice}"))
     }
 
-    /// Whether the coordinator and every rank are known to have gone: all were on this host.
+    /// Whether the coordinator and every rank are known to have gone, which requires that all were on this host.
     pub fn all_gone(&self) -> bool {
         let job = &self.job;
         let mut processes = job.processes.iter().chain([&job.coordinator]);
@@ -227,7 +227,7 @@ impl Target {
 
 /// A connection on which one request is made.
 pub enum Coordinator {
-    /// By the job's key.
+    /// With the job's key.
     Keyed(Sender<FromCommand>, Receiver<ToCommand>),
     /// At its door.
     Visited(Visit),
@@ -243,7 +243,7 @@ impl Coordinator {
         }
     }
 
-    /// The next answer.
+    /// Waits for the next answer.
     pub fn answer(&mut self, patience: Option<Duration>) -> Result<ToCommand, Failure> {
         use stillpoint_protocol::Received;
         let received = match (self, patience) {
@@ -266,7 +266,7 @@ impl Coordinator {
     }
 }
 
-/// The jobs that run here. Those that a reboot or a kill has ended without a word count only where there is no other: then it can be said of them.
+/// The jobs that run here. Jobs that a reboot or a kill has ended without a report count only if there is no other, so that an error can name them.
 fn living() -> Vec<Target> {
     let running = Registry::of_this_user().running().into_iter();
     let targets = running.map(|(entry, job)| Target {

@@ -1,27 +1,27 @@
-//! What `ps` shows of this process: the words of its command line.
+//! The title of this process in `ps`: the words of its command line.
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Where the command line's words begin and end in memory: fields 48 and 49 of /proc/PID/stat (man 5 proc), counted from the third on, which
-/// is the first behind the name.
+/// The index of the fields with the bounds of the command line's words in memory. They are fields 48 and 49 of /proc/PID/stat (man 5 proc). The count begins
+/// at field 3, the first one after the name.
 const FIRST: usize = 48 - 3;
 
-/// Shows these words in the place of those that the process was started with, as far as there is room; the rest of the room is empty.
+/// Replaces the words of the process's command line, as far as there is room; the rest of the room is empty.
 ///
 /// # Errors
-/// The kernel does not say where they are, or does not let them be written: nothing has changed then.
+/// The kernel does not report their place, or does not let them be written. Then nothing has changed.
 pub fn show(words: &[&str]) -> io::Result<()> {
     let (start, end) = place(&fs::read_to_string("/proc/self/stat")?)
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     let text = filled(words, usize::try_from(end - start).unwrap_or(0));
-    // The kernel writes there: no reference of this program's to that memory is alive.
+    // The kernel writes there, and this program holds no reference to that memory.
     let memory = OpenOptions::new().write(true).open("/proc/self/mem")?;
     memory.write_all_at(&text, start)
 }
 
-/// The name in parentheses may hold anything.
+/// The name in parentheses may contain any character.
 fn place(stat: &str) -> Option<(u64, u64)> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(FIRST);
@@ -30,7 +30,7 @@ fn place(stat: &str) -> Option<(u64, u64)> {
     (start != 0 && start < end).then_some((start, end))
 }
 
-/// So many bytes: the words, each with a NUL behind it, and the last byte a NUL.
+/// Text of `room` bytes: the words, each followed by a NUL, and the last byte a NUL.
 fn filled(words: &[&str], room: usize) -> Vec<u8> {
     let words = words.iter().flat_map(|word| word.bytes().chain([0]));
     let mut text: Vec<u8> = words.take(room.saturating_sub(1)).collect();

@@ -82,11 +82,11 @@ impl Verify {
     }
 }
 
-/// What is broken, each file told of once, however many images need it.
+/// The broken files, each reported once, however many images need it.
 #[derive(Default)]
 struct Broken {
     images: usize,
-    /// By the file at fault: what is wrong with it.
+    /// The problem of each file at fault.
     files: BTreeMap<PathBuf, String>,
 }
 
@@ -99,7 +99,7 @@ impl Broken {
             Entry::Vacant(place) => {
                 place.insert(said);
             }
-            // What its own image says is nearer to it.
+            // The error of the file's own image is more precise.
             Entry::Occupied(mut place) => {
                 if !matches!(
                     error,
@@ -112,7 +112,7 @@ impl Broken {
     }
 }
 
-/// What a restart here would refuse, since the images leave it to files. The epoch is none the worse for it.
+/// Lists the mapped files for which a restart here would be refused. The epoch itself is whole.
 fn notes(files: &[MappedFile]) -> String {
     let refused = files.iter().filter_map(|file| file.open().err());
     refused
@@ -135,7 +135,7 @@ fn verify(
     stillpoint_image::verify_opened(&image, threads)
 }
 
-/// The manifest of an epoch, which has to be of this one.
+/// The manifest of an epoch, which has to have its number.
 pub fn manifest(epoch: u64, path: &Path) -> Result<Manifest, Failure> {
     let manifest = Manifest::read(path).map_err(|error| Failure::of(&error))?;
     if manifest.epoch == epoch {
@@ -148,7 +148,7 @@ pub fn manifest(epoch: u64, path: &Path) -> Result<Manifest, Failure> {
     )))
 }
 
-/// The epoch that the user means, and where it is.
+/// The epoch that the user means, and its directory.
 pub fn find(directory: &Path, wanted: Option<u64>) -> Result<(u64, PathBuf), Failure> {
     let shown = directory.display();
     let missing = |text: String| Failure::new(Failure::MISSING, text);

@@ -1,4 +1,4 @@
-//! `stillpoint --version`: the version, and the contract between the halves of what is installed with it.
+//! `stillpoint --version`: the version, and the contract between the halves of this installation.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,11 +8,11 @@ use stillpoint_linkage::Family;
 use super::siblings::Siblings;
 use super::{Outcome, print};
 
-/// What an upper half's library exports its contract as.
+/// The symbol with the contract in an upper half's library.
 const CONTRACT: &str = "stillpoint_contract";
 
-/// After clap's line, which begins with the command's name: a line for each upper half that is installed. It is the library's own word, since
-/// another one may have been put in its place.
+/// Prints clap's line, which begins with the command's name, and a line for each installed upper half. Its contract is read from the library itself, which
+/// may have been replaced.
 pub fn show(first: &str) -> Outcome {
     let libraries: Vec<_> = Family::ALL
         .iter()

@@ -1,11 +1,11 @@
-//! The words that options of a launch take.
+//! The values that options of a launch take.
 
 use clap::ValueEnum;
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_protocol::agent::Incremental;
 use stillpoint_protocol::launch;
 
-/// What is done where it is worth it, in any case, or never.
+/// When something is done: if it is worth it, in any case, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum When {
     Auto,
@@ -61,7 +61,7 @@ pub enum TrackingOption {
 }
 
 impl TrackingOption {
-    /// `None`: whatever is the best.
+    /// Returns the requested way, or `None` for the best one.
     pub fn wanted(self) -> Option<Tracking> {
         match self {
             TrackingOption::Auto => None,

@@ -68,14 +68,14 @@ pub struct Incremental {
     json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
     estimate: Estimate,
     block: u64,
     table_bytes: u64,
-    /// Who offers to hash, and who is to; nobody where that does not pay.
+    /// The possible hashers with their rates, and the chosen one, if hashing pays.
     hashers: Vec<(Hasher, f64)>,
     hasher: Option<Hasher>,
 }
@@ -113,7 +113,7 @@ impl Incremental {
         }
     }
 
-    /// Of a directory, which is given where rates and shares are not.
+    /// Shows the epochs of a directory. The command line has one if it has no rates and shares.
     fn recorded(&self) -> Outcome {
         let directory = self.directory.as_ref();
         let directory = directory.ok_or_else(|| Failure::failed("give a checkpoint directory"))?;
@@ -121,7 +121,7 @@ impl Incremental {
         if let Some(file) = &self.chart {
             let points = recorded.points();
             let rates = recorded.model.as_ref().map(|model| model.rates);
-            // The border does not depend on the rates themselves where marking takes no time.
+            // The border does not depend on the rates themselves if marking takes no time.
             let rates = rates.unwrap_or(Rates {
                 beta_ckpt: 1e9,
                 beta_hash: 1e9,
@@ -218,7 +218,7 @@ impl Shown {
             )
     }
 
-    /// Who hashes, where there is a choice.
+    /// Names the chosen hasher, if there is a choice.
     fn who(&self) -> String {
         let name = |hasher: &Hasher| match hasher {
             Hasher::Processor => "the processor",
@@ -250,7 +250,7 @@ impl Shown {
         }
     }
 
-    /// The fastest, and what it gains over the others.
+    /// The fastest method, and its gain over the others.
     fn verdict(&self) -> String {
         let Estimate { costs, fastest, .. } = &self.estimate;
         let of = |method| costs.iter().find(|cost| cost.method == method);
@@ -283,7 +283,8 @@ fn row(cost: &Cost) -> String {
     )
 }
 
-/// Least alpha over the ratio of the rates, from a thousandth or a third of the least ratio that is shown on; and what has come to be.
+/// Draws the least alpha over the ratio of the rates, and the points that were shown. The axis begins at a thousandth, or at a third of the least ratio
+/// shown.
 fn chart(rates: Rates, load: &Load, shown: (&str, Vec<(f64, f64)>)) -> Chart {
     let (name, points) = shown;
     let ratios_shown = points.iter().map(|(ratio, _)| *ratio);

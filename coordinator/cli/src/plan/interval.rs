@@ -52,7 +52,7 @@ pub struct Interval {
     json: bool,
 }
 
-/// What `--figures --json` prints.
+/// The output of `--figures --json`.
 #[derive(Serialize)]
 struct Simulated {
     seed: u64,
@@ -139,7 +139,7 @@ fn in_words(advice: &Advice) -> String {
     text
 }
 
-/// Waste from a tenth of the best interval to ten times it.
+/// The waste, from a tenth of the best interval to ten times that interval.
 fn chart(advice: &Advice) -> Chart {
     let best = advice.best.seconds;
     let (unit, name) = match best {

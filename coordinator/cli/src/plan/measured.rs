@@ -1,4 +1,4 @@
-//! What a checkpoint directory's own epochs say: sizes, and how long they took.
+//! Measurements of a checkpoint directory's own epochs: their sizes and times.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -22,7 +22,7 @@ pub fn sizes(directory: &Path) -> Result<Vec<u64>, Failure> {
     Ok(manifest.ranks.iter().map(|rank| rank.bytes).collect())
 }
 
-/// All committed epochs as a trace, one snapshot an epoch.
+/// All committed epochs as a trace, with one snapshot for each.
 pub fn trace(directory: &Path) -> Result<Trace, Failure> {
     find(directory, None)?;
     let epochs = Epochs::at(directory, Whose::Anyones).map_err(failed)?;
@@ -41,7 +41,7 @@ pub fn trace(directory: &Path) -> Result<Trace, Failure> {
     trace.ok_or_else(|| failed("there is no committed epoch"))
 }
 
-/// How long the epochs took to write, in seconds on average: from the first image that was begun to the manifest.
+/// The average time to write an epoch, in seconds, from the beginning of the first image to the manifest.
 pub fn checkpoint_seconds(directory: &Path) -> Result<f64, Failure> {
     find(directory, None)?;
     let epochs = Epochs::at(directory, Whose::Anyones).map_err(failed)?;
@@ -77,7 +77,7 @@ fn written_in(epoch: &Path) -> Result<Duration, Failure> {
     Ok(end.duration_since(begin).unwrap_or_default())
 }
 
-/// How long the newest epoch takes to read and check, in seconds: what a restart waits for.
+/// The time to read and check the newest epoch, in seconds, as a restart does.
 pub fn restart_seconds(directory: &Path) -> Result<f64, Failure> {
     let (_, path) = find(directory, None)?;
     let manifest = Manifest::read(&path).map_err(failed)?;

@@ -86,7 +86,7 @@ pub struct Staging {
     json: bool,
 }
 
-/// How far other schedulers are waited for.
+/// The limit of the time for other schedulers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Compare {
     /// Nothing else
@@ -107,7 +107,7 @@ impl From<Compare> for Comparisons {
     }
 }
 
-/// What follows a comparison that was left out.
+/// The hint after a comparison that was left out.
 const WAIT: &str = "(--compare all waits for what was left out)\n";
 
 impl Staging {
@@ -162,7 +162,7 @@ impl Staging {
         print(&(report.comparisons() + hint))
     }
 
-    /// The plans first, as soon as they are there; then whatever they are compared with.
+    /// Shows the plans first, as soon as they are there, and then the comparisons.
     fn simulate(&self, topology: &Topology, file: &Path) -> Outcome {
         let failed = |error: String| Failure::failed(format!("{}: {error}", file.display()));
         let trace = Trace::parse(&read(file)?).map_err(|error| failed(error.to_string()))?;
@@ -265,14 +265,14 @@ fn row(summary: &Summary, snapshots: usize) -> String {
     text
 }
 
-/// What a file says about the processes' checkpoints, and where.
+/// The sizes of the processes' checkpoints in a file, with their lines.
 struct SizesInFile {
     file: String,
     sizes: Option<Vec<u64>>,
     lines: Vec<usize>,
 }
 
-/// The error with the place in the file that it is about.
+/// The error with its place in the file.
 fn located(error: &ScheduleError, file: Option<&SizesInFile>) -> String {
     match (error, file) {
         (ScheduleError::DoesNotFit { first, .. }, Some(found)) => {

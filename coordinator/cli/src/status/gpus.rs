@@ -1,4 +1,4 @@
-//! What `status` says of the memory of GPUs: how long the newest epoch's copies took beside what had been expected.
+//! The row of `status` about the memory of GPUs: the times of the newest epoch's copies beside their predictions.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use stillpoint_multilevel::units::show_seconds;
 use crate::copies;
 use crate::units::bytes;
 
-/// By the checkpoint directory's record of copies; `None` where it has none.
+/// Reads the checkpoint directory's record of copies. Returns `None` if it has none.
 pub fn newest(directory: &Path) -> Option<Newest> {
     copies::record(directory)?.newest()
 }

@@ -1,4 +1,4 @@
-//! What the epochs of a checkpoint directory say: what the model expected of each, and what came of it.
+//! The epochs of a checkpoint directory: the model's prediction for each, and the result.
 
 mod offer;
 mod together;
@@ -20,35 +20,35 @@ use offer::Offer;
 use stillpoint_coordinator::epoch::Epochs;
 use together::together;
 
-/// What `plan incremental DIR --json` prints.
+/// The output of `plan incremental DIR --json`.
 #[derive(Serialize)]
 pub struct Recorded {
     pub epochs: Vec<Epoch>,
-    /// Bytes a second of one process, over all these epochs.
+    /// Rates of one process in bytes per second, over all these epochs.
     pub measured: Measured,
-    /// The model with these rates, for a process such as those of the newest epoch that says what was written to, and the alpha that was
-    /// known last. `null` where one of these is not known.
+    /// The model with these rates. Its memory is that of a process of the newest epoch with known page-dirty memory, and its alpha is the last known one.
+    /// `null` if one of these is not known.
     pub model: Option<Estimate>,
-    /// What a GPU would offer for the memory of the ranks themselves; `null` where the epochs have not measured that.
+    /// The offer of a GPU to hash memory of the ranks themselves; `null` if the epochs have not measured it.
     pub gpu: Option<Offer>,
 }
 
-/// Who offers to hash, in bytes a second.
+/// The possible hashers, with their rates in bytes per second.
 pub type Hashers = Vec<(Hasher, f64)>;
 
-/// Rates, as far as anything was written and hashed.
+/// Rates of writing and hashing, if there was any.
 #[derive(Clone, Copy, Serialize)]
 pub struct Measured {
     pub beta_ckpt: Option<f64>,
     pub beta_hash: Option<f64>,
 }
 
-/// All ranks of an epoch together: bytes are sums, seconds those of the slowest rank, alphas averages by page-dirty or hashed bytes.
+/// All ranks of an epoch together. Bytes are sums, seconds are those of the slowest rank, alphas are averages by page-dirty or hashed bytes.
 #[derive(Serialize)]
 pub struct Epoch {
     pub epoch: u64,
     pub ranks: usize,
-    /// `null`: the manifest does not say.
+    /// `null`: the manifest does not contain it.
     pub recorded: Option<Record>,
     #[serde(skip)]
     times: Times,
@@ -85,7 +85,7 @@ impl Recorded {
         })
     }
 
-    /// Of each epoch that has them: the ratio of the rates that it took for its prediction, and the alpha that came of it.
+    /// A point for each epoch that has one: the ratio of the rates of its prediction, and the resulting alpha.
     pub fn points(&self) -> Vec<(f64, f64)> {
         let recorded = self.epochs.iter().filter_map(|epoch| epoch.recorded);
         let points = recorded.filter_map(|record| {
@@ -115,7 +115,7 @@ impl Recorded {
         epochs.collect::<String>() + &measured + &gpu
     }
 
-    /// The model with the hasher that it chooses: the processor, a GPU, nobody.
+    /// The model with the hasher that it chooses: the processor, a GPU, or none.
     pub fn chosen(&self) -> Option<(Estimate, Hashers, Option<Hasher>)> {
         let model = self.model.as_ref()?;
         let processor = (Hasher::Processor, model.rates.beta_hash);
@@ -150,7 +150,7 @@ fn model(epochs: &[Epoch], measured: Measured) -> Option<Estimate> {
         let ranks = epoch.ranks.max(1) as u64;
         Some((outcome.touched / ranks, outcome.page_dirty? / ranks))
     })?;
-    // What came of an epoch is of its hashed regions alone, what was expected of all.
+    // The alpha of an outcome is that of the hashed regions only; the alpha of a prediction is that of all.
     let alpha = newest().find_map(|epoch| {
         let expected = epoch.recorded?.predicted.and_then(|one| one.alpha);
         expected.or(outcome(epoch)?.alpha)
@@ -161,14 +161,14 @@ fn model(epochs: &[Epoch], measured: Measured) -> Option<Estimate> {
         page_dirty: page_dirty as f64,
         t_dirty: 0.0,
     };
-    // Blocks are smaller than pages here, so no more is written than is page-dirty.
+    // Blocks are smaller than pages here, so not more bytes are written than are page-dirty.
     Estimate::of(rates, load, (1.0 - alpha).clamp(0.0, 1.0)).ok()
 }
 
 impl Epoch {
     fn of(manifest: &Manifest) -> Epoch {
         let records = manifest.ranks.iter().map(|rank| rank.increment);
-        // One rank that does not say makes the sums mean nothing.
+        // If one rank has no record, the sums mean nothing.
         let records: Vec<Record> = records.collect::<Option<_>>().unwrap_or_default();
         let sum = |of: fn(&Outcome) -> f64| records.iter().map(|record| of(&record.outcome)).sum();
         Epoch {
@@ -239,7 +239,7 @@ impl Epoch {
     }
 }
 
-/// What came of memory of GPUs, and who has hashed it.
+/// The result for memory of GPUs, with its hashers.
 fn of_devices(of: &OfDevices) -> String {
     let by = |who: &str, hashed: u64, seconds: f64| {
         let rate = Rates::new(1.0, hashed as f64 / seconds).ok()?;
@@ -277,7 +277,7 @@ fn row(name: &str, way: Expected, alpha: Option<f64>) -> String {
 mod tests {
     use super::*;
 
-    /// A process that writes at 1 GB/s and hashes at 5, half of whose pages come back to what they were.
+    /// A process that writes at 1 GB/s and hashes at 5. A share `alpha` of its page-dirty bytes comes back to its earlier contents.
     fn recorded(gpu: Option<Offer>, alpha: f64) -> Recorded {
         let rates = Rates::new(1e9, 5e9).expect("rates");
         let load = Load {
@@ -299,14 +299,14 @@ mod tests {
     #[test]
     fn the_model_chooses_who_hashes_by_what_was_measured() {
         let hasher = |gpu, alpha| recorded(gpu, alpha).chosen().expect("a model").2;
-        // Over a bus, and a kernel that is as fast as a busy processor: never before the processor.
+        // Memory comes over a bus to a kernel that is as fast as a busy processor: the GPU never comes before the processor.
         let slow = Offer::of(12e9, 0.88e9);
         assert_eq!(hasher(slow, 0.5), Some(Hasher::Processor));
         assert_eq!(hasher(None, 0.5), Some(Hasher::Processor));
-        // One that reads the host's memory as if it were its own.
+        // This GPU reads the host's memory as if it were its own.
         let fast = Offer::of(400e9, 900e9);
         assert_eq!(hasher(fast, 0.5), Some(Hasher::Gpu));
-        // Where next to nothing comes back, nobody; and a GPU that is fast enough all the same.
+        // If next to no bytes come back, hashing does not pay, except on a GPU that is fast enough.
         assert_eq!(hasher(slow, 0.05), None);
         assert_eq!(hasher(fast, 0.05), Some(Hasher::Gpu));
         assert_eq!(hasher(fast, 0.0), None);

@@ -1,4 +1,4 @@
-//! A model fitted to samples: the samples with what the model is beside them, its constants, and what it would choose for which size.
+//! A model fitted to samples: the samples beside the model's errors, its constants, and its choices for some sizes.
 
 use serde::Serialize;
 use stillpoint_gpu_plan::Copies;
@@ -16,7 +16,7 @@ const SIZES: [u64; 7] = [
     16 << 30,
 ];
 
-/// What was measured, and what was made of it.
+/// The measurements, and the fitted model.
 #[derive(Serialize)]
 pub struct Fitted {
     pub model: Model,
@@ -31,11 +31,11 @@ pub struct Fitted {
 pub struct Measured {
     #[serde(flatten)]
     pub sample: Sample,
-    /// Of the model, as a share of the sample's time.
+    /// The model's error, as a share of the sample's time.
     pub residual: f64,
 }
 
-/// How that many bytes are copied.
+/// The way to copy `size` bytes.
 #[derive(Serialize)]
 pub struct Chosen {
     pub size: u64,
@@ -69,7 +69,7 @@ impl Fitted {
         })
     }
 
-    /// The constants, in a line.
+    /// The constants, in one line.
     pub fn constants(&self) -> String {
         let rate = |seconds: f64| match seconds > 0.0 {
             true => show_bytes((1.0 / seconds) as u64) + "/s",
@@ -97,7 +97,7 @@ impl Fitted {
         )
     }
 
-    /// Every sample, and every size with what is chosen for it.
+    /// A table of all samples, and one of all sizes with the choice for each.
     pub fn tables(&self) -> String {
         let mut text = format!(
             "{:>10} {:>7} {:>10} {:>10} {:>9}\n",

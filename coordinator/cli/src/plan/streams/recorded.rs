@@ -1,4 +1,4 @@
-//! What a checkpoint directory's record says of the copies of GPUs' memory.
+//! A checkpoint directory's record of copies of GPUs' memory.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use stillpoint_multilevel::units::show_seconds;
 use super::fitted::Fitted;
 use crate::Failure;
 
-/// Every way of every GPU that is known.
+/// All known ways of all GPUs.
 #[derive(Serialize)]
 pub struct Recorded {
     pub ways: Vec<Way>,
@@ -23,15 +23,15 @@ pub struct Way {
     pub uuid: String,
     pub driver: String,
     pub way: String,
-    /// `null` where too little was measured.
+    /// `null` if there are too few measurements.
     pub fitted: Option<Fitted>,
-    /// Why there is no model.
+    /// The reason why there is no model.
     pub problem: Option<String>,
-    /// What the newest epoch took beside what had been said, in seconds; `null` where nothing had been.
+    /// The newest copy with a prediction; `null` if there is none.
     pub newest: Option<Newest>,
 }
 
-/// The newest copy that a model had said something of.
+/// The newest copy with a prediction: predicted and measured time, in seconds.
 #[derive(Serialize)]
 pub struct Newest {
     pub epoch: u64,

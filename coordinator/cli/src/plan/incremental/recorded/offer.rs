@@ -1,4 +1,4 @@
-//! What a GPU offers as a hasher of memory of the host.
+//! The offer of a GPU to hash memory of the host.
 
 use std::path::Path;
 
@@ -11,11 +11,12 @@ use crate::copies;
 /// A GPU as a hasher of memory of the host, in bytes a second.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Offer {
-    /// How fast such memory comes to a GPU.
+    /// The rate at which such memory comes to a GPU.
     pub from_host: f64,
-    /// How fast GPUs have hashed what lies on them.
+    /// The rate at which GPUs have hashed their own memory.
     pub kernel: f64,
-    /// Both, one behind the other. What copies the memory to where a GPU reaches it is left out: a processor, which would have hashed meanwhile.
+    /// The rate of both steps, one after the other. The copy of the memory to a place that a GPU can reach does not count: a processor makes it, which would
+    /// have hashed meanwhile.
     pub beta_gpu: f64,
 }
 
@@ -29,7 +30,7 @@ impl Offer {
         })
     }
 
-    /// By the directory's record of copies, and by what its epochs say of GPUs that have hashed.
+    /// Computes the offer from the directory's record of copies, and from the epochs' records of GPUs that have hashed.
     pub fn measured(directory: &Path, epochs: &[Epoch]) -> Option<Offer> {
         let from_host = copies::record(directory)?.from_host()?;
         let all = epochs.iter().filter_map(|epoch| epoch.recorded?.devices);

@@ -1,11 +1,11 @@
-//! The records of all ranks of an epoch as one.
+//! Combines the records of all ranks of an epoch into one.
 
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
     Expected, OfDevices, Outcome, Predicted, Rates, Record, Taken,
 };
 
-/// An average, in which each value weighs as much as is said; `None` where there is none.
+/// An average with a weight for each value. Returns `None` if there are no values.
 fn average(values: impl Iterator<Item = (Option<f64>, f64)>) -> Option<f64> {
     let known = values.filter_map(|(value, weight)| Some((value? * weight, weight)));
     let (sum, weights) = known.fold((0.0, 0.0), |(sum, all), (value, weight)| {
@@ -14,7 +14,7 @@ fn average(values: impl Iterator<Item = (Option<f64>, f64)>) -> Option<f64> {
     (weights > 0.0).then(|| sum / weights)
 }
 
-/// Bytes are sums, seconds those of the slowest rank, alphas averages by page-dirty or hashed bytes.
+/// Combines records: bytes are sums, seconds are those of the slowest rank, alphas are averages by page-dirty or hashed bytes.
 pub fn together(records: &[Record]) -> Record {
     let outcomes = || records.iter().map(|record| record.outcome);
     let sum = |of: fn(&Outcome) -> u64| outcomes().map(|outcome| of(&outcome)).sum::<u64>();
@@ -49,7 +49,7 @@ pub fn together(records: &[Record]) -> Record {
     }
 }
 
-/// Sums; seconds too, since ranks share GPUs and processors.
+/// Adds up the records. Seconds are added too, since ranks share GPUs and processors.
 fn devices(records: &[Record]) -> Option<OfDevices> {
     let all = records.iter().filter_map(|record| record.devices);
     all.reduce(|one, other| OfDevices {
@@ -72,7 +72,7 @@ fn predicted(records: &[Record]) -> Option<Predicted> {
     let mean = |of: fn(&Rates) -> f64| {
         all.iter().map(|one| of(&one.rates)).sum::<f64>() / all.len() as f64
     };
-    // Before they have run for a while, some may have an image to build on, and others not.
+    // In a job's first epochs, some ranks may have an image to build on, and others not.
     let way = |of: fn(&Predicted) -> Option<Expected>| -> Option<Expected> {
         let ways: Vec<Expected> = all.iter().map(of).collect::<Option<_>>()?;
         Some(Expected {

@@ -1,7 +1,7 @@
 //! A job's door on its host: a socket without a file, at which the kernel names the process that knocks.
 //!
 //! Clients with the job's key use TCP and need no name. At the door no client needs a key. Root and the job's own user may ask for anything, members of the
-//! job's group of operators for a suspend only, and others are turned away. Neither side opens any file of the other.
+//! job's group of operators for a suspend only, and others are turned away. Each side opens only files of its own.
 //!
 //! ```text
 //! @stillpoint-job/UID/LAUNCH      frames of the codec, in clear: only the kernel is in between

@@ -1,16 +1,14 @@
-//! Epochs in a checkpoint directory: which there are, and how one comes to be.
+//! The epochs of a checkpoint directory, and the steps by which an epoch is committed.
 //!
 //! ```text
 //! DIR/epoch-000013.7c1e02ab.part/   made when the checkpoint begins, filled by the ranks
 //! DIR/epoch-000013/                 the same after manifest, sync and rename: committed
 //! ```
 //!
-//! An epoch exists when its directory bears the final name, and never before everything in it, and the
-//! directory itself, has reached the disk.
+//! An epoch exists when its directory has the final name. It never gets that name before all its files, and the directory itself, have reached the disk.
 //!
-//! Everything is done in the directory that was held when the job began, and none of it when the directory's path leads
-//! elsewhere by now. The part's name has a mark of the coordinator's own: ranks write by path, and what they write must not
-//! come to an epoch of another job that has made its directory there meanwhile.
+//! All steps use the directory that was held when the job began, and they fail if its path leads elsewhere by now. The part's name has a mark of the
+//! coordinator's own. Ranks write by path, and another job may have made its directory there meanwhile: their data must not come to an epoch of that job.
 
 mod error;
 mod keep;
@@ -44,11 +42,11 @@ const PART: &str = ".part";
 pub struct Epochs {
     directory: Directory,
     mark: Mark,
-    /// Whether they are still to be added to.
+    /// The coordinator's right to the directory; `None`: nothing is written.
     fence: Option<Arc<Fence>>,
 }
 
-/// What the parts of one coordinator's attempts are known by.
+/// The mark in the names of parts, by which one coordinator knows its own attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark(String);
 
@@ -58,7 +56,7 @@ impl Mark {
         Ok(Mark(random[..8].to_owned()))
     }
 
-    /// Of whoever writes nothing.
+    /// The mark of a process that only reads.
     pub fn none() -> Mark {
         Mark(String::new())
     }
@@ -76,11 +74,11 @@ struct Changing {
     _change: Option<Change>,
 }
 
-/// What there is in a checkpoint directory, each ascending.
+/// The contents of a checkpoint directory, each list ascending.
 #[derive(Debug, Default)]
 struct Listed {
     committed: Vec<u64>,
-    /// With their names.
+    /// With the names of their directories.
     parts: Vec<(u64, String)>,
     staged: Vec<u64>,
 }
@@ -112,7 +110,7 @@ impl Naming {
 }
 
 impl Epochs {
-    /// Those of a directory that is held, to add to them.
+    /// The epochs of a directory that is held, to add to them.
     pub fn of(directory: Directory, mark: Mark) -> Epochs {
         Epochs {
             directory,
@@ -129,13 +127,13 @@ impl Epochs {
         }
     }
 
-    /// Those of the directory at a path, to look at them.
+    /// The epochs of the directory at a path, to look at them.
     pub fn at(path: &Path, whose: Whose) -> Result<Epochs, EpochError> {
         let directory = Directory::open(path, whose).map_err(io_error(path, "open it"))?;
         Ok(Epochs::of(directory, Mark::none()))
     }
 
-    /// Where a committed epoch is.
+    /// The path of a committed epoch.
     pub fn path(&self, epoch: u64) -> PathBuf {
         self.directory.path().join(epoch_name(epoch))
     }
@@ -149,7 +147,7 @@ impl Epochs {
         Ok(self.listed()?.committed)
     }
 
-    /// Removes what unfinished checkpoints have left behind. For a job that begins: nobody writes yet.
+    /// Removes the parts that unfinished checkpoints have left. Only a job that begins may call it, since no rank writes yet.
     pub fn remove_parts(&self) -> Result<(), EpochError> {
         for (_, name) in self.listed()?.parts {
             self.remove(&name, Point::PartsRemove)?;
@@ -157,7 +155,7 @@ impl Epochs {
         Ok(())
     }
 
-    /// Begins a change of what is in the directory. Refuses when it is not the one any more that others find by its path, or another coordinator has it.
+    /// Begins a change of the directory's contents. Fails if the directory's path leads elsewhere now, or another coordinator has the directory.
     fn in_place(&self) -> Result<Changing, EpochError> {
         let path = self.directory.path();
         let still = self.directory.still_at_its_path();
@@ -165,7 +163,7 @@ impl Epochs {
         self.change()
     }
 
-    /// The same, wherever the directory is by now.
+    /// The same, even if the directory's path leads elsewhere.
     fn change(&self) -> Result<Changing, EpochError> {
         let fence = self.fence.as_ref();
         let change = fence.map(|fence| fence.change(&self.directory));
@@ -176,14 +174,14 @@ impl Epochs {
         Ok(Changing { _change: change? })
     }
 
-    /// Lets somebody else take the directory, whenever nothing is being changed there.
+    /// Lets another job take the directory, whenever no change is under way.
     pub fn let_go(&self) {
         if let Some(fence) = &self.fence {
             fence.let_go();
         }
     }
 
-    /// Takes it again, if it was let go and nobody has it, and keeps it.
+    /// Takes the directory again, if it was released and no other job has it, and keeps it.
     pub fn take_again(&self) -> Result<(), EpochError> {
         if let Some(fence) = &self.fence {
             fence.keep();
@@ -225,7 +223,7 @@ impl Epochs {
         Ok(self.path(epoch))
     }
 
-    /// Gives an epoch another name, for good.
+    /// Gives an epoch another name, and makes that durable.
     fn rename(&self, from: &str, to: &str, steps: Naming) -> Result<(), EpochError> {
         let directory = &self.directory;
         let failed = |name: &str, action| io_error(&self.named(name), action);
@@ -233,7 +231,7 @@ impl Epochs {
             .rename(from, to, Some(steps.rename))
             .map_err(failed(from, "give the epoch its name"))?;
         if let Err(error) = directory.sync(Some(steps.sync)) {
-            // Whether the name lasts is not known, so the epoch must not pass for committed.
+            // The name may not last, so the epoch must not pass for committed.
             directory
                 .rename(to, from, Some(steps.back))
                 .map_err(failed(to, "take the epoch's name back"))?;
@@ -272,7 +270,7 @@ impl Epochs {
     }
 }
 
-/// The time now.
+/// The current time, in seconds since 1970.
 pub fn seconds_since_1970() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

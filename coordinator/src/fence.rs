@@ -1,12 +1,12 @@
-//! Whether a checkpoint directory is still this coordinator's.
+//! The coordinator's right to its checkpoint directory.
 //!
-//! Its lock keeps a second job out of it. Two things can come in between:
+//! Its lock keeps a second job out of it. Two things can go wrong:
 //!
-//! * The coordinator's host is cut off from the rest of its job. It cannot checkpoint anything, while the job is to be carried on elsewhere. So it
-//!   lets go of the lock, and takes it again before it next changes anything, if nobody else has it by then. Whatever changes something has a
-//!   [`Change`] meanwhile, and while there is one the lock stays.
-//! * The locks do not hold: some file systems have none, and one that is reached over a network lets go of the locks of a host that it has not heard
-//!   of for a while. So before a coordinator changes anything that others go by - job.json, the epochs - it looks whether job.json is still its own.
+//! * The coordinator's host is cut off from the rest of its job. It cannot write checkpoints then, and the job is to be carried on elsewhere. So it releases
+//!   the lock. It takes the lock again before its next change of the directory, unless another job has it by then. Every writer holds a [`Change`] meanwhile,
+//!   and while there is one the lock stays.
+//! * The locks do not hold. Some file systems have none, and a network file system drops the locks of a host that has been silent for a while. So before a
+//!   coordinator changes files that others rely on - job.json, the epochs - it checks that job.json is still its own.
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use stillpoint_directory::Directory;
 use stillpoint_protocol::job_file::{JobFile, JobFileError};
 
-/// How long somebody may take who looks whether a directory is free.
+/// The time that a check whether the directory is free may take.
 const A_LOOK: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -26,19 +26,19 @@ pub struct Fence(Mutex<Hold>);
 
 #[derive(Debug, Default)]
 struct Hold {
-    /// `None` where there are no locks.
+    /// The locked file, if the file system has locks.
     lock: Option<File>,
-    /// Nobody else of the job can be reached: somebody else may have the directory whenever nothing is being changed.
+    /// No other host of the job can be reached, so another job may have the directory whenever no change is under way.
     is_to_go: bool,
     let_go: bool,
-    /// How many [`Change`]s there are.
+    /// The number of [`Change`]s.
     changes: usize,
-    /// The launch that this coordinator has written into job.json, and the coordinators of it before this one.
+    /// The launch that this coordinator has written into job.json, and the number of coordinators of the launch before this one.
     written: Option<(String, u32)>,
 }
 
 impl Fence {
-    /// Of a coordinator that has just taken the directory.
+    /// The fence of a coordinator that has just taken the directory.
     pub fn new(lock: Option<File>) -> Fence {
         Fence(Mutex::new(Hold {
             lock,
@@ -50,34 +50,34 @@ impl Fence {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// job.json says this from now on.
+    /// Records that job.json is this coordinator's from now on.
     pub fn wrote(&self, job: &JobFile) {
         self.hold().written = Some((job.launch.clone(), job.predecessors));
     }
 
-    /// Somebody else may take the directory, now or as soon as nothing is being changed there.
+    /// Lets another job take the directory, now or as soon as no change is under way.
     pub fn let_go(&self) {
         let mut hold = self.hold();
         hold.is_to_go = true;
         hold.let_go_if_idle();
     }
 
-    /// It is to stay this coordinator's again. Whether it still is, the next [`Change`] finds out.
+    /// Keeps the directory again. The next [`Change`] finds out whether it is still this coordinator's.
     pub fn keep(&self) {
         self.hold().is_to_go = false;
     }
 
-    /// Begins a change of what others go by. The directory is this coordinator's until the change is dropped; or who has it now.
+    /// Begins a change of files that others rely on. The directory is this coordinator's until the change is dropped.
     ///
     /// # Errors
-    /// Who has it.
+    /// The job that has the directory now.
     pub fn change(self: &Arc<Fence>, directory: &Directory) -> Result<Change, String> {
         let since = Instant::now();
         let was_let_go = loop {
             if let Some(was_let_go) = self.hold().take() {
                 break was_let_go;
             }
-            // Whoever only looks whether it is free has it for a moment.
+            // A process that only checks whether it is free holds the lock for a moment.
             if since.elapsed() >= A_LOOK {
                 return Err("another job has this directory now".to_owned());
             }
@@ -87,14 +87,14 @@ impl Fence {
         let written = self.hold().written.clone();
         let held = written.map_or(Ok(()), |own| is_of(&own, directory));
         if held.is_err() && was_let_go {
-            // It is theirs.
+            // The directory belongs to the other job.
             self.hold().is_to_go = true;
         }
         held.map(|()| change)
     }
 }
 
-/// Something that is being changed in the directory.
+/// A change of the directory that is under way.
 #[derive(Debug)]
 #[must_use = "the directory is kept only as long as this is"]
 pub struct Change(Arc<Fence>);
@@ -110,13 +110,13 @@ impl Drop for Change {
 impl Hold {
     fn let_go_if_idle(&mut self) {
         if self.is_to_go && self.changes == 0 && !self.let_go {
-            // What cannot be unlocked stays locked.
+            // If unlocking fails, the lock stays.
             let unlocked = self.lock.as_ref().map(File::unlock);
             self.let_go = unlocked.is_none_or(|unlocked| unlocked.is_ok());
         }
     }
 
-    /// Counts a change, and takes the lock for it; whether it had been let go. `None`: somebody else has it.
+    /// Counts a change, and takes the lock for it. Returns whether the lock had been released, or `None` if another job has it.
     fn take(&mut self) -> Option<bool> {
         if self.let_go && matches!(self.lock.as_ref().map(File::try_lock), Some(Err(_))) {
             return None;
@@ -126,7 +126,8 @@ impl Hold {
     }
 }
 
-/// Whether the directory is still this coordinator's: whether job.json is of its launch, and of no later coordinator. One that was removed is nobody's, and so is one that no release writes.
+/// Checks that the directory is still this coordinator's: job.json is of its launch, and of no later coordinator. If job.json was removed or is damaged, no
+/// other job has the directory.
 fn is_of((launch, predecessors): &(String, u32), directory: &Directory) -> Result<(), String> {
     let job = match JobFile::read_in(directory) {
         Ok(job) => job,
@@ -206,7 +207,7 @@ mod tests {
             ("", true),
             ("{", true),
             ("not JSON", true),
-            // A later release has it.
+            // A later release has written it.
             (r#"{"format": 1000000}"#, false),
         ] {
             std::fs::write(&path, text).unwrap();

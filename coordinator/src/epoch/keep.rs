@@ -1,8 +1,8 @@
-//! Which epochs stay: the newest, and those that they need.
+//! Decides which epochs stay: the newest, and those that they need.
 //!
-//! An epoch may have parts in earlier ones ([`Manifest::needs`]). Each of those stays, whole, as long as an epoch needs it that is kept for
-//! itself. What it needs itself is no reason to keep anything: its own parts are what others have of it. So an epoch that is only needed
-//! may have lost what it needed, and cannot be carried on from any more; the newest `keep` can. How many it adds is bounded by whoever writes.
+//! An epoch may have chunks in earlier ones ([`Manifest::needs`]). Each of those stays, whole, as long as an epoch needs it that is among the newest `keep`.
+//! The needs of a needed epoch count for nothing, since others only use its own chunks. So an epoch that stays only because it is needed may lack an epoch
+//! that it needs itself. It can then not be restarted; the newest `keep` can. The writers bound the number of needed epochs.
 
 use std::collections::BTreeSet;
 
@@ -12,20 +12,19 @@ use stillpoint_protocol::agent::Written;
 
 use super::{Changing, EpochError, Epochs, Listed, io_error, staged_name};
 
-/// What is not in the list of epochs any more, and still takes room.
+/// Directories that are not epochs any more, but still take room.
 #[derive(Debug, Default)]
 pub struct Retired {
-    /// Names, and the fault point of their removal.
+    /// Their names, with the fault point of their removal.
     parts: Vec<(String, Point)>,
     staged: Vec<u64>,
-    /// Until it is removed.
+    /// Held until they are removed.
     changing: Changing,
 }
 
 impl Epochs {
-    /// Takes the oldest committed epochs beyond `keep` that no other one needs out of the list: that is quick. What remains to be removed of them, with
-    /// what was left in parts before the newest epoch, [`Epochs::clear`] removes, which may take long. What could not be done, and why, is no reason to
-    /// fail a commit.
+    /// Takes the oldest committed epochs beyond `keep` that no other one needs out of the list, which is quick. [`Epochs::clear`] then removes their data,
+    /// and parts that are older than the newest epoch; this may take long. Errors are returned beside the result, since they are no reason to fail a commit.
     pub fn retire(&self, keep: usize) -> (Retired, Vec<EpochError>) {
         let mut retired = Retired::default();
         let listed = self.in_place().and_then(|changing| {
@@ -39,12 +38,12 @@ impl Epochs {
         let newest = listed.committed.last().copied().unwrap_or(0);
         let (surplus, unknown) = match self.surplus(&listed, keep) {
             Ok(surplus) => (surplus, None),
-            // What it needs is not known, so it may be anything.
+            // The needs of this epoch are unknown, so it may need any other.
             Err(error) => (vec![], Some(error)),
         };
         let mut errors: Vec<EpochError> = unknown.into_iter().collect();
         for epoch in surplus {
-            // Renamed first: an epoch that is half-removed must not look like one.
+            // It is renamed first: a half-removed epoch must not look like an epoch.
             let part = self.mark.part(epoch);
             let renamed = self
                 .directory
@@ -66,7 +65,7 @@ impl Epochs {
         (retired, errors)
     }
 
-    /// Removes it. Returns what could not be removed and why.
+    /// Removes these directories. Returns the errors.
     pub fn clear(&self, retired: Retired) -> Vec<EpochError> {
         let parts = retired.parts.iter();
         let parts = parts.map(|(name, point)| self.remove(name, *point));
@@ -75,7 +74,7 @@ impl Epochs {
         parts.chain(staged).filter_map(Result::err).collect()
     }
 
-    /// Both at once.
+    /// Retires and clears at once.
     #[cfg(test)]
     pub fn prune(&self, keep: usize) -> Vec<EpochError> {
         let (retired, mut errors) = self.retire(keep);
@@ -83,13 +82,13 @@ impl Epochs {
         errors
     }
 
-    /// The committed epochs that go.
+    /// The committed epochs that are removed.
     fn surplus(&self, listed: &Listed, keep: usize) -> Result<Vec<u64>, EpochError> {
         let (old, kept) = kept_for_itself(&listed.committed, keep);
         if old.is_empty() {
             return Ok(vec![]);
         }
-        // One that is staged may still become durable.
+        // A staged epoch may still become durable.
         let newest = kept.last().copied().unwrap_or(0);
         let staged = listed.staged.iter().filter(|epoch| **epoch > newest);
         let names = kept.iter().map(|epoch| epoch_name(*epoch));
@@ -105,7 +104,7 @@ impl Epochs {
         Ok(gone.filter(|epoch| !needed.contains(epoch)).collect())
     }
 
-    /// What an epoch needs that is made of these images; all of it must be committed.
+    /// The epochs that an epoch with these images needs. All of them have to be committed.
     pub(super) fn needs_of(&self, epoch: u64, images: &[Written]) -> Result<Vec<u64>, EpochError> {
         let needs: BTreeSet<u64> = images
             .iter()
@@ -128,7 +127,7 @@ impl Epochs {
     }
 }
 
-/// All but the newest, and the newest `keep`, of which there is one at least.
+/// Splits the epochs into older ones and the newest `keep`, at least one.
 fn kept_for_itself(committed: &[u64], keep: usize) -> (&[u64], &[u64]) {
     committed.split_at(committed.len().saturating_sub(keep.max(1)))
 }
@@ -185,7 +184,7 @@ mod tests {
         assert_eq!(after(2, &[1]), [1, 2]);
         assert_eq!(after(3, &[1, 2]), [1, 2, 3]);
         assert_eq!(after(4, &[2, 3]), [1, 2, 3, 4], "3 needs 1");
-        // 3 is only needed now; that it needs 1 itself keeps nothing.
+        // Epoch 3 is only needed now, so its own need of 1 does not count.
         assert_eq!(after(5, &[3]), [2, 3, 4, 5]);
         assert_eq!(after(6, &[]), [3, 5, 6]);
         assert_eq!(after(7, &[]), [6, 7]);
@@ -242,13 +241,13 @@ mod tests {
         fs::write(&manifest, sound).unwrap();
         assert!(epochs.prune(2).is_empty());
         assert_eq!(epochs.committed().unwrap(), [2, 3]);
-        // Of one that goes itself it does not matter.
+        // The manifest of an epoch that is removed itself does not matter.
         fs::remove_file(epochs.path(2).join("manifest")).unwrap();
         assert!(epochs.prune(1).is_empty());
         assert!(!epochs.path(2).join(image_name(0)).exists());
     }
 
-    /// Whatever needs what: the newest stay, and what they need.
+    /// With any needs, the newest epochs stay, and those that they need.
     #[test]
     fn no_kept_epoch_ever_lacks_anything() {
         for seed in 1..=20_u64 {
@@ -262,7 +261,7 @@ mod tests {
             let keep = 1 + random(3) as usize;
             let mut kept: Vec<u64> = vec![];
             for epoch in 1..=12 {
-                // As a writer does: the newest, and some of what it needs itself.
+                // A real writer does the same: an epoch needs the newest one, and some of those that it needs.
                 let newest = kept.last().copied();
                 let mut needs: Vec<u64> = newest.map_or(vec![], |newest| {
                     Manifest::read(&epochs.path(newest)).unwrap().needs

@@ -1,4 +1,4 @@
-//! What the manifest of an epoch says, of its images and besides.
+//! The manifest of an epoch: its images, and a description of the job.
 
 use stillpoint_image::{Manifest, RankImage, image_name};
 use stillpoint_incremental::viability::Record;
@@ -6,7 +6,7 @@ use stillpoint_protocol::agent::Written;
 
 use super::{EpochError, Epochs, io_error, seconds_since_1970};
 
-/// What the manifest says besides the images.
+/// The contents of the manifest besides the images.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
     pub job: String,
@@ -54,7 +54,7 @@ impl Epochs {
                 bytes: written.stored_bytes,
                 digest: written.digest,
                 hostname: about.hosts.get(rank).cloned().unwrap_or_default(),
-                // A number that is none could not be read again.
+                // A number that is not finite could not be read again.
                 increment: written
                     .increment
                     .as_deref()
@@ -76,13 +76,12 @@ impl Epochs {
             needs,
             ranks,
         };
-        // Syncs itself and the names of the images, which their writers may have synced without
-        // their directory.
+        // This also syncs the names of the images: their writers may have synced the images without their directory.
         Ok(manifest.write_in(&part)?)
     }
 }
 
-/// The contract that the images of an epoch have in common.
+/// The contract that all images of an epoch share.
 fn contract_of(images: &[Written]) -> Result<u32, EpochError> {
     let expected = images.first().map_or(0, |image| image.contract);
     let mut others = images.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Epochs that are staged: every block is on some tier, but not all are on the slow one.
+//! Staged epochs: every block is on some tier, but not every one is on the slow tier.
 //!
 //! ```text
 //! DIR/epoch-000013.7c1e02ab.part/   being staged
@@ -15,11 +15,11 @@ use stillpoint_image::epoch_name;
 
 use super::{Description, EpochError, Epochs, Naming, io_error};
 
-/// Behind the name of an epoch that is staged.
+/// The end of a staged epoch's name.
 pub(super) const STAGED: &str = ".staged";
 
 impl Epochs {
-    /// Where a staged epoch is.
+    /// The path of a staged epoch.
     pub fn staged_path(&self, epoch: u64) -> PathBuf {
         self.named(&staged_name(epoch))
     }
@@ -35,7 +35,7 @@ impl Epochs {
             .filter(|staged| *staged > newest))
     }
 
-    /// Calls an epoch staged whose blocks are all on some tier: manifest, sync, rename, sync.
+    /// Gives an epoch whose blocks are all on some tier the name of a staged one: manifest, sync, rename, sync.
     pub fn stage(
         &self,
         epoch: u64,
@@ -48,7 +48,7 @@ impl Epochs {
         let _still = self.in_place()?;
         self.remove(&staged, Point::StagedClear)?;
         self.rename(&part, &staged, Naming::STAGED)?;
-        // A staged epoch is not committed: an older one is of no use any more, whatever becomes of this one.
+        // An older staged epoch is not committed and useless now, whatever becomes of this one.
         for older in self
             .listed()?
             .staged
@@ -60,7 +60,7 @@ impl Epochs {
         Ok(self.staged_path(epoch))
     }
 
-    /// Commits a staged epoch whose images have become whole, every byte of them synced by whoever wrote it.
+    /// Commits a staged epoch whose images have become whole. Their writers have synced every byte.
     pub fn secure(&self, epoch: u64) -> Result<PathBuf, EpochError> {
         let _changing = self.in_place()?;
         self.rename(&staged_name(epoch), &epoch_name(epoch), Naming::DURABLE)?;
@@ -72,7 +72,7 @@ impl Epochs {
         let (staged, part) = (staged_name(epoch), self.mark.part(epoch));
         let _changing = self.in_place()?;
         self.remove(&part, Point::EpochDiscard)?;
-        // Renamed first: an epoch that is half-removed must not look like a staged one.
+        // It is renamed first: a half-removed epoch must not look like a staged one.
         match self
             .directory
             .rename(&staged, &part, Some(Point::StagedLost))

@@ -1,8 +1,8 @@
-//! Ranks that compute, and are late for operations that others have returned from: whether these can be carried out for them in advance, which
-//! `stillpoint_clock::absent` decides.
+//! Ranks that compute, and are late for operations that others have returned from. `stillpoint_clock::absent` decides whether these operations can be carried
+//! out for them in advance.
 //!
-//! Everybody is asked twice: first what is late, and who knows what that is; and if that looks well, once more with the late applications held, so that what was
-//! answered stays true until it has been done.
+//! All ranks are asked twice. The first question finds out which operations are late, and which ranks know them. If they can be carried out, the second
+//! question holds the late applications, so that the answers stay true until it has been done.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use stillpoint_protocol::agent::Order;
 
 use super::Job;
 
-/// What is asked in an attempt.
+/// The questions of an attempt.
 #[derive(Debug, Default)]
 pub struct Absent {
     /// The operations that ranks have said they are late for: the first and the last of each clock.
     missing: BTreeMap<u64, (u64, u64)>,
-    /// The question that is out.
+    /// The question without all answers yet.
     asked: Option<Asked>,
 }
 
@@ -27,19 +27,19 @@ struct Asked {
     hold: bool,
 }
 
-/// What follows from an answer.
+/// The consequence of an answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
-    /// More answers have to come, or nothing can be done.
+    /// More answers have to come, or no operation can be carried out.
     Nothing,
-    /// Everybody is asked once more, and late applications are held.
+    /// All ranks are asked once more, and late applications are held.
     Hold,
-    /// They are let on, once they have carried out what each of these ranks is to.
+    /// Late applications run on, once each of these ranks has carried out its operations.
     CarryOut(Vec<(u32, Vec<Operation>)>),
 }
 
 impl Absent {
-    /// A rank is late. Whether a question is to go out.
+    /// Records that a rank is late. Returns whether to ask a question.
     fn late(&mut self, missing: Vec<Missing>) -> bool {
         for Missing { ggid, first, last } in missing {
             let range = self.missing.entry(ggid).or_insert((first, last));
@@ -48,13 +48,13 @@ impl Absent {
         self.asked.is_none()
     }
 
-    /// Whether a question is out. Until it is answered nobody is to be let past a park point for want of progress: what is carried out is progress, and
-    /// what is let on binds.
+    /// Whether a question is out. Until all have answered, no rank may pass a park point for lack of progress. Operations that are carried out are progress,
+    /// and a rank that passes a park point binds others.
     pub fn is_asking(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Asks a question of that many ranks: what everybody is to be told.
+    /// Asks that many ranks a question. Returns the order for all of them.
     fn ask(&mut self, hold: bool, ranks: usize) -> Order {
         let question = Question::new(ranks);
         self.asked = Some(Asked { question, hold });
@@ -66,7 +66,7 @@ impl Absent {
         }
     }
 
-    /// A rank has answered.
+    /// Records a rank's answer.
     fn told(&mut self, rank: u32, told: Told) -> Next {
         let Some(asked) = &mut self.asked else {
             return Next::Nothing;
@@ -175,7 +175,7 @@ mod tests {
                 missing: missing.clone()
             }
         );
-        // Whoever is late meanwhile is asked for the next time.
+        // A rank that is late meanwhile is part of the next question.
         let more = Missing {
             first: 3,
             last: 4,
@@ -214,7 +214,7 @@ mod tests {
         absent.told(1, late(1));
         absent.ask(true, 2);
         absent.told(0, knows(Kind::Bcast));
-        // It was in a call that waits for others.
+        // The rank was in a call that waits for others.
         assert_eq!(absent.told(1, late(-1)), Next::CarryOut(vec![]));
     }
 

@@ -1,4 +1,4 @@
-//! Who asked for a suspend, and why, where it was not the job's own user: job.json keeps it, and the user is told.
+//! The user who asked for a suspend, if not the job's own user, and the reason: job.json keeps them, and the job's user is told.
 
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::command::Asked;
@@ -9,7 +9,7 @@ use super::{Job, Output};
 const SPEAKER: u32 = 0;
 
 impl Job {
-    /// The job is about to end by the attempt under way.
+    /// Records who asked for the suspend under way, since the job is about to end by it.
     pub(super) fn note_who_asked(&mut self) {
         self.fate.suspended_by = self.whoever_asked();
         if let Some(asked) = &self.fate.suspended_by {

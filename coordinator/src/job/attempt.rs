@@ -1,4 +1,4 @@
-//! One attempt at an epoch: what has come in, and what the phase still waits for.
+//! One attempt at an epoch: the messages that have come, and those that the phase still waits for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,46 +17,46 @@ use super::words::ranks_in_words;
 /// An attempt under way.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Every message of the attempt carries it.
+    /// The number that every message of the attempt carries.
     pub number: u64,
     pub epoch: u64,
     pub suspend: bool,
-    /// Suspends wait for it, to write only what changes from here on.
+    /// Suspends wait for this attempt, and will write only what changes from here on.
     pub ahead: bool,
-    /// Where the committed epoch is; empty before the commit.
+    /// The path of the committed epoch; empty before the commit.
     pub directory: String,
-    /// Who wants it.
+    /// The requests for it.
     pub(super) requests: Vec<Wanted>,
     pub phase: Phase,
     began: Duration,
     phase_began: Duration,
     phases: Vec<(Phase, Duration)>,
-    /// When the attempt is given up, if it has not come to the commit by then.
+    /// The time at which the attempt is given up, if it has not come to the commit by then.
     pub deadline: Option<Duration>,
     pub safe: SafeState,
     pub drain: Drain,
-    /// Ranks that have done what the phase asks for.
+    /// The ranks that have done their part of the phase.
     done: Vec<bool>,
     refusals: Vec<Vec<String>>,
-    /// What each rank does that takes long on its way to the still point; empty: nothing.
+    /// A description of each rank's activity that takes long on its way to the still point; empty if there is none.
     late: Vec<String>,
-    /// What is carried out in advance for ranks that come late.
+    /// The questions about operations of late ranks that may be carried out in advance.
     pub absent: Absent,
-    /// What each rank has given up, by group: see `Progress::GivenUp`.
+    /// The communicators that each rank has given up, by group: see `Progress::GivenUp`.
     given_up: BTreeMap<u64, (u32, u64)>,
     pub written: Vec<Option<Written>>,
-    /// The application has been told to run on, with images that are not written yet.
+    /// Whether the application has been told to run on, with images that are not written yet.
     pub ran_on: bool,
-    /// When every rank stood, and for how long they did.
+    /// The time since which every rank stood still, and the time for which they did.
     stood_since: Option<Duration>,
     stood: Option<Duration>,
-    /// How its images were staged, once they are.
+    /// The staging of its images, once they are staged.
     pub staging: Option<Staging>,
-    /// The epoch's directory has been made.
+    /// Whether the epoch's directory has been made.
     pub prepared: bool,
-    /// An order for everybody that is to go out a little later.
+    /// An order for all ranks, and the time to send it.
     pub delayed: Option<(Duration, Order)>,
-    /// Pauses grow while a phase only repeats itself.
+    /// The number of repetitions without progress, with which pauses grow.
     repeats: u32,
     /// There will be no epoch; the attempt waits for the ranks to be released.
     pub aborted: bool,
@@ -95,7 +95,7 @@ impl Attempt {
         }
     }
 
-    /// Commands that want to hear of it.
+    /// Commands that want reports on the attempt.
     pub fn watchers(&self) -> Vec<u64> {
         let watchers = self.requests.iter().filter_map(|wanted| wanted.watcher);
         watchers.collect()
@@ -111,7 +111,7 @@ impl Attempt {
         self.phases
             .push((self.phase, now.saturating_sub(self.phase_began)));
         self.phase = phase;
-        // What ranks said of themselves belongs to the phase before; the copy goes on in the phase after it.
+        // Descriptions of long activities belong to the phase before. Only those of the copy stay, since it goes on in the next phase.
         if phase != Phase::Write {
             self.late.fill(String::new());
         }
@@ -121,7 +121,7 @@ impl Attempt {
         self.repeats = 0;
     }
 
-    /// The application runs again, or has ended; said twice, the first counts.
+    /// The application runs again, or has ended. If this is called twice, the first call counts.
     pub fn runs_on(&mut self, now: Duration) {
         if let (None, Some(since)) = (self.stood, self.stood_since) {
             self.stood = Some(now.saturating_sub(since));
@@ -138,7 +138,7 @@ impl Attempt {
         self.written.iter().all(Option::is_some)
     }
 
-    /// From its beginning to its commit, once it is committed.
+    /// The time from its beginning to its commit, once it is committed.
     pub fn until_committed(&self) -> Duration {
         let phases = self.phases.iter();
         let phases = phases.filter(|(phase, _)| *phase <= Phase::Commit);
@@ -149,12 +149,12 @@ impl Attempt {
         self.began
     }
 
-    /// When the phase began.
+    /// The time at which the phase began.
     pub fn phase_began(&self) -> Duration {
         self.phase_began
     }
 
-    /// Notes that a rank has done what the phase asks for; true when all have.
+    /// Records that a rank has done its part of the phase. Returns whether all have.
     pub fn done(&mut self, rank: u32) -> bool {
         if let Some(done) = self.done.get_mut(rank as usize) {
             *done = true;
@@ -166,15 +166,14 @@ impl Attempt {
         self.done.iter().all(|done| *done)
     }
 
-    /// Puts an order off: 1 ms at first, up to 32 ms while the phase only repeats itself.
+    /// Delays an order: by 1 ms at first, up to 32 ms while the phase only repeats itself.
     pub fn delay(&mut self, order: Order, now: Duration) {
         let pause = Duration::from_millis(1 << self.repeats.min(5));
         self.repeats += 1;
         self.delayed = Some((now + pause, order));
     }
 
-    /// Puts a poll off: as any order without patience, else a quarter of a second, doubled by every patience
-    /// more up to 16 s.
+    /// Delays a poll. Without patience this is the delay of any order. Otherwise it is a quarter of a second, doubled with each step of patience up to 16 s.
     pub fn delay_poll(&mut self, poll: u32, patience: u32, now: Duration) {
         let order = Order::Poll { poll };
         match patience {
@@ -186,7 +185,7 @@ impl Attempt {
         }
     }
 
-    /// The job has been told to move: the next pause is short again.
+    /// The ranks have been told to move, so the next pause is short again.
     pub fn moved(&mut self) {
         self.repeats = 0;
         self.delayed = None;
@@ -207,14 +206,14 @@ impl Attempt {
             .collect()
     }
 
-    /// What a rank does that takes long.
+    /// Records a rank's activity that takes long.
     pub fn waits(&mut self, rank: u32, what: String) {
         if let Some(late) = self.late.get_mut(rank as usize) {
             *late = what;
         }
     }
 
-    /// What every rank does that takes long, once.
+    /// Every activity that takes long once, with its ranks.
     pub fn late(&self) -> Vec<String> {
         let late = (0u32..)
             .zip(&self.late)
@@ -224,8 +223,8 @@ impl Attempt {
             .collect()
     }
 
-    /// Takes a rank's sums of what it has given up. Where several threads give communicators up, as many may have been given up on all ranks and not
-    /// the same: then this is no still point.
+    /// Takes a rank's sums of the communicators that it has given up. If several threads give up communicators, the numbers may be equal on all ranks but not
+    /// the communicators. Then this is no still point.
     pub fn gave_up(&mut self, rank: u32, sums: Vec<(u64, u64)>) {
         for (ggid, sum) in sums {
             let (other, before) = *self.given_up.entry(ggid).or_insert((rank, sum));
@@ -238,7 +237,7 @@ impl Attempt {
         }
     }
 
-    /// What the phase waits for, for whoever has to explain a timeout.
+    /// Describes what the phase waits for, to explain a timeout.
     pub fn waits_for(&self) -> String {
         let size = self.done.len();
         match self.phase {
@@ -283,7 +282,7 @@ impl Attempt {
         }
     }
 
-    /// Ranks that are not done, by what they say of themselves, or in the given words where they say nothing.
+    /// Ranks that are not done, by their reported activities, or with the given words if they have reported none.
     fn missing(&self, otherwise: &str) -> String {
         let mut by_words: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for (rank, (done, late)) in (0u32..).zip(self.done.iter().zip(&self.late)) {
@@ -301,7 +300,7 @@ impl Attempt {
             .join("; ")
     }
 
-    /// The committed epoch, for people; the time of the phase under way is counted up to `now`.
+    /// The committed epoch, for people. The time of the phase under way counts up to `now`.
     pub fn outcome(&self, now: Duration) -> Outcome {
         let under_way = (self.phase, now.saturating_sub(self.phase_began));
         let phases = self.phases.iter().copied().chain([under_way]);
@@ -326,7 +325,7 @@ impl Attempt {
     }
 }
 
-/// Every text once, with the ranks that it is of.
+/// Every text once, with its ranks.
 fn by_ranks<'a>(
     texts: impl Iterator<Item = (u32, &'a String)>,
     size: usize,

@@ -1,9 +1,7 @@
-//! The checkpoint transaction: from a request through every phase to a committed epoch, or back to a
-//! job that runs on.
+//! The checkpoint transaction: from a request through every phase to a committed epoch, or back to a job that runs on.
 //!
-//! Up to the commit, anything that goes wrong aborts the attempt: the ranks are released, what was
-//! written is removed, the older epochs stay as they are, and whoever asked is told why. Once the commit
-//! has begun nothing aborts it any more, because the epoch is complete on disk.
+//! Up to the commit, any error aborts the attempt: the ranks are released, the written files are removed, the older epochs stay as they are, and each
+//! requester is told the reason. Once the commit has begun, the attempt cannot be aborted any more, because the epoch is complete on disk.
 
 use std::time::Duration;
 
@@ -22,7 +20,7 @@ impl Job {
         let directory = self.settings.directory.join(self.settings.mark.part(epoch));
         let dedup = match (self.settings.dedup, self.stages()) {
             (false, _) => vec![Dedup::Off; self.roster.size()],
-            // Images on their way to other nodes are not at hand for each other.
+            // Ranks cannot share chunks of images that are on their way to other nodes.
             (true, true) => vec![Dedup::Rank; self.roster.size()],
             (true, false) => self.roster.nodes(),
         };
@@ -75,7 +73,7 @@ impl Job {
             (Phase::Check, Progress::CheckResult { refusals }) => {
                 self.on_checked(rank, refusals, now);
             }
-            // Found while messages were pulled in.
+            // Refusals that were found while messages were pulled in.
             (Phase::Drain | Phase::Seal, Progress::CheckResult { refusals })
                 if !refusals.is_empty() =>
             {
@@ -83,7 +81,7 @@ impl Job {
                 let refusals = attempt.refusals();
                 self.abort(Why::Refused(refusals), now);
             }
-            // Found while the image was written, and there whenever it is tried again.
+            // Refusals that were found while the image was written. Another try would find them again.
             (Phase::Plan | Phase::Copy | Phase::Write, Progress::CheckResult { refusals })
                 if !refusals.is_empty() =>
             {
@@ -124,7 +122,7 @@ impl Job {
         }
     }
 
-    /// What a rank tells on its way to the still point.
+    /// Handles the messages of a rank on its way to the still point.
     fn on_clock(&mut self, rank: u32, progress: Progress, now: Duration) {
         let event = match progress {
             Progress::Clocks { clocks } => safe_state::Event::Clocks { rank, clocks },
@@ -139,7 +137,7 @@ impl Job {
         self.on_safe_state(event, now);
     }
 
-    /// The last answer decides: on to the drain, or back.
+    /// Handles a rank's answer to the check. The last answer decides: on to the drain, or back.
     fn on_checked(&mut self, rank: u32, refusals: Vec<String>, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
@@ -180,7 +178,7 @@ impl Job {
         }
     }
 
-    /// The last image makes the epoch ready to be committed.
+    /// Records a written image. With the last one the epoch is ready to be committed.
     fn on_written(&mut self, rank: u32, written: Written, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
@@ -252,7 +250,7 @@ impl Job {
         }
     }
 
-    /// To some ranks; a poll that was to go out has been overtaken by it.
+    /// Sends an order to some ranks. It overtakes a poll that was to go out.
     pub(super) fn order_to(
         &mut self,
         ranks: impl IntoIterator<Item = u32>,
@@ -265,7 +263,7 @@ impl Job {
         self.order_beside(ranks, attempt, order);
     }
 
-    /// To some ranks, what does not overtake a poll.
+    /// Sends an order to some ranks without overtaking a poll.
     pub(super) fn order_beside(
         &mut self,
         ranks: impl IntoIterator<Item = u32>,
@@ -295,7 +293,7 @@ impl Job {
         }
     }
 
-    /// Images are written when every rank is sealed and the directory is there.
+    /// Orders the images to be written once every rank is sealed and the directory has been made.
     fn write_if_ready(&mut self, now: Duration) {
         let ready = |a: &Attempt| a.phase == Phase::Seal && a.prepared && a.all_done();
         if self.attempt.as_ref().is_some_and(ready) {
@@ -340,13 +338,13 @@ impl Job {
         if suspend {
             self.suspended = true;
             self.fate.state = JobState::Suspended;
-            // What a rank did wrong before no longer matters: the job carries on from the epoch.
+            // An earlier error of a rank no longer matters: the job carries on from the epoch.
             self.fate.reason = None;
             self.fate.exit_status = None;
             self.note_who_asked();
             self.outputs.push(Output::Record);
             if self.settings.requeue {
-                // While its ranks are there the job has not failed, and what waits for its success waits on.
+                // While its ranks are there the job has not failed, so batch jobs that depend on its success wait on.
                 self.outputs.push(Output::Requeue);
             }
             self.enter(Phase::End, now);
@@ -354,7 +352,7 @@ impl Job {
         } else {
             let watchers = self.take_watchers();
             self.enter(Phase::Release, now);
-            // The application does not wait for job.json; whoever asked hears of the epoch when job.json names it.
+            // The application does not wait for job.json. The requesters hear of the epoch when job.json names it.
             self.order(Order::Committed);
             self.outputs.push(Output::Record);
             self.tell(watchers, ToCommand::Committed(outcome));
@@ -374,7 +372,7 @@ impl Job {
             return;
         };
         if self.hindered.is_some() && attempt.phase <= Phase::Check {
-            // One more try, of which its outcome is told.
+            // This is one more try; only its outcome is reported.
             return;
         }
         let message = ToCommand::Phase {
@@ -385,7 +383,7 @@ impl Job {
         self.tell(watchers, message);
     }
 
-    /// To every rank.
+    /// Sends an order to every rank.
     pub(super) fn order(&mut self, order: Order) {
         if let Some(attempt) = &self.attempt {
             let attempt = attempt.number;

@@ -9,9 +9,9 @@ use super::rank::Life;
 use super::words::ranks_in_words;
 use super::{Job, Output};
 
-/// The job waits for ranks.
+/// A wait of the job for ranks.
 pub(super) struct Wait {
-    /// `None`: until something happens.
+    /// `None`: until the next event.
     pub until: Option<Duration>,
 }
 
@@ -29,7 +29,7 @@ impl Job {
         if self.roster.disconnect(rank) {
             self.on_lost(rank, now);
         } else if self.suspended {
-            // It is not to come back as another program.
+            // The rank must not come back as another program.
             self.roster.set_life(rank, Life::Lost);
         } else if self
             .roster
@@ -43,7 +43,7 @@ impl Job {
         }
     }
 
-    /// The batch system has answered. If it will not start the job again, somebody else must.
+    /// Handles the batch system's answer. If it will not start the job again, a person has to do so.
     pub(super) fn on_requeued(&mut self, result: Result<String, String>) {
         match result {
             Ok(done) => self.log(done),
@@ -64,7 +64,7 @@ impl Job {
         self.on_rank_gone(rank, now);
     }
 
-    /// A rank that did not use MPI yet has not become another program: its process is dead.
+    /// Handles the death of a rank's process that did not use MPI yet: it has not become another program.
     pub(super) fn on_process_gone(&mut self, rank: u32, now: Duration) {
         if self
             .roster
@@ -76,7 +76,7 @@ impl Job {
         }
     }
 
-    /// The first failure is the job's; what follows is usually its launcher cleaning up.
+    /// Fails the job. The first failure counts; later ones usually come from the launcher, which ends the other ranks.
     pub(super) fn fail(&mut self, reason: String, exit_status: Option<i32>) {
         self.log(reason.clone());
         if self.suspended || self.fate.reason.is_some() {
@@ -86,7 +86,7 @@ impl Job {
         self.fate.exit_status = exit_status;
     }
 
-    /// Whether and until when the job, of which no rank is connected, waits for ranks that have not come or cannot be reached.
+    /// Returns until when the job, with no rank connected, waits for ranks that have not come or cannot be reached, if it does.
     pub(super) fn waits_for_ranks(&self) -> Option<Wait> {
         let patience = &self.settings.patience;
         let over = self.fate.reason.is_some() || self.starter_gone;
@@ -96,7 +96,7 @@ impl Job {
         }
         let until = match self.deserted {
             Some(since) if over => Some(since + patience.grace),
-            // The process that the job was started by lives, on this host: it is this host that is cut off.
+            // The process that started the job lives on this host, so this host is the one that is cut off.
             Some(_) if silent => None,
             Some(since) => Some(since + patience.handover),
             None => Some(self.began + patience.start),
@@ -137,7 +137,7 @@ impl Job {
             self.fate.state = JobState::Finished;
             self.fate.exit_status = Some(0);
         }
-        // Whoever hears of the end finds it in job.json.
+        // Commands that hear of the end find it in job.json.
         self.outputs.push(Output::Record);
         self.end_attempt_of_ended_job(now);
         for wanted in std::mem::take(&mut self.wanted) {

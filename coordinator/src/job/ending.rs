@@ -1,5 +1,4 @@
-//! How an attempt ends, other than by the commit: refused, failed, too late, deserted; and the release
-//! of the ranks that follows either way.
+//! The end of an attempt without a commit: refused, failed, too late, deserted. In any case the ranks are then released.
 
 use std::time::Duration;
 
@@ -11,19 +10,19 @@ use super::phase::Phase;
 use super::rank::Life;
 use super::{Job, Output, tally};
 
-/// Pause of a poll that is due while ranks are asked what they are late for.
+/// The pause of a poll that is due while ranks are asked about operations that they are late for.
 const ASKING: Duration = Duration::from_millis(50);
 
-/// Why there will be no epoch.
+/// The reason why there will be no epoch.
 pub(super) enum Why {
     Refused(Vec<String>),
-    /// The same reasons would be given again.
+    /// Another try would give the same reasons.
     Hopeless(Vec<String>),
     Failed(String),
 }
 
 impl Job {
-    /// A rank says that it cannot take part.
+    /// Handles a rank's message that it cannot take part.
     pub(super) fn on_refuse(&mut self, rank: u32, number: u64, reason: String, now: Duration) {
         let current = self.attempt.as_ref().map(|attempt| attempt.number);
         if current == Some(number) && self.may_abort() {
@@ -32,14 +31,14 @@ impl Job {
         }
     }
 
-    /// A rank has ended or died.
+    /// Handles a rank that has ended or died.
     pub(super) fn on_rank_gone(&mut self, rank: u32, now: Duration) {
         self.flush_lost(rank);
         if self.may_abort() {
             let phase = self.attempt.as_ref().map_or("", |a| a.phase.name());
             let why = match self.roster.gone() {
                 Some(gone) => Why::Failed(format!("{gone} (in phase {phase})")),
-                // The other program is waited for, as one that has not begun MPI is.
+                // The job waits for the other program, like for one that has not begun MPI.
                 None => {
                     let became = format!("{} became another program", self.roster.named(rank));
                     Why::Refused(vec![became])
@@ -50,7 +49,7 @@ impl Job {
         self.on_released(rank, now);
     }
 
-    /// One rank less to wait for at the end of an attempt.
+    /// Records a released rank. After the last one the attempt ends.
     pub(super) fn on_released(&mut self, rank: u32, now: Duration) {
         if let Some(attempt) = &mut self.attempt
             && attempt.phase == Phase::Release
@@ -73,7 +72,7 @@ impl Job {
         attempt.aborted = true;
         let epoch = attempt.epoch;
         if attempt.phase >= Phase::Copy {
-            // Who is held up by the disk removes its image when the disk lets it: that name is not used again.
+            // A rank that waits for the disk removes its image later, so this name is not used again.
             self.next_epoch = self.next_epoch.max(epoch + 1);
         }
         let requests = std::mem::take(&mut attempt.requests);
@@ -82,7 +81,7 @@ impl Job {
             Why::Failed(reason) => reason.clone(),
         };
         let answered = match why {
-            // Whoever has joined it waits for the suspend with the others.
+            // Requests that have joined it wait for the suspend with the others.
             _ if attempt.ahead => {
                 self.wanted.extend(requests);
                 true
@@ -109,7 +108,7 @@ impl Job {
         self.skip_the_gone(now);
     }
 
-    /// Ranks that have gone will not answer.
+    /// Counts ranks that have gone as released, since they will not answer.
     pub(super) fn skip_the_gone(&mut self, now: Duration) {
         let gone: Vec<u32> = self
             .roster
@@ -128,7 +127,7 @@ impl Job {
         };
         if let Some((_, order)) = attempt.delayed.take_if(|(due, _)| *due <= now) {
             match order {
-                // Two polls without a change let ranks on; what is asked of them now may be what moves them.
+                // Two polls without a change would let ranks on. But the question under way may be what moves them.
                 Order::Poll { .. } if attempt.absent.is_asking() => {
                     attempt.delayed = Some((now + ASKING, order));
                 }
@@ -159,7 +158,7 @@ impl Job {
         }
     }
 
-    /// When the phase under way has taken too long.
+    /// The time at which the phase under way has taken too long.
     pub(super) fn attempt_deadline(&self, attempt: &Attempt) -> Option<Duration> {
         let patience = &self.settings.patience;
         match attempt.phase {
@@ -170,7 +169,7 @@ impl Job {
         }
     }
 
-    /// Every rank has gone while an attempt was under way: nobody is left to be released.
+    /// Ends the attempt under way after every rank has gone, since there is no rank left to release.
     pub(super) fn end_attempt_of_ended_job(&mut self, now: Duration) {
         if self.attempt.is_some() {
             self.end_attempt(now);

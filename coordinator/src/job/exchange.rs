@@ -1,11 +1,11 @@
-//! What the job is told, and what it says is to be done.
+//! The events that the job is told, and the actions that it orders.
 
 use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, ToAgent, Written};
 use stillpoint_protocol::command::{Asked, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
-/// What has happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A message of a rank that has been admitted.
@@ -14,32 +14,32 @@ pub enum Input {
     Disconnected { rank: u32 },
     /// A rank's connection has ended because its host was silent.
     Unreachable { rank: u32 },
-    /// A command asks for a checkpoint; it is told about it under this number.
+    /// A command asks for a checkpoint; reports to it carry this number.
     Checkpoint {
         watcher: u64,
         suspend: bool,
         timeout: Option<Span>,
         /// Whether it is tried again while something hinders it.
         waits: bool,
-        /// Who asks, where it is not the job's own user, and why.
+        /// The user who asks, if not the job's own user, and the reason.
         asked: Option<Asked>,
     },
-    /// [`Output::Prepare`] of this attempt is done. An earlier attempt at the same epoch may have had a directory of the same name.
+    /// [`Output::Prepare`] of this attempt is done. The number is needed, since an earlier attempt at the epoch may have had a directory of the same name.
     Prepared {
         attempt: u64,
         result: Result<(), String>,
     },
-    /// [`Output::Commit`] of this attempt is done: the epoch's directory.
+    /// [`Output::Commit`] of this attempt is done: the path of the epoch's directory.
     Committed {
         attempt: u64,
         result: Result<String, String>,
     },
-    /// [`Output::Secure`] is done: the epoch's directory.
+    /// [`Output::Secure`] is done: the path of the epoch's directory.
     Durable {
         epoch: u64,
         result: Result<String, String>,
     },
-    /// [`Output::Requeue`] is done: what was said, or why the batch system does not start the job again.
+    /// [`Output::Requeue`] is done: the batch system's answer, or the reason why it does not start the job again.
     Requeued { result: Result<String, String> },
     /// The process of a rank whose connection has ended is dead.
     ProcessGone { rank: u32 },
@@ -49,16 +49,16 @@ pub enum Input {
     Tick,
 }
 
-/// What is to be done.
+/// An action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     Send {
         rank: u32,
         message: ToAgent,
     },
-    /// To every rank that is connected.
+    /// A message to every connected rank.
     Broadcast(ToAgent),
-    /// To a command.
+    /// A message to a command.
     Tell {
         watcher: u64,
         message: ToCommand,
@@ -68,17 +68,17 @@ pub enum Output {
         attempt: u64,
         epoch: u64,
     },
-    /// Remove it, half-written as it is.
+    /// Remove that directory with its unfinished files.
     Discard {
         epoch: u64,
     },
-    /// Commit it: one image a rank, in order.
+    /// Commit the epoch, with one image for each rank, in order.
     Commit {
         attempt: u64,
         epoch: u64,
         images: Vec<Written>,
     },
-    /// Call it staged; answered by [`Input::Committed`].
+    /// Give the epoch the name of a staged one; answered by [`Input::Committed`].
     Stage {
         attempt: u64,
         epoch: u64,
@@ -92,21 +92,21 @@ pub enum Output {
     DiscardStaged {
         epoch: u64,
     },
-    /// Let go of the directory whenever nothing is being changed there, so that the job can be carried on elsewhere.
+    /// Release the directory whenever no change is under way, so that the job can be carried on elsewhere.
     LetGo,
-    /// Take it again, if nobody else has it, and keep it.
+    /// Take the directory again, if no other job has it, and keep it.
     TakeAgain,
-    /// Have the batch system start the job again; what follows waits until it has answered.
+    /// Let the batch system start the job again. Later actions wait until it has answered.
     Requeue,
-    /// What job.json says has changed.
+    /// Write job.json, whose contents have changed.
     Record,
     /// A line for the log.
     Log(String),
-    /// Every rank has gone, and the end is recorded: stop.
+    /// Stop: every rank has gone, and the end is recorded.
     Ended,
 }
 
-/// What job.json says about the job's fate.
+/// The fate of the job in job.json.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
     pub state: JobState,

@@ -1,12 +1,11 @@
-//! Which jobs this user has on this host: one small file a launch, so that `stillpoint status` and
-//! TARGET as a name need no daemon. Every host that has ranks of the job has it.
+//! The jobs of this user on this host: one small file for each launch, so that `stillpoint status` and TARGET as a name need no daemon. Every host that has
+//! ranks of the job has the file.
 //!
-//! The files are hints: what a job does is asked of its coordinator or read from its job.json. They lie
-//! in `/run/stillpoint/UID` where the machine has `/run/stillpoint`, else in `$XDG_RUNTIME_DIR/stillpoint`, or
-//! `/tmp/stillpoint-UID` where a session has none; all are read, because a launcher and a shell do not always agree.
-//! `STILLPOINT_RUNTIME_DIR` names another place, and then the only one.
+//! The files are hints: the state of a job comes from its coordinator or its job.json. They lie in `/run/stillpoint/UID` if the machine has
+//! `/run/stillpoint`, else in `$XDG_RUNTIME_DIR/stillpoint`, or in `/tmp/stillpoint-UID` if the session has no such directory. All are read, because a
+//! launcher and a shell do not always agree. `STILLPOINT_RUNTIME_DIR` names another place, which is then the only one.
 //!
-//! A job that was suspended is noted in the folder `suspended` beside, until it is carried on.
+//! A suspended job is recorded in the folder `suspended` beside, until it is carried on.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +15,12 @@ use stillpoint_directory::{Directory, Whose};
 use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Where every user of the machine may have a directory of his own, as in `/tmp`: `tmpfiles.d` makes it, or root.
+/// The folder in which every user of the machine may have a directory, as in `/tmp`. `tmpfiles.d` or root makes it.
 const SHARED: &str = "/run/stillpoint";
-/// Of jobs that are to be carried on.
+/// The folder of suspended jobs.
 const SUSPENDED: &str = "suspended";
 const SUFFIX: &str = ".json";
-/// Two names and a path: no entry is longer.
+/// The longest entry: two names and a path.
 const MAX_BYTES: u64 = 64 << 10;
 
 /// One launch.
@@ -30,10 +29,10 @@ pub struct Entry {
     pub name: String,
     pub directory: PathBuf,
     pub launch: String,
-    /// Where its coordinator listens.
+    /// The addresses at which its coordinator listens.
     #[serde(default)]
     pub addresses: Vec<String>,
-    /// What its batch system calls it.
+    /// The batch system's name of the job.
     #[serde(default)]
     pub batch: Option<Batch>,
     /// The group that its processes run in.
@@ -44,17 +43,17 @@ pub struct Entry {
 /// A job of a batch system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
-    /// As it is asked for: `17`, or `17_3` for one of an array.
+    /// The name by which users ask for it: `17`, or `17_3` for one of an array.
     pub id: String,
-    /// Its number, which no other job has.
+    /// Its number, which is unique.
     pub number: String,
-    /// Slurm's: it can be started again.
+    /// Whether it is a job of Slurm, which can start it again.
     #[serde(default)]
     pub slurm: bool,
 }
 
 impl Batch {
-    /// Whether an operator who says `job` means it: by its number, by its place in its array, or by its array.
+    /// Whether an operator who says `job` means this one: by its number, by its place in its array, or by its array.
     pub fn is_meant(&self, job: &str) -> bool {
         let array = self.id.split_once('_').map(|(array, _)| array);
         [Some(self.id.as_str()), Some(&self.number), array].contains(&Some(job))
@@ -64,12 +63,12 @@ impl Batch {
 /// The registry of one user.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    /// The first that can be made is written to.
+    /// Possible places. Entries are written to the first that can be made.
     places: Vec<PathBuf>,
 }
 
 impl Registry {
-    /// The calling user's.
+    /// The registry of the calling user.
     pub fn of_this_user() -> Registry {
         if let Some(place) = std::env::var_os("STILLPOINT_RUNTIME_DIR") {
             return Registry::at(place.into());
@@ -78,7 +77,7 @@ impl Registry {
         let shared = Path::new(SHARED);
         let shared = is_shared(shared).then(|| shared.join(uid.to_string()));
         let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        // A login's own directory, also when this process was started without the variable.
+        // A login's own directory, even if this process was started without the variable.
         let login = PathBuf::from(format!("/run/user/{uid}"));
         let sessions = session
             .into_iter()
@@ -98,7 +97,7 @@ impl Registry {
         }
     }
 
-    /// Notes a launch.
+    /// Records a launch.
     pub fn add(&self, entry: &Entry) -> io::Result<()> {
         add_to(&self.places, entry)
     }
@@ -108,12 +107,12 @@ impl Registry {
         remove_from(&self.places, entry);
     }
 
-    /// Notes that a launch was suspended.
+    /// Records that a launch was suspended.
     pub fn set_aside(&self, entry: &Entry) -> io::Result<()> {
         add_to(&self.aside(), entry)
     }
 
-    /// Those that were suspended, by their own job.json, and were not carried on. Others are forgotten.
+    /// The jobs that are suspended by their own job.json, and were not carried on. Others are forgotten.
     pub fn suspended(&self) -> Vec<(Entry, JobFile)> {
         let aside = self.aside();
         let mut found = vec![];
@@ -134,16 +133,16 @@ impl Registry {
         aside.collect()
     }
 
-    /// Everything that is noted; nothing is looked at but the registry itself.
+    /// All entries. Only the registry itself is looked at.
     pub fn listed(&self) -> Vec<Entry> {
         all(&self.places)
     }
 
-    /// What is known by its directory of a launch that is noted. `None`: it does not run, and is forgotten.
+    /// Reads the job file of a recorded launch. Returns `None` if the launch does not run, and forgets it then.
     pub fn look(&self, entry: &Entry) -> Option<Result<JobFile, JobFileError>> {
         match JobFile::read(&entry.directory) {
             Ok(job) if job.launch == entry.launch && job.runs_here() => Some(Ok(job)),
-            // A directory or a file that cannot be read just now (network): the job may run.
+            // The directory or the file cannot be read just now (network), so the job may run.
             Err(error @ (JobFileError::Io { .. } | JobFileError::Malformed { .. })) => {
                 Some(Err(error))
             }
@@ -154,8 +153,7 @@ impl Registry {
         }
     }
 
-    /// The launches of this user whose job.json still is theirs and says that they run. Others are
-    /// forgotten.
+    /// The launches of this user that run, by their own job.json. Others are forgotten.
     pub fn running(&self) -> Vec<(Entry, JobFile)> {
         let mut found: Vec<(Entry, JobFile)> = vec![];
         for entry in self.listed() {
@@ -174,20 +172,20 @@ fn file(entry: &Entry) -> String {
     format!("{:016x}{SUFFIX}", xxh3_64(key.as_bytes()))
 }
 
-/// Where the machine has a place for all its users: root's own, in which nobody removes what is another's.
+/// Whether the machine has a folder for all its users: it is root's, and no user can remove another's files there.
 fn is_shared(place: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let about = std::fs::symlink_metadata(place);
     about.is_ok_and(|about| about.is_dir() && about.uid() == 0 && about.mode() & 0o1777 == 0o1777)
 }
 
-/// Makes that place, where root may.
+/// Makes that folder, if the caller may (root).
 pub fn make_shared_place() -> io::Result<()> {
     use rustix::fs::{Mode, chmodat, mkdirat};
     use rustix::io::Errno;
     let all = Mode::SVTX | Mode::RWXU | Mode::RWXG | Mode::RWXO;
     match mkdirat(rustix::fs::CWD, SHARED, all) {
-        // Whatever the umask says.
+        // The mode is set apart from the umask.
         Ok(()) => Ok(chmodat(
             rustix::fs::CWD,
             SHARED,
@@ -199,7 +197,7 @@ pub fn make_shared_place() -> io::Result<()> {
     }
 }
 
-/// Notes a launch in the first place that can be made.
+/// Records a launch in the first place that can be made.
 fn add_to(places: &[PathBuf], entry: &Entry) -> io::Result<()> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for place in places {
@@ -213,13 +211,13 @@ fn add_to(places: &[PathBuf], entry: &Entry) -> io::Result<()> {
 
 fn remove_from(places: &[PathBuf], entry: &Entry) {
     for place in places {
-        // Not there is as good as removed.
+        // A missing file is as good as a removed one.
         let _ =
             Directory::open(place, Whose::Ours).and_then(|place| place.remove_file(&file(entry)));
     }
 }
 
-/// Every launch that is noted, once.
+/// Every recorded launch, once.
 fn all(places: &[PathBuf]) -> Vec<Entry> {
     let mut found: Vec<Entry> = vec![];
     for entry in places.iter().flat_map(|place| entries(place)) {

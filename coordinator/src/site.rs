@@ -1,4 +1,4 @@
-//! `/etc/stillpoint.conf`: what the machine's operators have settled for everybody's launches.
+//! `/etc/stillpoint.conf`: the settings of the machine's operators for all launches.
 //!
 //! ```toml
 //! # Options of `run` and `restart`, as they are written there without the dashes. A user's own option or variable counts instead ...
@@ -14,8 +14,8 @@
 //! options = ["operators"]
 //! ```
 //!
-//! It is what users agree to by using this build of Stillpoint: their processes are their own. What must not be is kept from them by the
-//! system, not by this file.
+//! Users accept these settings by using this build of Stillpoint: their processes are their own. The system, not this file, has to prevent what users must
+//! not do.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,18 +25,18 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Value;
 
-/// Where it is.
+/// The path of the file.
 const PATH: &str = "/etc/stillpoint.conf";
-/// Another place, for whoever tries it out. Only root's files are read there too.
+/// The variable that names another file, to try one out. That file has to be root's too.
 const VARIABLE: &str = "STILLPOINT_CONF";
-/// No such file is longer.
+/// The longest file.
 const LONGEST: u64 = 1 << 20;
 
-/// What it says.
+/// The contents of the file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Site {
-    /// Options, and the values that they have where nobody says another.
+    /// Options, and their values for launches that set no others.
     #[serde(default)]
     pub defaults: BTreeMap<String, Value>,
     #[serde(default)]
@@ -45,7 +45,7 @@ pub struct Site {
     pub path: PathBuf,
 }
 
-/// What users cannot change.
+/// The settings that users cannot change.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fixed {
@@ -54,10 +54,10 @@ pub struct Fixed {
 }
 
 impl Site {
-    /// This machine's; one without the file has settled nothing.
+    /// Reads the settings of this machine. Without the file there are none.
     ///
     /// # Errors
-    /// In words, where the file cannot be read or understood, or is not root's own.
+    /// A message, if the file cannot be read or understood, or is not root's own.
     pub fn of_this_machine() -> Result<Site, String> {
         let path = std::env::var_os(VARIABLE).map_or_else(|| PATH.into(), PathBuf::from);
         match read(&path) {
@@ -84,7 +84,7 @@ impl Site {
         self.fixed.options.iter().any(|fixed| fixed == option)
     }
 
-    /// The values of an option, as they would stand on a command line.
+    /// The values of an option, in the form of a command line.
     pub fn values(&self, option: &str) -> Option<Vec<String>> {
         words(self.defaults.get(option)?)
     }
@@ -103,7 +103,7 @@ fn words(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// The text of a file that is root's own; `None`: there is none.
+/// The text of a file that has to be root's own; `None`: there is no file.
 fn read(path: &Path) -> io::Result<Option<String>> {
     let about = match std::fs::symlink_metadata(path) {
         Ok(about) => about,

@@ -1,7 +1,7 @@
 //! The job as a pure state machine: no I/O, no clock of its own, no threads.
 //!
-//! [`Job::on`] takes what has happened and the time, and says what is to be done. The server carries
-//! it out and reports back; tests and simulations do the same without sockets.
+//! [`Job::on`] takes an event and the time, and returns the actions to carry out. The server carries them out and reports back; tests and simulations do the
+//! same without sockets.
 
 mod absent;
 mod ahead;
@@ -45,18 +45,18 @@ pub use settings::{Copies, Patience, Settings};
 use silent::Isolation;
 use staging::Staging;
 
-/// A checkpoint that somebody wants.
+/// A request for a checkpoint.
 #[derive(Debug)]
 struct Wanted {
     watcher: Option<u64>,
     suspend: bool,
     timeout: Option<Duration>,
-    /// How long after `since` it is tried again when it is refused.
+    /// The time after `since` for which it is tried again when it is refused.
     patience: Duration,
     since: Duration,
-    /// Who asks, where it is not the job's own user, and why.
+    /// The user who asks, if not the job's own user, and the reason.
     asked: Option<Asked>,
-    /// A suspend's epoch ahead has been begun; and what has come of it.
+    /// Whether the epoch ahead of this suspend has been begun, and its result.
     tried_ahead: bool,
     ahead: Option<Ahead>,
 }
@@ -67,9 +67,9 @@ pub struct Job {
     settings: Settings,
     roster: Roster,
     wanted: VecDeque<Wanted>,
-    /// What requests wait for.
+    /// The reasons that hinder the requests.
     hindered: Option<Hindered>,
-    /// Tries in a row that have failed of a suspend by signal.
+    /// The number of tries of a suspend by signal that have failed in a row.
     failures: u32,
     attempt: Option<Attempt>,
     attempts: u64,
@@ -79,13 +79,13 @@ pub struct Job {
     next_periodic: Option<Duration>,
     barriers: BTreeMap<String, Vec<bool>>,
     began: Duration,
-    /// When the last rank that was connected went, others not having come yet.
+    /// The time at which the last connected rank went, if others have not come yet.
     deserted: Option<Duration>,
-    /// The process that started the job as rank 0 has ended.
+    /// Whether the process that started the job as rank 0 has ended.
     starter_gone: bool,
     isolation: Isolation,
     fate: Fate,
-    /// The epoch after which the job is to end is committed.
+    /// Whether the epoch of a suspend is committed.
     suspended: bool,
     ended: bool,
     committed: u64,
@@ -132,7 +132,7 @@ impl Job {
         }
     }
 
-    /// Takes a rank in; the error is for its agent.
+    /// Takes a rank in. The error is for its agent.
     pub fn admit(&mut self, hello: Hello, now: Duration) -> Result<Vec<Output>, String> {
         let rank = hello.rank;
         let returns = self.roster.returns(&hello);
@@ -152,7 +152,7 @@ impl Job {
         Ok(std::mem::take(&mut self.outputs))
     }
 
-    /// Handles what has happened at `now` (time since any fixed moment).
+    /// Handles an event at `now` (time since any fixed moment).
     pub fn on(&mut self, now: Duration, input: Input) -> Vec<Output> {
         match input {
             Input::Agent { rank, message } => self.on_agent(rank, message, now),
@@ -190,7 +190,7 @@ impl Job {
             Input::Durable { epoch, result } => self.on_durable(epoch, result, now),
             Input::Requeued { result } => self.on_requeued(result),
             Input::ProcessGone { rank } => self.on_process_gone(rank, now),
-            // What its agent has said may still be on its way here.
+            // The agent's messages may still be on their way here.
             Input::StarterGone => {
                 self.starter_gone = true;
                 if self.roster.nobody_connected() && self.deserted.is_none() {
@@ -203,7 +203,7 @@ impl Job {
         std::mem::take(&mut self.outputs)
     }
 
-    /// When [`Input::Tick`] is due, if nothing else happens before.
+    /// The time at which [`Input::Tick`] is due, unless another event comes before.
     pub fn deadline(&self) -> Option<Duration> {
         if self.ended {
             return None;
@@ -214,7 +214,7 @@ impl Job {
             .nobody_connected()
             .then(|| self.waits_for_ranks());
         let start = start.flatten().and_then(|wait| wait.until);
-        // Behind an attempt or a flush, only a request that has a limit of its own is given up.
+        // During an attempt or a flush, only a request with a limit of its own is given up.
         let idle = self.attempt.is_none() && self.staging.flushing().is_none();
         let idle = idle && self.hindered.is_none();
         let limit = idle.then_some(patience.start);
@@ -234,17 +234,17 @@ impl Job {
             .min()
     }
 
-    /// Every rank has gone; what follows is to be recorded and told.
+    /// Whether every rank has gone. The outputs that follow still have to be carried out.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// What job.json should say.
+    /// The fate of the job for job.json.
     pub fn fate(&self) -> &Fate {
         &self.fate
     }
 
-    /// For `stillpoint status`.
+    /// The status for `stillpoint status`.
     pub fn status(&self, now: Duration) -> JobStatus {
         JobStatus {
             ranks: self.roster.status(),
@@ -270,7 +270,7 @@ impl Job {
             FromAgent::SuspendWanted { signal } => {
                 self.log(format!("rank {rank} got signal {signal}: suspend"));
                 if self.wanted.iter().all(|wanted| !wanted.suspend) {
-                    // Nobody waits at a terminal, and the job is to end: it is tried as long as any checkpoint.
+                    // No command waits, and the job is to end, so this is tried as long as any checkpoint.
                     let patience = self.settings.patience.still_point;
                     self.want(Wanted::of_the_job(true, patience, now));
                 }
@@ -295,7 +295,7 @@ impl Job {
         }
     }
 
-    /// A barrier opens when every rank of the job has come to it.
+    /// Opens a barrier when every rank of the job has come to it.
     fn on_barrier(&mut self, rank: u32, name: String) {
         let size = self.roster.size();
         let arrived = self
@@ -312,7 +312,7 @@ impl Job {
         }
     }
 
-    /// Everything that happens because time has passed, or because the input has settled something.
+    /// Does everything that is due by now, or that the input has made possible.
     fn on_time(&mut self, now: Duration) {
         self.attempt_on_time(now);
         if self.next_periodic.is_some_and(|due| due <= now) && !self.suspended {

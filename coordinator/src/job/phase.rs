@@ -2,24 +2,24 @@
 
 use std::fmt;
 
-/// How far a checkpoint has come.
+/// The phase that a checkpoint has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// Every rank sets its flag and sends its clocks.
     Flag,
     /// Ranks run on until every target is reached.
     Reach,
-    /// Each rank says what forbids a checkpoint.
+    /// Each rank reports the reasons that forbid a checkpoint.
     Check,
-    /// Messages on the wire are pulled in.
+    /// Messages under way are pulled in.
     Drain,
     /// MPI objects are brought into the form that a restart starts from.
     Seal,
-    /// Where there are storage tiers: who writes what where is decided.
+    /// With storage tiers: the destinations of all blocks are decided.
     Plan,
-    /// Each rank writes what it cannot set apart, and sets the rest apart, which is copied where the application changes it.
+    /// Each rank sets its memory apart, and writes the memory that it cannot set apart. Memory that the application changes is copied before.
     Copy,
-    /// Images are written and synced; or staged: every block is on some tier.
+    /// Images are written and synced, or staged, so that every block is on some tier.
     Write,
     /// Manifest, sync, rename.
     Commit,

@@ -1,9 +1,9 @@
-//! One rank of a job: where it stands in its life, and where it is.
+//! One rank of a job: the state of its life, and its location.
 
 use stillpoint_protocol::agent::Hello;
 use stillpoint_protocol::namespace::{Namespace, Place};
 
-/// Where a rank stands in its life.
+/// The state of a rank's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     /// Its agent has not connected yet.
@@ -14,9 +14,9 @@ pub enum Life {
     InMpi,
     /// `MPI_Finalize` has returned.
     AfterMpi,
-    /// Said that it ends, with this status.
+    /// It has reported that it ends, with this status.
     Ended(i32),
-    /// Its connection ended and it had not said so.
+    /// Its connection has ended without such a report.
     Lost,
 }
 
@@ -42,14 +42,14 @@ impl Life {
 #[derive(Clone, Debug)]
 pub struct Rank {
     pub life: Life,
-    /// Whether its connection stands (a rank that has said that it ends may still have one).
+    /// Whether it is connected. A rank that has reported its end may still be.
     pub connected: bool,
-    /// Its connection has ended because its host was silent. It may live, and come back.
+    /// Whether its connection has ended because its host was silent. It may live, and come back.
     pub silent: bool,
     pub hello: Option<Hello>,
 }
 
-/// Where a process is, told apart from hosts of the same name and from other containers.
+/// A process's location. It differs for hosts of the same name, and for containers of one host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     host: String,
@@ -69,11 +69,11 @@ impl Location {
     }
 }
 
-/// What a rank that cannot be reached is called.
+/// The state of a rank that cannot be reached.
 const UNREACHABLE: &str = "unreachable";
 
 impl Rank {
-    /// One that has not come yet.
+    /// A rank that has not come yet.
     pub const fn starting() -> Rank {
         Rank {
             life: Life::Starting,
@@ -83,7 +83,7 @@ impl Rank {
         }
     }
 
-    /// Whether another process that lives has started MPI as this rank already.
+    /// Whether another living process has already started MPI as this rank.
     pub fn is_taken_by_another(&self, hello: &Hello) -> bool {
         let runs = self.connected && matches!(self.life, Life::Connected | Life::InMpi);
         let known = self.hello.as_ref();

@@ -1,20 +1,19 @@
 //! A restart from an epoch whose blocks lie on fast tiers.
 //!
-//! Before anything is restored, the processes that are to become the ranks gather their blocks, each from the nearest
-//! place that has them. Where the epoch was staged and never became durable, they also make their images whole on the
-//! slow tier. All are: the epoch is durable, and the job carries on from it. One is not: the job carries on from the
-//! newest durable epoch, or is refused where there is none.
+//! Before the restore, the processes that are to become the ranks gather their blocks, each from the nearest place that has them. If the epoch was staged and
+//! never became durable, they also make their images whole on the slow tier. If all are whole, the epoch is durable, and the job carries on from it.
+//! Otherwise the job carries on from the newest durable epoch, or is refused if there is none.
 
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::tier::Gathered;
 
 use super::{Job, Output};
 
-/// What the ranks have said so far.
+/// The answers of the ranks so far.
 #[derive(Debug, Default)]
 pub struct Recovery {
     epoch: Option<u64>,
-    /// By rank: whether it has answered, and what is wrong.
+    /// By rank: whether it has answered, and its problem.
     answers: Vec<Option<Option<String>>>,
     gathered: Gathered,
 }
@@ -33,7 +32,7 @@ impl Recovery {
         self.epoch
     }
 
-    /// Every reason, once all ranks have answered.
+    /// All problems, once every rank has answered.
     fn problems(&self) -> Option<Vec<String>> {
         let answers: Option<Vec<&Option<String>>> =
             self.answers.iter().map(Option::as_ref).collect();
@@ -66,14 +65,14 @@ impl Job {
         ));
         let durable = self.fate.newest_epoch.is_some_and(|newest| epoch <= newest);
         match problems.is_empty() {
-            // What could not be gathered is read from the slow tier.
+            // Blocks that were not gathered are read from the slow tier.
             _ if durable => self.carry_on(Some(epoch), String::new()),
             true => self.outputs.push(Output::Secure { epoch }),
             false => self.fall_back(epoch, &problems.join("; ")),
         }
     }
 
-    /// The staged epoch has become durable, or not.
+    /// Handles the end of making the staged epoch durable.
     pub(super) fn on_recovered_epoch(&mut self, epoch: u64, result: Result<String, String>) {
         if let Err(reason) = result {
             return self.fall_back(epoch, &reason);
@@ -96,7 +95,7 @@ impl Job {
         };
         self.log(reason.clone());
         if durable.is_some() {
-            // The job goes another way from here: the epoch must not be found by a later restart.
+            // The job goes another way from here, so a later restart must not find the epoch.
             self.outputs.push(Output::DiscardStaged { epoch });
         }
         self.carry_on(durable, reason);
@@ -104,7 +103,7 @@ impl Job {
 
     fn carry_on(&mut self, epoch: Option<u64>, reason: String) {
         self.recovery.epoch = None;
-        // The agents have addresses of their own.
+        // The agents will have addresses of their own.
         self.staging.forget_peers();
         self.fate.restarted_from = epoch;
         self.outputs.push(Output::Record);

@@ -1,7 +1,7 @@
-//! A request for a checkpoint, and what hinders it for the moment.
+//! A request for a checkpoint, and the reasons that hinder it for the moment.
 //!
-//! A hindrance may pass: a file that is open for a moment, a child that lives for a second. A request that is refused is
-//! therefore tried again until its patience is over, with growing pauses between two tries. The job runs on meanwhile.
+//! A hindrance may pass, such as a file that is open for a moment, or a child that lives for a second. A request that is refused is therefore tried again
+//! until its patience is over, with growing pauses between two tries. The job runs on meanwhile.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use super::{Job, Output, Wanted, tally};
 /// The pause after the first try that was refused, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause after a try that has failed: it may have written much.
+/// The longest pause after a try that has failed. Such a try may have written much.
 const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// What a try that has begun is given at the least, so that its own answer counts.
+/// The least time for a try that has begun, so that its own answer counts.
 const ONE_TRY: Duration = Duration::from_secs(1);
 
 impl Wanted {
-    /// One that nobody waits for: a periodic checkpoint, a suspend by a signal.
+    /// A request without a command that waits: a periodic checkpoint, or a suspend by a signal.
     pub(super) fn of_the_job(suspend: bool, patience: Duration, now: Duration) -> Wanted {
         Wanted {
             watcher: None,
@@ -37,7 +37,7 @@ impl Wanted {
         }
     }
 
-    /// The answer that there will be no epoch of its own.
+    /// The answer that the request gets no epoch of its own.
     pub(super) fn aborted(&self, reason: &str) -> ToCommand {
         ToCommand::Aborted {
             reason: reason.to_owned(),
@@ -45,28 +45,28 @@ impl Wanted {
         }
     }
 
-    /// Until when it is tried again after a refusal.
+    /// The time until which it is tried again after a refusal.
     fn tried_until(&self) -> Duration {
         self.since + self.patience
     }
 }
 
-/// What the last try was refused for.
+/// The reasons that refused the last try.
 #[derive(Debug)]
 pub(super) struct Hindered {
     reasons: Vec<String>,
     pause: Duration,
-    /// When the next try begins.
+    /// The time at which the next try begins.
     again: Duration,
 }
 
-/// What runs on is no longer what was asked for; and what is set apart was told that it would run on.
+/// Whether a request cannot join the attempt any more. The application may have run on since, or its memory has been set apart to let it run on.
 fn too_late_for_copies(attempt: &Attempt, wanted: &Wanted) -> bool {
     attempt.ran_on || wanted.suspend && attempt.phase == Phase::Copy
 }
 
 impl Job {
-    /// Somebody wants a checkpoint: joins the attempt under way, or waits for its turn.
+    /// Takes a request, which joins the attempt under way, or waits for its turn.
     pub(super) fn want(&mut self, wanted: Wanted) {
         let now = wanted.since;
         if self.suspended || self.ended {
@@ -79,7 +79,7 @@ impl Job {
             self.put_ahead(now);
             return self.begin_wanted(now);
         }
-        // An epoch that is being staged is no good for a suspend, which wants a durable one.
+        // An epoch that is being staged does not serve a suspend, which needs a durable one.
         let too_late = wanted.suspend && self.stages();
         if let Some(attempt) = &mut self.attempt
             && !attempt.aborted
@@ -93,13 +93,13 @@ impl Job {
         }
         self.wanted.push_back(wanted);
         if let Some(hindered) = &mut self.hindered {
-            // It has waited for nothing yet.
+            // The new request has not waited for a try yet.
             hindered.again = now;
         }
         self.begin_wanted(now);
     }
 
-    /// Begins an attempt for everybody who waits for one, if it can begin.
+    /// Begins an attempt for all requests that wait for one, if it can begin.
     pub(super) fn begin_wanted(&mut self, now: Duration) {
         self.refuse_impatient(now);
         if self.wanted.is_empty() {
@@ -207,8 +207,8 @@ impl Job {
         }
     }
 
-    /// A try was refused: whoever has patience left waits for the next one. True when somebody was given the refusal as
-    /// the answer, or nobody waits.
+    /// Handles a try that was refused. Requests with patience left wait for the next one. Returns whether the refusal was an answer: some request got it, or
+    /// none waits.
     pub(super) fn try_again_or_refuse(
         &mut self,
         requests: Vec<Wanted>,
@@ -228,7 +228,7 @@ impl Job {
         answered
     }
 
-    /// A try has failed. A suspend by signal has no caller that could try again before the batch system ends the job. So it is tried again here.
+    /// Handles a try that has failed. A suspend by signal is tried again here: it has no caller that could do so before the batch system ends the job.
     pub(super) fn tell_failed(&mut self, requests: Vec<Wanted>, reason: String, now: Duration) {
         let (signalled, told): (Vec<Wanted>, Vec<Wanted>) = requests
             .into_iter()
@@ -246,13 +246,13 @@ impl Job {
         }
     }
 
-    /// A suspend that a signal asked for waits for its next try.
+    /// Whether a suspend that a signal asked for waits for its next try.
     pub(super) fn waits_for_a_signal(&self) -> bool {
         let mut wanted = self.wanted.iter();
         wanted.any(|wanted| wanted.suspend && wanted.is_by_signal())
     }
 
-    /// Something hinders any try: whoever has patience left waits for it to pass.
+    /// Handles a reason that hinders any try. Requests with patience left wait for it to pass.
     fn wait_for_all(&mut self, reasons: Vec<String>, now: Duration) {
         let wanted: Vec<Wanted> = self.wanted.drain(..).collect();
         let attempts_fail = self.try_again_or_refuse(wanted, &reasons, now);
@@ -272,7 +272,7 @@ impl Job {
                 FIRST_PAUSE
             }
         };
-        // Also to those who have come meanwhile.
+        // The message also goes to requests that have come meanwhile.
         let message = ToCommand::Hindered {
             reasons: reasons.to_vec(),
         };
@@ -284,7 +284,7 @@ impl Job {
         });
     }
 
-    /// Answers those whose patience is over while something hinders.
+    /// Answers the requests whose patience is over during a hindrance.
     pub(super) fn refuse_impatient(&mut self, now: Duration) {
         let Some(hindered) = &self.hindered else {
             return;
@@ -303,7 +303,7 @@ impl Job {
         }
     }
 
-    /// Gives the attempt up if two processes are one rank: no epoch would hold both.
+    /// Gives the attempt up if two processes are one rank, since no epoch can hold both.
     pub(super) fn refuse_if_twice(&mut self, now: Duration) {
         let twice = self.roster.twice().map(str::to_owned);
         if let Some(reason) = twice.filter(|_| self.may_abort()) {
@@ -317,7 +317,7 @@ impl Job {
         self.tell(watchers.collect::<Vec<_>>(), ToCommand::Refused { reasons });
     }
 
-    /// When something is due because requests wait for a hindrance to pass.
+    /// The next time at which a waiting request has to be tried again or refused.
     pub(super) fn hindered_deadline(&self) -> Option<Duration> {
         let hindered = self.hindered.as_ref()?;
         let over = self.wanted.iter().map(Wanted::tried_until);
@@ -328,7 +328,7 @@ impl Job {
         }
     }
 
-    /// What a request waits for, for `stillpoint status`.
+    /// The reasons that a request waits for, for `stillpoint status`.
     pub(super) fn waits_for(&self, now: Duration) -> Vec<String> {
         let reasons = self.hindered.iter().flat_map(|hindered| &hindered.reasons);
         let late = self.attempt.iter().flat_map(|attempt| attempt.late());

@@ -1,4 +1,4 @@
-//! The ranks of a job: who has come, who has gone, and how.
+//! The ranks of a job: which have come, which have gone, and how.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,12 +9,12 @@ use stillpoint_protocol::command::RankStatus;
 use super::rank::{Life, Location, Rank};
 use super::words::ranks_in_words;
 
-/// What becomes of a rank whose connection has ended because its host was silent.
+/// The consequence for a rank whose connection has ended because its host was silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// It may come back.
     Silent,
-    /// It had said that it ends.
+    /// It had reported that it ends.
     Over,
 }
 
@@ -22,11 +22,11 @@ pub enum Cut {
 #[derive(Clone, Debug)]
 pub struct Roster {
     ranks: Vec<Rank>,
-    /// Two processes start MPI as one rank, in words.
+    /// The error that two processes start MPI as one rank, if they do.
     twice: Option<String>,
 }
 
-/// Names a rank with its process, for people.
+/// The name of a rank with its process, for people.
 pub struct Named<'a> {
     rank: u32,
     hello: Option<&'a Hello>,
@@ -54,7 +54,7 @@ impl Roster {
         self.ranks.len()
     }
 
-    /// Takes a rank in, or says why not.
+    /// Takes a rank in. The error is for its agent.
     pub fn admit(&mut self, hello: Hello, launch: &str) -> Result<(), String> {
         let size = self.ranks.len();
         if hello.launch != launch {
@@ -88,11 +88,11 @@ impl Roster {
             rank.hello = Some(hello);
             return Ok(());
         }
-        // It has handed over, and is not to take that back.
+        // It has handed over to another process, and cannot take that back.
         if hello.returns && rank.connected {
             return Err(format!("rank {} is another process now", hello.rank));
         }
-        // A program that does not use MPI yet may hand over: a script to the program that it starts.
+        // A program that does not use MPI yet may hand over, as a script does to a program that it starts.
         if !matches!(rank.life, Life::Starting | Life::Connected) {
             return Err(format!("rank {} has connected before", hello.rank));
         }
@@ -102,18 +102,18 @@ impl Roster {
         Ok(())
     }
 
-    /// The reason that this launch cannot be checkpointed.
+    /// The error that makes checkpoints of this launch impossible.
     pub fn twice(&self) -> Option<&str> {
         self.twice.as_deref()
     }
 
-    /// Whether this is the agent of a rank that is here, or out of reach for now, coming back.
+    /// Whether this is the agent of a known rank that comes back.
     pub fn returns(&self, hello: &Hello) -> bool {
         let rank = self.get(hello.rank);
         hello.returns && rank.is_some_and(|rank| rank.is_of(hello))
     }
 
-    /// A rank's connection has ended because its host was silent.
+    /// Handles the end of a rank's connection because its host was silent.
     pub fn cut(&mut self, rank: u32) -> Cut {
         let Some(rank) = self.ranks.get_mut(rank as usize) else {
             return Cut::Over;
@@ -128,7 +128,7 @@ impl Roster {
         }
     }
 
-    /// A rank that is silent counts as lost.
+    /// Counts a silent rank as lost.
     pub fn give_up(&mut self, rank: u32) {
         if let Some(rank) = self.ranks.get_mut(rank as usize) {
             rank.silent = false;
@@ -142,14 +142,14 @@ impl Roster {
         silent.map(|(rank, _)| rank)
     }
 
-    /// Whether ranks on other hosts than this one cannot be reached, and none of those is connected.
+    /// Whether ranks on other hosts cannot be reached, and none on other hosts is connected.
     pub fn is_isolated(&self, here: &Location) -> bool {
         let elsewhere = |r: &&Rank| r.hello.as_ref().is_some_and(|h| Location::of(h) != *here);
         let others = || self.ranks.iter().filter(elsewhere);
         others().any(|rank| rank.silent) && others().all(|rank| !rank.connected)
     }
 
-    /// Whether a rank of another host has the same name for it.
+    /// Whether another host with a rank has the same name as this rank's host.
     pub fn shares_its_name(&self, rank: u32) -> bool {
         let Some(mine) = self.get(rank).and_then(|rank| rank.hello.as_ref()) else {
             return false;
@@ -159,13 +159,13 @@ impl Roster {
         named.any(|other| other.namespace.is_of_another_boot(mine.namespace))
     }
 
-    /// Where a rank is.
+    /// The host of a rank.
     pub fn host(&self, rank: u32) -> &str {
         let hello = self.get(rank).and_then(|rank| rank.hello.as_ref());
         hello.map_or("its host", |hello| hello.host.as_str())
     }
 
-    /// Ranks that cannot be reached, by their hosts, in words.
+    /// Describes ranks that cannot be reached, by their hosts.
     pub fn cut_off(&self, ranks: impl IntoIterator<Item = u32>) -> String {
         let mut by_host: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for rank in ranks {
@@ -188,8 +188,8 @@ impl Roster {
         }
     }
 
-    /// The connection has ended. True if the rank had not said that it would and it used MPI: before that, the
-    /// process may just have become another program (`execve(2)`), which will connect.
+    /// Handles the end of a rank's connection. Returns whether the rank is lost: it used MPI, and had not reported its end. Before it uses MPI, the process
+    /// may just have become another program (`execve(2)`), which will connect.
     pub fn disconnect(&mut self, rank: u32) -> bool {
         let Some(rank) = self.ranks.get_mut(rank as usize) else {
             return false;
@@ -219,7 +219,7 @@ impl Roster {
         (0u32..).zip(&self.ranks)
     }
 
-    /// With whom each rank has its equal memory once: with those on its host that see its processes, of which the first keeps the table.
+    /// The range within which each rank's equal memory is written once: the ranks of its host that see its processes. The first of these keeps the table.
     pub fn nodes(&self) -> Vec<Dedup> {
         let location = |h: &Hello| (Location::of(h), h.pid);
         let hosts = |r: &Rank| r.hello.as_ref().map(location);
@@ -241,7 +241,7 @@ impl Roster {
             .map(|(rank, _)| rank)
     }
 
-    /// Ranks whose agents have not come yet, where all are restarted: others that are connected gather blocks before they begin.
+    /// The ranks whose restored agents have not come yet. In a restart, processes that gather blocks are connected before that.
     pub fn gathering(&self) -> impl Iterator<Item = u32> + '_ {
         let begun = |r: &Rank| {
             let hello = r.hello.as_ref();
@@ -256,7 +256,7 @@ impl Roster {
         self.ranks.iter().all(|rank| !rank.connected)
     }
 
-    /// Why there can be no checkpoint of a whole job any more: a rank that has gone.
+    /// The rank that has gone, if one has: then there can be no checkpoint of the whole job any more.
     pub fn gone(&self) -> Option<String> {
         self.iter().find_map(|(rank, r)| match r.life {
             Life::Ended(status) => {
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn the_first_rank_of_a_host_keeps_the_table_for_all_of_them() {
         let mut roster = Roster::new(7);
-        // The last two share a host, but see each other's processes not.
+        // The last two share a host, but do not see each other's processes.
         let places = [
             (0, "a", 1),
             (1, "b", 1),

@@ -1,4 +1,4 @@
-//! What a job is told once.
+//! The settings of a job, which do not change.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,75 +12,74 @@ use stillpoint_protocol::{Silence, Span};
 use super::rank::Location;
 use crate::epoch::Mark;
 
-/// The launch and its options, and what the checkpoint directory holds.
+/// The launch with its options, and the contents of the checkpoint directory.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub ranks: u32,
     pub launch: String,
-    /// Where the coordinator is.
+    /// The location of the coordinator.
     pub location: Location,
     /// The checkpoint directory.
     pub directory: PathBuf,
-    /// What the parts of its epochs are known by.
+    /// The mark in the names of its epochs' parts.
     pub mark: Mark,
-    /// As `--compress` takes it.
+    /// The compression, in the form of `--compress`.
     pub compress: String,
-    /// Whether images have chunks in those of earlier epochs.
+    /// The extent to which images may leave chunks to those of earlier epochs.
     pub incremental: Incremental,
-    /// Whether what an epoch has already is not written again.
+    /// Whether equal memory is written once.
     pub dedup: bool,
-    /// Whether the application runs on while images are written.
+    /// The limit of copies, if the application runs on while images are written.
     pub copies: Option<Copies>,
-    /// Whether a suspend is preceded by an epoch behind which the application runs on.
+    /// Whether an epoch is written ahead of a suspend, while the application runs on.
     pub precopy: bool,
     /// The number that the next epoch gets.
     pub next_epoch: u64,
     /// The newest epoch that is committed already.
     pub newest_epoch: Option<u64>,
-    /// Time between checkpoints that nobody asks for.
+    /// The time between periodic checkpoints.
     pub interval: Option<Span>,
-    /// How long a host may be silent before it counts as unreachable.
+    /// The time for which a host may be silent before it counts as unreachable.
     pub silence: Silence,
-    /// What every rank ends with after a suspend.
+    /// The exit status of every rank after a suspend.
     pub suspended_status: u8,
-    /// Whether a suspended job is to be put into its batch system's queue again.
+    /// Whether to requeue a suspended job in its batch system.
     pub requeue: bool,
-    /// How images are staged; `None`: they are written to the checkpoint directory.
+    /// The rules for staging images; `None`: images are written to the checkpoint directory.
     pub staging: Option<Rules>,
     /// The epoch that this launch carries on from.
     pub restarted_from: Option<u64>,
     /// The staged epoch that is to be made whole first.
     pub recovers: Option<u64>,
-    /// Attempts are numbered from here.
+    /// The number of attempts before the first one of this coordinator.
     pub attempts_before: u64,
     pub patience: Patience,
 }
 
-/// What a rank may hold on to while it writes behind the application's back.
+/// The limit of memory that a rank holds for copies while it writes behind the application's back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copies {
-    /// Bytes of memory that the application has changed meanwhile, at most; `None`: a fair part of what is free.
+    /// The most bytes of memory that the application has changed meanwhile; `None`: a fair part of the free memory.
     pub most: Option<u64>,
 }
 
-/// How long the job waits for what ought to happen soon.
+/// Times that the job waits for events.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// From the launch to the first word of every rank.
+    /// From the launch to the first message of every rank.
     pub start: Duration,
     /// From a request to the moment when images are written, unless the request says otherwise.
     pub still_point: Duration,
-    /// From a request that has no limit of its own to the moment when what hinders it is the answer.
+    /// From a request without a limit of its own until a hindrance is the answer.
     pub hindrance: Duration,
-    /// For ranks to say that the application runs again.
+    /// Until ranks report that the application runs again.
     pub release: Duration,
-    /// For ranks to end after a suspend, before the command is told that they have not.
+    /// Until ranks end after a suspend, before the command is told that they have not.
     pub end: Duration,
-    /// From the moment when the last process of the job has gone, none having used MPI, to the moment when
-    /// the program that one of them became connects.
+    /// From the end of the job's last process, if none used MPI, until the program that one of them became connects.
     pub handover: Duration,
-    /// For the other ranks to come or to go, once one rank has failed before all were there; for those that cannot be reached to come back, once all
-    /// others have gone.
+    /// Until the other ranks come or go, after one has failed before all were there. Also until ranks that cannot be reached come back, after all others have
+    /// gone.
     pub grace: Duration,
 }
 

@@ -1,8 +1,8 @@
 //! Ranks that cannot be reached, because their host is silent.
 //!
-//! Such a rank may live: its host has lost its network for a while, or for good. It cannot take part in a checkpoint, so what is under way is given
-//! up, and requests wait for it as for anything that may pass. When its host answers again its agent comes back. When nobody else is left it counts
-//! as lost: then the job is over, and its directory is free for a restart. An agent that comes later is turned away.
+//! Such a rank may live, if its host has lost its network for a while, or for good. It cannot take part in a checkpoint. So the attempt under way is given
+//! up, and requests wait for the rank as for any hindrance that may pass. Its agent comes back when its host answers again. If no other rank is left, it
+//! counts as lost: then the job is over, and its directory is free for a restart. An agent that comes later is turned away.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use super::ending::Why;
 use super::roster::Cut;
 use super::{Job, Output};
 
-/// Whether the host of the coordinator is cut off from all others of the job.
+/// Whether the coordinator's host is cut off from all others of the job.
 #[derive(Debug, Default)]
 pub(super) enum Isolation {
     #[default]
     None,
-    /// When the directory is let go.
+    /// The time at which the directory is released.
     Until(Duration),
     LetGo,
 }
@@ -30,8 +30,9 @@ impl Isolation {
 }
 
 impl Job {
-    /// Where no other host of the job can be reached there are no checkpoints, and the job may be carried on elsewhere: then the directory must not be
-    /// held here. Not while ranks may write there; what the coordinator itself changes there keeps it by a [`Change`](crate::fence::Change).
+    /// Releases the directory if no other host of the job can be reached. Then there are no checkpoints, and the job may be carried on elsewhere, so the
+    /// directory must not be held here. It is not released while ranks may write there. The coordinator's own changes keep it by a
+    /// [`Change`](crate::fence::Change).
     pub(super) fn let_go_if_isolated(&mut self, now: Duration) {
         if !self.roster.is_isolated(&self.settings.location) {
             if matches!(self.isolation, Isolation::LetGo) {
@@ -60,10 +61,10 @@ impl Job {
         }
     }
 
-    /// Nothing has been heard of a rank's host for too long.
+    /// Handles a rank whose host has been silent for too long.
     pub(super) fn on_unreachable(&mut self, rank: u32, now: Duration) {
         match self.roster.cut(rank) {
-            // It is told by job.json to end, and does not come back.
+            // The rank learns its end from job.json, and does not come back.
             Cut::Silent if self.suspended => self.roster.give_up(rank),
             Cut::Silent => self.log(format!(
                 "{}: its host has been silent for {}",
@@ -78,7 +79,7 @@ impl Job {
         }
     }
 
-    /// It takes part in nothing that is under way.
+    /// Removes the rank from the attempt and the flush under way.
     fn is_cut_off(&mut self, rank: u32, now: Duration) {
         self.flush_lost(rank);
         if self.may_abort() {
@@ -88,7 +89,7 @@ impl Job {
         self.on_released(rank, now);
     }
 
-    /// Its agent has come back. What it took part in before it has given up.
+    /// Handles an agent that has come back. It has given up its part in any earlier attempt.
     pub(super) fn on_return(&mut self, rank: u32, was_connected: bool, now: Duration) {
         if was_connected {
             self.is_cut_off(rank, now);
@@ -96,13 +97,13 @@ impl Job {
         self.log(format!("{} can be reached again", self.roster.named(rank)));
     }
 
-    /// Why there can be no checkpoint for now.
+    /// The reason why there can be no checkpoint for now.
     pub(super) fn out_of_reach(&self) -> Option<String> {
         let silent: Vec<u32> = self.roster.silent().collect();
         (!silent.is_empty()).then(|| self.roster.cut_off(silent))
     }
 
-    /// Nobody else is left: those that are silent count as lost.
+    /// Counts the silent ranks as lost, since no other rank is left.
     pub(super) fn give_up_the_silent(&mut self) {
         let silent: Vec<u32> = self.roster.silent().collect();
         if silent.is_empty() {
@@ -117,7 +118,7 @@ impl Job {
         if self.suspended {
             return;
         }
-        // A lost host is why the others have ended: their launcher ends them.
+        // The lost host is the reason why the other ranks have ended: their launcher ends them.
         self.fate.reason = Some(match self.fate.reason.take() {
             None => lost,
             Some(first) => format!("{lost}; {first}"),

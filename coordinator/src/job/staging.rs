@@ -1,9 +1,9 @@
-//! Storage tiers, as the job sees them: who has which, who writes what where, and when a staged epoch is durable.
+//! The job's storage tiers: the tiers of all ranks, the destinations of blocks, and the time at which a staged epoch is durable.
 //!
-//! Where the launch has tiers, the phase *write* comes after a phase *plan*: every rank says how much it has, and the
-//! exact scheduler says where that goes. When every block is on some tier the epoch is *staged* and the application
-//! runs again; the agents copy what the fast tiers hold to the slow one, and then the epoch is *durable*, which is what
-//! committed means without tiers. A suspend writes to the slow tier at once: the fast ones may be gone tomorrow.
+//! If the launch has tiers, a phase *plan* comes before the phase *write*. Every rank reports the size of its image, and the exact scheduler decides the
+//! destinations. When every block is on some tier, the epoch is *staged* and the application runs again. The agents copy the blocks of the fast tiers to the
+//! slow one. Then the epoch is *durable*, which means the same as committed without tiers. A suspend writes to the slow tier at once, since the fast tiers
+//! may be gone tomorrow.
 
 mod places;
 
@@ -19,7 +19,7 @@ use super::phase::Phase;
 use super::words::ranks_in_words;
 use super::{Job, Output, tally};
 
-/// What a job with tiers keeps in mind.
+/// The state of a job with tiers.
 #[derive(Debug)]
 pub struct Staging {
     /// `None`: the launch has no tiers.
@@ -59,23 +59,23 @@ impl Staging {
         }
     }
 
-    /// What was announced before the agents came.
+    /// Forgets the tiers that were announced before the agents came.
     pub fn forget_peers(&mut self) {
         self.announced.fill(None);
     }
 
-    /// A staged epoch is on its way to the slow tier; `None`: no flush is under way.
+    /// The staged epoch on its way to the slow tier; `None`: no flush is under way.
     pub fn flushing(&self) -> Option<u64> {
         self.flush.as_ref().map(|flush| flush.epoch)
     }
 
-    /// Every agent's part of the flush is done; the epoch has yet to get its name.
+    /// Whether every agent has done its part of the flush. The epoch does not have its final name yet.
     pub fn securing(&self) -> bool {
         let all = |flush: &Flush| flush.done.iter().all(|done| *done);
         self.flush.as_ref().is_some_and(all)
     }
 
-    /// Commands that wait for it.
+    /// Commands that wait for the flush.
     pub fn watchers(&self) -> impl Iterator<Item = u64> + '_ {
         let flush = self.flush.iter();
         flush.flat_map(|flush| flush.watchers.iter().copied())
@@ -85,7 +85,7 @@ impl Staging {
         self.watchers().next().is_some()
     }
 
-    /// What a flush waits for that has taken long.
+    /// Describes a flush that has taken long.
     pub fn flushes_for(&self, now: Duration, long: Duration) -> Option<String> {
         let flush = self.flush.as_ref()?;
         if now < flush.began + long {
@@ -169,7 +169,7 @@ impl Job {
         self.plan_if_ready(now);
     }
 
-    /// All ranks are sealed: how much is there to write?
+    /// Begins the plan after all ranks are sealed: it asks for the sizes of their images.
     pub(super) fn begin_plan(&mut self, now: Duration) {
         self.staging.sized.fill(None);
         self.staging.moved = Moved::default();
@@ -197,7 +197,7 @@ impl Job {
         self.plan_if_ready(now);
     }
 
-    /// Plans when every rank has said how much it has and how fast its ways are.
+    /// Plans once every rank has reported the size of its image and its rates.
     fn plan_if_ready(&mut self, now: Duration) {
         let Some(attempt) = &self.attempt else {
             return;
@@ -258,7 +258,7 @@ impl Job {
         }
     }
 
-    /// Every block is on some tier: the application runs again, the agents begin to copy.
+    /// Handles a staged epoch: every block is on some tier, so the application runs again, and the agents begin to copy.
     pub(super) fn on_staged(&mut self, epoch: u64, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
@@ -300,7 +300,7 @@ impl Job {
         }
     }
 
-    /// A rank has gone: what its agent held is not copied any more.
+    /// Gives the flush up if a rank has gone that has not copied its blocks yet.
     pub(super) fn flush_lost(&mut self, rank: u32) {
         let lost = |flush: &Flush| flush.done.get(rank as usize) == Some(&false);
         if self.staging.flush.as_ref().is_some_and(lost) {
@@ -324,7 +324,7 @@ impl Job {
         self.tell(flush.watchers, ToCommand::Aborted { reason, ahead });
     }
 
-    /// The epoch has its name, or not.
+    /// Handles the end of giving the epoch its final name.
     pub(super) fn on_durable(&mut self, epoch: u64, result: Result<String, String>, now: Duration) {
         if self.recovery.epoch() == Some(epoch) {
             return self.on_recovered_epoch(epoch, result);

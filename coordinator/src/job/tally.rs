@@ -1,13 +1,13 @@
-//! What a launch's checkpoints come to, for those who look at many jobs.
+//! The totals of a launch's checkpoints, for monitoring of many jobs.
 
 use stillpoint_protocol::command::{Outcome, Tally};
 
-/// Reasons that are told apart.
+/// The most reasons that are counted separately.
 const MOST: usize = 16;
-/// Where the rest is counted.
+/// The name under which other reasons are counted.
 const OTHER: &str = "another reason";
 
-/// An epoch is committed.
+/// Counts a committed epoch.
 pub fn committed(tally: &mut Tally, outcome: &Outcome) {
     tally.stored_bytes += outcome.stored_bytes;
     tally.stopped_seconds += outcome.stopped;
@@ -16,7 +16,7 @@ pub fn committed(tally: &mut Tally, outcome: &Outcome) {
     }
 }
 
-/// A checkpoint was refused or given up.
+/// Counts a checkpoint that was refused or given up.
 pub fn given_up(tally: &mut Tally, reason: &str) {
     let mut kind = kind(reason);
     if tally.refusals.len() >= MOST && !tally.refusals.contains_key(kind) {
@@ -25,7 +25,7 @@ pub fn given_up(tally: &mut Tally, reason: &str) {
     *tally.refusals.entry(kind.to_owned()).or_default() += 1;
 }
 
-/// What is the same in a reason whichever rank it is of, and whichever file or process it speaks of.
+/// The part of a reason that does not depend on the rank, the file or the process.
 fn kind(reason: &str) -> &str {
     let of_ranks = reason.starts_with("rank") || reason.starts_with("all ");
     let reason = match reason.split_once(": ") {

@@ -1,4 +1,4 @@
-//! What the job has ordered, done in turn: nothing that follows from what job.json is to say before it says so.
+//! Carries out the job's orders in turn. Orders that follow a change of job.json wait until it is written.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Coordinator, Event, Outbox, frame, send};
 use crate::epoch::{Description, seconds_since_1970};
 use crate::job::{Input, Output};
 
-/// What is to be done, and what it waits for.
+/// The orders, and the events that they wait for.
 #[derive(Default)]
 pub(super) struct Agenda {
     deeds: VecDeque<Deed>,
@@ -21,12 +21,11 @@ pub(super) struct Agenda {
     recording: Option<oneshot::Receiver<Written>>,
     /// The batch system is being asked to start the job again.
     requeueing: bool,
-    /// All is done.
+    /// All orders are carried out.
     over: bool,
 }
 
-/// One thing to do. A message to ranks has its addressees already: whoever connects as the same rank later is
-/// another program.
+/// One order. A message to ranks already has its addressees: a later connection of the same rank is another program.
 enum Deed {
     Deliver { to: Vec<Outbox>, frame: Arc<[u8]> },
     Carry(Output),
@@ -43,19 +42,19 @@ impl Agenda {
         written.unwrap_or_else(|_| Err("the thread that writes job.json has ended".into()))
     }
 
-    /// What was waited for may have come.
+    /// Takes note of an event that orders may wait for.
     pub fn hear(&mut self, input: &Input) {
         self.requeueing &= !matches!(input, Input::Requeued { .. });
     }
 
-    /// The job has ended, job.json says so, and so does whatever has been told.
+    /// Whether the job has ended, and job.json and all messages say so.
     pub fn is_over(&self) -> bool {
         self.over
     }
 }
 
 impl Coordinator {
-    /// Does what is ordered, and what was ordered before, as far as nothing has to be waited for.
+    /// Carries out these orders, and earlier ones, up to one that has to wait.
     pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
         for output in outputs {
             let deed = self.addressed(output);
@@ -68,7 +67,7 @@ impl Coordinator {
             match deed {
                 Deed::Deliver { to, frame } => {
                     for outbox in to {
-                        // A connection that has just ended tells so itself.
+                        // A connection that has just ended reports that itself.
                         let _ = outbox.send(Arc::clone(&frame));
                     }
                 }
@@ -133,20 +132,20 @@ impl Coordinator {
         }
     }
 
-    /// Has the batch system asked; what follows waits for its answer.
+    /// Asks the batch system. Later orders wait for its answer.
     fn requeue(&mut self) {
         if let Some(job) = self.spec.requeue.clone() {
             self.agenda.requeueing = true;
             let events = self.shared.events.clone();
             tokio::spawn(async move {
                 let result = job.requeue().await;
-                // Nobody listens any more when the job has ended.
+                // When the job has ended, the receiver is gone.
                 let _ = events.send(Event::Done(Input::Requeued { result }));
             });
         }
     }
 
-    /// Has job.json brought up to date; what follows waits until it is.
+    /// Brings job.json up to date. Later orders wait until it is written.
     pub(super) fn record(&mut self) {
         let fate = self.job.fate();
         self.file.state = fate.state;
@@ -169,7 +168,7 @@ impl Coordinator {
         }
     }
 
-    /// What the manifest of an epoch says.
+    /// The description of the job for an epoch's manifest.
     fn describe(&self) -> Description {
         Description {
             job: self.spec.job.clone(),

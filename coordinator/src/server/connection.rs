@@ -1,9 +1,8 @@
-//! Connections: who is there, and passing their messages on.
+//! Accepts connections, authenticates them, and passes their messages on.
 //!
-//! A stranger costs little: at most [`MAX_STRANGERS`] connections that have not shown the job's key are
-//! open at once, each for at most [`STRANGER_PATIENCE`]; when more come, those that have said nothing for
-//! longest make room, so that whoever has the key need not wait behind them. Until the handshake is over
-//! nothing but fixed-size bytes is read, and nothing reaches the job.
+//! A stranger is a connection that has not shown the job's key, and it costs little. At most [`MAX_STRANGERS`] of them are open at once, each for at most
+//! [`STRANGER_PATIENCE`]. When more come, the oldest are closed, so that clients with the key need not wait behind them. Until the handshake is over, only
+//! bytes of fixed sizes are read, and none reach the job.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,16 +23,16 @@ use tokio::time::timeout;
 
 use super::{Event, Listening, Shared};
 
-/// Connections that have not shown the key yet.
+/// The most connections that have not shown the key yet.
 const MAX_STRANGERS: usize = 256;
-/// How long one may take to show it, and then to say what it wants.
+/// The time that a connection may take to show it, and then to send its first message.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(5);
-/// How long it is left alone even when others want its place: the ranks of a large job all come at once.
+/// The time for which a stranger is left alone even when others want its place, since the ranks of a large job all come at once.
 const UNTROUBLED: Duration = Duration::from_millis(500);
 
 /// Accepts connections for ever.
 pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
-    // A stranger leaves when its sender here is dropped; when it is one no longer, it drops the receiver.
+    // Dropping its sender here closes a stranger. A connection that is no stranger any more drops the receiver.
     let mut strangers: VecDeque<(Instant, oneshot::Sender<()>)> = VecDeque::new();
     loop {
         match listening.accept(shared.terms.silence).await {
@@ -49,7 +48,7 @@ pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
                     };
                     if let Some((role, channel, stream)) = known {
                         match role {
-                            // Blocks go from agent to agent, never through here.
+                            // Blocks go from agent to agent, never through the coordinator.
                             Role::Peer => {}
                             Role::Agent => serve_agent(stream, channel, shared).await,
                             Role::Command => {
@@ -60,7 +59,7 @@ pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
                     }
                 });
             }
-            // Out of descriptors, or a connection that ended at once: others may do better.
+            // The process is out of descriptors, or the connection ended at once: others may do better.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
@@ -83,7 +82,7 @@ async fn make_room(strangers: &mut VecDeque<(Instant, oneshot::Sender<()>)>) {
     }
 }
 
-/// The server's side of the handshake; `None` for whoever does not belong here.
+/// Performs the server's side of the handshake. Returns `None` if the client does not belong to the job.
 async fn shake_hands(mut stream: TcpStream, shared: &Shared) -> Option<(Role, Channel, TcpStream)> {
     let mut hello = [0; CLIENT_HELLO_BYTES];
     stream.read_exact(&mut hello).await.ok()?;
@@ -102,9 +101,9 @@ async fn shake_hands(mut stream: TcpStream, shared: &Shared) -> Option<(Role, Ch
     Some((role, channel, stream))
 }
 
-/// How a connection has ended.
+/// The reason why a connection has ended.
 enum Gone {
-    /// By the other side, or because it does not speak our language.
+    /// The other side has ended it, or does not speak this protocol.
     Ended,
     /// The other side's host was silent.
     Silent,
@@ -127,7 +126,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// The next message; or why there will be none.
+    /// Waits for the next message. The error is the reason why there is none.
     async fn next<M: Decode<()>>(&mut self) -> Result<M, Gone> {
         loop {
             if let Some(message) = self.frames.next_message().map_err(|_| Gone::Ended)? {
@@ -138,8 +137,8 @@ impl Messages {
         }
     }
 
-    /// The buffer is on the thread's stack, which all connections share: in the task it would stay with each of them
-    /// while it waits.
+    /// Reads the bytes that have arrived. The buffer is on the thread's stack, which all connections share; in the task, each waiting connection would keep
+    /// one.
     fn take_what_is_there(&mut self) -> Result<(), Gone> {
         let mut bytes = [0; 16 << 10];
         match self.stream.try_read(&mut bytes) {
@@ -157,7 +156,7 @@ impl Messages {
     }
 }
 
-/// Writes what only the other side can read.
+/// Writes encrypted frames.
 struct Writer {
     stream: OwnedWriteHalf,
     sealer: Sealer,
@@ -203,7 +202,7 @@ async fn serve_agent(stream: TcpStream, channel: Channel, shared: Arc<Shared>) {
         outbox,
         answer,
     };
-    // Sending fails, and no answer comes, when the job has ended.
+    // When the job has ended, sending fails, and no answer comes.
     let _ = shared.events.send(event);
     let Ok(Some(session)) = admitted.await else {
         return;
@@ -234,10 +233,10 @@ async fn serve_command(stream: TcpStream, channel: Channel, shared: Arc<Shared>,
     };
     let (outbox, frames) = mpsc::unbounded_channel();
     shared.commands.insert(watcher, outbox);
-    // Sending fails when the job has ended; the connection then ends without an answer.
+    // When the job has ended, sending fails, and the connection ends without an answer.
     let _ = shared.events.send(Event::Command { watcher, message });
     let gone = async {
-        // A command sends one message only: what comes is the end.
+        // A command sends one message only, so this waits for the end.
         while messages.next::<FromCommand>().await.is_ok() {}
     };
     tokio::select! {

@@ -37,21 +37,20 @@ pub struct Coordinator {
     began: Instant,
     /// The newest process of each rank.
     pub(super) processes: Vec<Option<Process>>,
-    /// The connection that speaks for each rank; 0: none. An earlier one of the same rank is not heard.
+    /// The connection that speaks for each rank; 0: none. Messages of an earlier connection are dropped.
     sessions: Vec<u64>,
     sessions_begun: u64,
-    /// When whoever waits was last told for what.
+    /// The time of the last report to waiting commands.
     told: Instant,
 }
 
-/// How often whoever waits for a checkpoint is told what takes long.
+/// The pause between two reports to commands that wait for a checkpoint.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
-/// How long words that are on their way to a command may take when the job has ended.
+/// The time for last messages to reach commands after the job has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Coordinator {
-    /// Takes the directory into use: removes what unfinished checkpoints have left. The caller holds the
-    /// directory's lock.
+    /// Takes the directory into use: removes the parts that unfinished checkpoints have left. The caller holds the directory's lock.
     pub fn new(
         spec: Spec,
         directory: Directory,
@@ -96,9 +95,9 @@ impl Coordinator {
         })
     }
 
-    /// Serves until every rank has gone; how the job ended. `ready` hears when job.json and then the registry tell others the way here (in
-    /// this order: whoever finds an entry whose job.json is not its own removes it), or why job.json cannot be written: then nobody will
-    /// come.
+    /// Serves until every rank has gone, and returns how the job ended. `ready` is called when first job.json and then the registry lead others here. The
+    /// order matters, since a reader that finds an entry without its job.json removes the entry. If job.json cannot be written, `ready` gets the error: then
+    /// no rank will come.
     pub async fn serve(
         mut self,
         listening: Listening,
@@ -126,7 +125,7 @@ impl Coordinator {
                 }
             };
             let outputs = tokio::select! {
-                // What has come is heard before the time is looked at: nobody was silent while this process could not run.
+                // Events that have come are handled before the time is looked at, since the others were not silent while this process could not run.
                 biased;
                 written = self.agenda.recorded() => {
                     if let Err(error) = &written {
@@ -167,7 +166,7 @@ impl Coordinator {
             };
             self.carry_out(outputs);
             if self.job.has_ended() {
-                // Whoever looks for the job finds that it has gone, while job.json is being written.
+                // A client that looks for the job then finds that it has gone, while job.json is being written.
                 accepting.abort();
                 if let Some(door) = &door {
                     door.abort();
@@ -186,7 +185,7 @@ impl Coordinator {
         self.file.state
     }
 
-    /// Where those are heard who have no key. A job does without.
+    /// Opens the job's door for clients without a key. The job can do without.
     fn open_door(&self) -> Option<JoinHandle<()>> {
         let opened = crate::door::open(&self.spec.launch).and_then(UnixListener::from_std);
         match opened {
@@ -215,7 +214,7 @@ impl Coordinator {
             let pid = job.coordinator.pid;
             self.recorder
                 .line(format!("takes over from process {pid}, which has died"));
-            // Who has died since does not come back.
+            // A process that has died since does not come back.
             for (rank, process) in (0u32..).zip(&self.processes) {
                 if let Some(process) = process {
                     let session = 0;
@@ -223,7 +222,7 @@ impl Coordinator {
                 }
             }
         }
-        // If rank 0 fails before its agent connects, nobody else would come.
+        // If rank 0 fails before its agent connects, no other rank would come.
         self.watch(self.spec.starter.clone(), Event::Done(Input::StarterGone));
         self.record();
     }
@@ -254,7 +253,7 @@ impl Coordinator {
             } if self.speaks_for(rank, session) => self.job.on(now, Input::Agent { rank, message }),
             Event::Disconnected { rank, session } if self.speaks_for(rank, session) => {
                 self.shared.agents.remove(&rank);
-                // It may have become another program, which connects as the same rank; or be dead.
+                // The process may have become another program, which connects as the same rank, or it may be dead.
                 self.watch_process(rank, session);
                 self.job.on(now, Input::Disconnected { rank })
             }
@@ -346,14 +345,14 @@ impl Coordinator {
         }
     }
 
-    /// Tells of the end of a rank's process.
+    /// Watches a rank's process, and reports its end.
     fn watch_process(&mut self, rank: u32, session: u64) {
         if let Some(Some(process)) = self.processes.get(rank as usize) {
             self.watch(process.clone(), Event::ProcessGone { rank, session });
         }
     }
 
-    /// Tells of the end of a process; one that is on another host, or in another container, cannot be watched.
+    /// Watches a process, and reports its end. A process on another host, or in another container, cannot be watched.
     fn watch(&self, process: Process, event: Event) {
         if process.alive().is_some() {
             tokio::spawn(watch::until_gone(
@@ -368,7 +367,7 @@ impl Coordinator {
         self.sessions.get(rank as usize) == Some(&session)
     }
 
-    /// Lets what is on its way to commands arrive, and work on files come to its end.
+    /// Waits until messages to commands have arrived, and work on files has ended.
     async fn last_words(&mut self) {
         let fate = self.job.fate();
         let reason = fate.reason.as_ref();
@@ -378,7 +377,7 @@ impl Coordinator {
             .line(format!("the job has ended: {state}{reason}"));
         let work = async {
             self.files.all_done().await;
-            // An outbox is dropped here; its writer ends when everything in it is written.
+            // This drops the outboxes. A writer ends when it has written all messages of its outbox.
             self.shared.commands.clear();
             while Arc::strong_count(&self.shared) > 1 {
                 tokio::time::sleep(Duration::from_millis(2)).await;

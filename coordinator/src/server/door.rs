@@ -1,4 +1,4 @@
-//! Answers those who knock at the job's door ([`crate::door`]).
+//! Answers clients at the job's door ([`crate::door`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,20 +16,20 @@ use super::{Event, Shared, frame};
 use crate::door::{self, Standing};
 use crate::names::name_of;
 
-/// Visitors at once; others wait outside.
+/// The most visitors at once; others wait outside.
 const MOST: usize = 64;
-/// How long one may take to say what he wants.
+/// The time that a visitor may take to send a request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Root knocks at many doors before it asks at the first.
+/// The time for root and the job's user: root knocks at many doors before it asks at the first.
 const OWNERS_PATIENCE: Duration = Duration::from_secs(600);
-/// No request is longer.
+/// The longest request.
 const LONGEST: usize = 64 << 10;
 
-/// Answers for ever; `operators` may ask for a suspend.
+/// Answers for ever. Members of `operators` may ask for a suspend.
 pub(super) async fn answer(listener: UnixListener, operators: Option<String>, shared: Arc<Shared>) {
     let room = Arc::new(Semaphore::new(MOST));
     loop {
-        // Never closed.
+        // The semaphore is never closed.
         let Ok(place) = Arc::clone(&room).acquire_owned().await else {
             return;
         };
@@ -37,7 +37,7 @@ pub(super) async fn answer(listener: UnixListener, operators: Option<String>, sh
             Ok((stream, _)) => {
                 let (shared, operators) = (Arc::clone(&shared), operators.clone());
                 tokio::spawn(async move {
-                    // `None`: shown out, or gone.
+                    // `None`: turned away, or gone.
                     let _ = serve(stream, operators, shared).await;
                     drop(place);
                 });
@@ -73,7 +73,7 @@ async fn serve(stream: UnixStream, operators: Option<String>, shared: Arc<Shared
     let watcher = shared.watchers.fetch_add(1, Ordering::Relaxed);
     let (outbox, mut frames) = mpsc::unbounded_channel();
     shared.commands.insert(watcher, outbox);
-    // Fails when the job has ended: the connection then ends without an answer.
+    // When the job has ended, this fails, and the connection ends without an answer.
     let _ = shared.events.send(Event::Command { watcher, message });
     let gone = async {
         let mut bytes = [0; 64];
@@ -101,7 +101,7 @@ async fn serve(stream: UnixStream, operators: Option<String>, shared: Arc<Shared
     Some(())
 }
 
-/// The one request of a visit.
+/// Reads the one request of a visit.
 async fn request(reader: &mut OwnedReadHalf) -> Option<FromCommand> {
     let (mut frames, mut read) = (Frames::default(), 0);
     let mut bytes = [0; 4096];
@@ -118,7 +118,7 @@ async fn request(reader: &mut OwnedReadHalf) -> Option<FromCommand> {
     }
 }
 
-/// The request as the job hears it: who asks is what the kernel says, not what he does.
+/// Returns the request if it is allowed. The name in it is the kernel's, not the client's.
 fn allowed(message: FromCommand, standing: Standing, by: String) -> Option<FromCommand> {
     match message {
         FromCommand::Checkpoint {
@@ -144,7 +144,7 @@ fn allowed(message: FromCommand, standing: Standing, by: String) -> Option<FromC
     }
 }
 
-/// What operators hear of a job that is not theirs: what becomes of their request, and nothing that the job says.
+/// The messages for operators of a job that is not theirs. They show the result of the request, but no words of the job.
 fn for_operators(said: &[u8]) -> Option<Arc<[u8]>> {
     let mut frames = Frames::default();
     frames.push(said);

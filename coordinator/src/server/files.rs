@@ -1,4 +1,4 @@
-//! Work on epochs and on the registry, which may take long (network file systems): not on the thread that serves.
+//! Work on epochs and on the registry, which may take long (network file systems), so the serving thread does not do it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,18 +13,18 @@ use crate::epoch::{Description, EpochError, Epochs};
 use crate::job::Input;
 use crate::registry::{Entry, Registry};
 
-/// The files of a job, and the work on them that is not over yet. One after the other, in the order of the orders:
-/// what is left of an attempt goes before the next one makes the same epoch's directory.
+/// The files of a job, and the unfinished work on them. The work is done one after the other, in the order of the orders: an attempt's files are removed
+/// before the next attempt makes the same epoch's directory.
 pub(super) struct Files {
     epochs: Epochs,
-    /// Committed epochs to keep.
+    /// The number of committed epochs to keep.
     keep: usize,
-    /// What has been done is told here.
+    /// Reports on the work.
     events: mpsc::UnboundedSender<Event>,
     work: JoinSet<()>,
-    /// Held by the work that is being done; who waits gets it in turn.
+    /// Held by the work that is being done. Waiting work gets it in turn.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Held by who gives the room of older epochs back.
+    /// Held by the work that removes older epochs.
     clearing: Arc<Mutex<()>>,
 }
 
@@ -49,7 +49,7 @@ impl Files {
         });
     }
 
-    /// One that is suspended is noted as such.
+    /// Removes the job from the registry. A suspended one is recorded as such.
     pub fn unregister(&mut self, registry: Registry, entry: Entry, suspended: bool) {
         self.later(move |_| {
             registry.remove(&entry);
@@ -115,7 +115,7 @@ impl Files {
         });
     }
 
-    /// Lets somebody else take the directory, whenever nothing is being changed there.
+    /// Lets another job take the directory, whenever no change is under way.
     pub fn let_go(&mut self) {
         self.later(|epochs| {
             epochs.let_go();
@@ -123,7 +123,7 @@ impl Files {
         });
     }
 
-    /// Takes the directory again that was let go.
+    /// Takes a directory again that was released.
     pub fn take_again(&mut self) {
         self.later(|epochs| {
             let taken = epochs.take_again().err();
@@ -131,13 +131,13 @@ impl Files {
         });
     }
 
-    /// Returns when all of it is done.
+    /// Returns when all work is done.
     pub async fn all_done(&mut self) {
         while self.work.join_next().await.is_some() {}
     }
 
-    /// Older epochs go when `work` says that there is a newer one. They leave the list before that is told; the room that they take is given back
-    /// afterwards, since the application may be waiting. Why one could not be removed is told to the log.
+    /// Retires older epochs when `work` has committed a newer one. They leave the list before the commit is reported. Their data is removed after that, since
+    /// the application may be waiting. Errors go to the log.
     fn then_prune(&mut self, work: impl FnOnce(&Epochs) -> (bool, Input) + Send + 'static) {
         let keep = self.keep;
         let (events, clearing) = (self.events.clone(), Arc::clone(&self.clearing));
@@ -149,13 +149,13 @@ impl Files {
             };
             let log = move |errors: Vec<EpochError>| {
                 for error in errors {
-                    // Nobody listens any more when the job has ended.
+                    // When the job has ended, the receiver is gone.
                     let _ = events.send(Event::Log(error.to_string()));
                 }
             };
             log(errors);
             let clear = move |epochs: &Epochs| {
-                // One after the other: what one removes the next one would miss.
+                // Only one thread clears at a time: another one would miss the files that it removes.
                 let _clearing = clearing.lock().unwrap_or_else(PoisonError::into_inner);
                 log(epochs.clear(retired));
             };
@@ -167,7 +167,7 @@ impl Files {
         self.in_turn(|epochs| (work(epochs), |_: &Epochs| {}));
     }
 
-    /// Does work in its turn, and tells what came of it; and then what work leaves to be done while others have their turn.
+    /// Does work in its turn, and reports its result. Then it does what the work has left, while other work has its turn.
     fn in_turn<L: FnOnce(&Epochs) + Send + 'static>(
         &mut self,
         work: impl FnOnce(&Epochs) -> (Option<Event>, L) + Send + 'static,
@@ -189,13 +189,13 @@ impl Files {
                 let _ = events.send(done);
             }
             drop(held);
-            // It tells its own errors.
+            // It reports its own errors.
             let _ = tokio::task::spawn_blocking(move || left(&epochs)).await;
         });
     }
 }
 
-/// Where an epoch is, or why it is not there, as the job is told.
+/// The path of an epoch, or the error, in the job's form.
 fn told(result: Result<PathBuf, EpochError>) -> Result<String, String> {
     result
         .map(|path| path.to_string_lossy().into_owned())

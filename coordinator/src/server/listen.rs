@@ -1,4 +1,4 @@
-//! Where the coordinator can be reached.
+//! Opens the coordinator's socket, and finds the addresses at which others can reach it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,14 +9,14 @@ use stillpoint_protocol::Silence;
 use stillpoint_protocol::lasting::end_when_silent;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Addresses that other hosts are told to try, at most.
+/// The most addresses that other hosts are told to try.
 const MAX_ADDRESSES: usize = 6;
 
 /// A socket that accepts connections.
 pub struct Listening(TcpListener);
 
 impl Listening {
-    /// Takes the next connection in.
+    /// Accepts the next connection.
     pub(super) async fn accept(&self, silence: Silence) -> io::Result<TcpStream> {
         let (stream, _) = self.0.accept().await?;
         stream.set_nodelay(true)?;
@@ -25,7 +25,7 @@ impl Listening {
     }
 }
 
-/// Listens on a port of the system's choice: on the loopback interface only, or on all of them.
+/// Listens on a port of the system's choice, on the loopback interface only, or on all interfaces.
 pub async fn listen(one_host: bool) -> io::Result<Listening> {
     if one_host {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -40,7 +40,7 @@ pub async fn listen(one_host: bool) -> io::Result<Listening> {
     }
 }
 
-/// "host:port" under which the socket can be reached, the likeliest first.
+/// The addresses ("host:port") at which the socket can be reached, the likeliest first.
 pub fn addresses(listening: &Listening, one_host: bool) -> io::Result<Vec<String>> {
     let local = listening.0.local_addr()?;
     if one_host {
@@ -52,7 +52,7 @@ pub fn addresses(listening: &Listening, one_host: bool) -> io::Result<Vec<String
         .take(MAX_ADDRESSES)
         .map(|address| SocketAddr::new(address, local.port()).to_string())
         .collect();
-    // A last resort: the name may mean another interface, or nothing on other hosts.
+    // The name is the last resort: it may mean another interface, or be unknown on other hosts.
     let name = stillpoint_protocol::job_file::host_name();
     addresses.push(format!("{name}:{}", local.port()));
     Ok(addresses)

@@ -1,9 +1,7 @@
 //! The coordinator as a process: sockets, files and time around the pure [`Job`](crate::job::Job).
 //!
-//! One task owns the job and is the only one that changes it; every connection has a task that reads
-//! and one that writes. What a task does to another goes through a channel; the connections' outboxes
-//! are shared. All of them run on one thread, which never waits for a disk: files are made, written and
-//! removed by others.
+//! One task owns the job, and only this task changes it. Every connection has a task that reads and one that writes. Tasks send each other messages through
+//! channels; the connections' outboxes are shared. All of them run on one thread, which never waits for a disk: other threads make, write and remove files.
 
 mod agenda;
 mod connection;
@@ -37,7 +35,7 @@ pub use spec::{Spec, Staging};
 /// Frames that wait to be written to a connection.
 pub(crate) type Outbox = mpsc::UnboundedSender<Arc<[u8]>>;
 
-/// What connections tell the job's task.
+/// The messages of connections and others to the job's task.
 pub(crate) enum Event {
     Admit {
         hello: Hello,
@@ -67,14 +65,14 @@ pub(crate) enum Event {
         watcher: u64,
         message: FromCommand,
     },
-    /// The registry leads here, or why it does not, in words.
+    /// The registry leads here, or the text says why not.
     Registered(Option<String>),
-    /// Work on files that was done elsewhere.
+    /// Work that was done elsewhere, such as on files.
     Done(Input),
     Log(String),
 }
 
-/// What connections share.
+/// The state that connections share.
 pub(crate) struct Shared {
     pub terms: Terms,
     pub events: mpsc::UnboundedSender<Event>,
@@ -85,13 +83,13 @@ pub(crate) struct Shared {
 }
 
 pub(crate) fn frame<M: Encode>(message: &M) -> Option<Arc<[u8]>> {
-    // Fails only for a message longer than any frame, which none of ours is.
+    // This fails only for a message longer than any frame, and there are none.
     codec::encode(message).ok().map(Arc::from)
 }
 
 pub(crate) fn send<M: Encode>(outbox: &Outbox, message: &M) {
     if let Some(frame) = frame(message) {
-        // A connection that has just ended tells so itself.
+        // A connection that has just ended reports that itself.
         let _ = outbox.send(frame);
     }
 }

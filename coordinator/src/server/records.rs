@@ -1,7 +1,7 @@
-//! What the coordinator writes down, job.json and the log, on a thread of its own.
+//! The coordinator's records, job.json and the log, which a thread of its own writes.
 //!
-//! A busy disk keeps whoever syncs a file waiting for half a minute and more. Ranks and commands do not wait so long
-//! for an answer, so nothing here is done by the thread that serves them. What is ordered is done in turn.
+//! A sync of a file can take half a minute and more on a busy disk. Ranks and commands do not wait so long for an answer, so the thread that serves them does
+//! none of this. Orders are carried out in turn.
 
 use std::io;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use crate::epoch::seconds_since_1970;
 use crate::fence::Fence;
 use crate::log::Log;
 
-/// Where it is written to. Both may take as long as the disk takes.
+/// The destination of the records. Both calls may take as long as the disk takes.
 pub trait Records: Send {
-    /// A line for the log, of a moment in seconds since 1970.
+    /// Adds a line to the log, for a moment in seconds since 1970.
     fn line(&mut self, at: u64, text: &str);
-    /// Replaces job.json; it is on the disk when this returns.
+    /// Replaces job.json. It is on the disk when this returns.
     fn job(&mut self, file: &JobFile) -> Result<(), JobFileError>;
 }
 
-/// In the checkpoint directory.
+/// Records in the checkpoint directory.
 #[derive(Debug)]
 pub struct InDirectory {
     pub directory: Directory,
     pub log: Log,
-    /// Whether job.json is still to be written.
+    /// The coordinator's right to write job.json.
     fence: Arc<Fence>,
 }
 
 impl InDirectory {
-    /// Of a coordinator that has just taken the directory into use.
+    /// The records of a coordinator that has just taken the directory into use.
     pub fn new(directory: Directory, log: Log, fence: Arc<Fence>) -> InDirectory {
         InDirectory {
             directory,
@@ -59,7 +59,7 @@ impl Records for InDirectory {
     }
 }
 
-/// Whether job.json is written, or why not.
+/// The result of writing job.json.
 pub(super) type Written = Result<(), String>;
 
 enum Order {
@@ -82,7 +82,7 @@ impl Recorder {
                     Order::Line { at, text } => records.line(at, &text),
                     Order::Job(file, done) => {
                         let written = records.job(&file).map_err(|error| error.to_string());
-                        // Nobody listens any more when the job has ended.
+                        // When the job has ended, the receiver is gone.
                         let _ = done.send(written);
                     }
                 }
@@ -98,7 +98,7 @@ impl Recorder {
         let _ = self.orders.send(Order::Line { at, text });
     }
 
-    /// Tells when job.json says the same.
+    /// Writes job.json, and reports when that is done.
     pub fn job(&self, file: &JobFile) -> oneshot::Receiver<Written> {
         let (done, written) = oneshot::channel();
         // As above.
@@ -109,7 +109,7 @@ impl Recorder {
     /// Returns when everything is written.
     pub fn finish(self) {
         drop(self.orders);
-        // It has nothing to return.
+        // The thread returns nothing.
         let _ = self.thread.join();
     }
 }

@@ -1,4 +1,4 @@
-//! Having a batch system start the job again.
+//! Asks a batch system to start the job again.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long the batch system may take for one answer. Ranks that stand still wait for it.
+/// The time that the batch system may take for one answer. Ranks that stand still wait for it.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A job of Slurm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchJob {
-    /// As `scontrol` takes it: `17`, or `17_3` for one of an array.
+    /// The id in the form of `scontrol`: `17`, or `17_3` for one of an array.
     pub id: String,
 }
 
 impl BatchJob {
-    /// Puts the job into the queue again; says what was done, or why nothing was.
+    /// Requeues the job. Returns a description, or the reason why it failed.
     pub async fn requeue(&self) -> Result<String, String> {
         let id = &self.id;
-        // `scancel` sends SIGTERM, and the ranks may have taken that for a wish to be suspended. The user's wish was an end.
+        // `scancel` sends SIGTERM, which the ranks may have taken for a request to suspend. But the user wanted the job to end.
         if self.is_cancelled().await {
             return Err(format!("job {id} was cancelled"));
         }
@@ -29,15 +29,15 @@ impl BatchJob {
         Ok(format!("scontrol requeue {id}"))
     }
 
-    /// Whether somebody has cancelled it. If Slurm does not say, nobody has.
+    /// Whether a user has cancelled it. Without an answer of Slurm, it counts as not cancelled.
     async fn is_cancelled(&self) -> bool {
         let shown = scontrol(&["--oneliner", "show", "job", &self.id]).await;
         cancelled(&shown.unwrap_or_default())
     }
 }
 
-/// What `scontrol show job` says of a job that was cancelled: it is about to end, and neither for its time nor for another job. Until
-/// its last process has gone Slurm calls that `COMPLETING`, whatever the reason.
+/// Whether the output of `scontrol show job` is that of a cancelled job. Such a job is about to end, but not because of its time limit or of another job.
+/// Slurm calls it `COMPLETING` until its last process has gone, whatever the reason.
 fn cancelled(shown: &str) -> bool {
     let field = |name: &str| {
         let mut words = shown.split_whitespace();
@@ -48,7 +48,7 @@ fn cancelled(shown: &str) -> bool {
         && field("PreemptTime").is_none_or(|time| time == "None")
 }
 
-/// What `scontrol` prints, or why it failed.
+/// Runs `scontrol`, and returns its output or the reason why it failed.
 async fn scontrol(words: &[&str]) -> Result<String, String> {
     let shown = || format!("scontrol {}", words.join(" "));
     let output = Command::new("scontrol")
@@ -76,7 +76,7 @@ async fn scontrol(words: &[&str]) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    /// As Slurm 22.05 prints it, shortened.
+    /// The output of Slurm 22.05, shortened.
     fn shown(state: &str, reason: &str, preempted: &str) -> String {
         format!(
             "JobId=6 JobName=t.sh JobState={state} Reason={reason} Dependency=(null) Requeue=1 RunTime=00:00:04 TimeLimit=00:08:00 \

@@ -1,4 +1,4 @@
-//! What a launch tells its coordinator.
+//! The description of a launch for its coordinator.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub struct Spec {
     /// The checkpoint directory, absolute.
     pub directory: PathBuf,
     pub job: String,
-    /// As in job.json.
+    /// The same as in job.json.
     #[serde(default)]
     pub origin: Option<String>,
     pub launch: String,
@@ -30,9 +30,9 @@ pub struct Spec {
     pub ranks: u32,
     /// The process that becomes rank 0.
     pub starter: Process,
-    /// Every rank runs on this host, so nobody else needs to reach the coordinator.
+    /// Whether every rank runs on this host, so that the coordinator need not be reached from others.
     pub one_host: bool,
-    /// How long a host may be silent before it counts as unreachable.
+    /// The time for which a host may be silent before it counts as unreachable.
     #[serde(default)]
     pub silence: Silence,
     /// The binary interfaces of the application and of the library below it.
@@ -41,43 +41,43 @@ pub struct Spec {
     pub command: Vec<String>,
     pub working_directory: PathBuf,
     pub restarted_from: Option<u64>,
-    /// Whether epochs that are in the directory are given up before the job begins.
+    /// Whether to give up existing epochs in the directory before the job begins.
     #[serde(default)]
     pub discard: bool,
-    /// Committed epochs to keep.
+    /// The number of committed epochs to keep.
     pub keep: usize,
     pub interval: Option<Span>,
     /// The group that may ask for a suspend.
     #[serde(default)]
     pub operators: Option<String>,
-    /// What every rank ends with after a suspend.
+    /// The exit status of every rank after a suspend.
     pub suspended_status: u8,
-    /// The batch job that is to be started again after a suspend.
+    /// The batch job to requeue after a suspend.
     pub requeue: Option<BatchJob>,
     pub compress: String,
-    /// Whether epochs build on earlier ones.
+    /// The extent to which epochs build on earlier ones.
     pub incremental: Incremental,
     /// Whether equal memory is written once.
     pub dedup: bool,
-    /// Whether the application runs on while images are written.
+    /// The limit of copies, if the application runs on while images are written.
     pub copies: Option<Copies>,
     /// Whether a suspend copies ahead.
     pub precopy: bool,
-    /// How images are staged, where the launch has tiers.
+    /// The rules for staging images, if the launch has tiers.
     pub staging: Option<Staging>,
-    /// The staged epoch that is to be made whole, and then restarted from.
+    /// The epoch to gather, and then to restart from.
     pub recovers: Option<u64>,
-    /// What a coordinator that has died left in job.json: this one takes over.
+    /// The job file of a coordinator that has died, if this one takes over.
     #[serde(skip)]
     pub predecessor: Option<JobFile>,
 }
 
-/// Where a launch's description lies in the checkpoint directory, for a coordinator that takes over.
+/// The file of the description in the checkpoint directory, for a coordinator that takes over.
 const KEPT: &str = ".launch.json";
-/// A command line and some paths: no description is longer.
+/// The longest description: a command line and some paths.
 const MAX_KEPT_BYTES: u64 = 8 << 20;
 
-/// How images are staged.
+/// The rules for staging images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Staging {
     pub local_only: bool,
@@ -94,12 +94,12 @@ impl From<Staging> for Rules {
 }
 
 impl Spec {
-    /// Keeps the description in the checkpoint directory.
+    /// Writes the description to the checkpoint directory.
     pub fn keep(&self, directory: &Directory) -> std::io::Result<()> {
         directory.replace(KEPT, &serde_json::to_vec(self)?, Some(Replacement::LAUNCH))
     }
 
-    /// The description of the launch that job.json names, to take it over.
+    /// Reads the description of the launch that job.json names, to take it over.
     pub fn kept(directory: &Directory, job: JobFile) -> std::io::Result<Spec> {
         let spec: Spec = serde_json::from_slice(&directory.read(KEPT, MAX_KEPT_BYTES)?)?;
         if spec.launch != job.launch {
@@ -108,7 +108,7 @@ impl Spec {
             )));
         }
         Ok(Spec {
-            // What was to be recovered has been: the ranks would not run.
+            // The recovery is over, since ranks run only after it.
             recovers: None,
             restarted_from: job.restarted_from,
             predecessor: Some(job),
@@ -116,19 +116,19 @@ impl Spec {
         })
     }
 
-    /// Whether a job's epochs in the directory are this one's too.
+    /// Whether the epochs of `job` in the directory are this job's too.
     pub fn carries(&self, job: &str) -> bool {
         self.job == job || self.origin.as_deref() == Some(job)
     }
 
-    /// Coordinators of this launch before this one.
+    /// The number of coordinators of this launch before this one.
     fn predecessors(&self) -> u32 {
         self.predecessor
             .as_ref()
             .map_or(0, |job| job.predecessors + 1)
     }
 
-    /// The ranks' processes as the predecessor knew them.
+    /// The ranks' processes, as the predecessor knew them.
     pub(super) fn processes(&self) -> Vec<Option<Process>> {
         let known = self.predecessor.iter().map(|job| &job.processes);
         let all = known.filter(|processes| processes.len() == self.ranks as usize);
@@ -139,7 +139,7 @@ impl Spec {
         }
     }
 
-    /// The job's settings. The arguments are its own newest epoch and the newest one in the directory.
+    /// The job's settings. The arguments are its own newest epoch, and the newest one in the directory.
     pub(super) fn settings(
         &self,
         newest_epoch: Option<u64>,
@@ -158,7 +158,7 @@ impl Spec {
             dedup: self.dedup,
             copies: self.copies,
             precopy: self.precopy,
-            // An epoch that was read from another directory counts too: numbers go up all through a job's life.
+            // An epoch that was read from another directory counts too, since numbers only go up in a job's life.
             next_epoch: newest_here.max(self.restarted_from).unwrap_or(0) + 1,
             newest_epoch,
             interval: self.interval,
@@ -174,7 +174,7 @@ impl Spec {
         }
     }
 
-    /// job.json as the launch begins.
+    /// The contents of job.json when the launch begins.
     pub(super) fn job_file(
         &self,
         addresses: Vec<String>,
@@ -192,7 +192,7 @@ impl Spec {
             reason: None,
             exit_status: None,
             addresses,
-            // Ranks and commands hold the predecessor's, and peers meet each other by it.
+            // Ranks and commands hold the predecessor's key, and peers authenticate each other with it.
             key: match predecessor {
                 Some(job) => job.key.clone(),
                 None => Key::random()?,

@@ -1,4 +1,4 @@
-//! Processes of this host that are watched.
+//! Watches processes of this host.
 
 use std::time::Duration;
 
@@ -7,11 +7,10 @@ use tokio::sync::mpsc;
 
 use super::Event;
 
-/// How often one is looked at.
+/// The pause between two looks at a process.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Tells when a process of this host ends. What it tells may come after the job's end, when nobody
-/// listens any more.
+/// Reports when a process of this host ends. After the job's end, the receiver may be gone.
 pub async fn until_gone(process: Process, events: mpsc::UnboundedSender<Event>, event: Event) {
     while process.alive() != Some(false) {
         tokio::time::sleep(PAUSE).await;

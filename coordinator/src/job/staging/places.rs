@@ -1,4 +1,4 @@
-//! Who writes what where: the exact scheduler, asked with what the ranks have said.
+//! The destinations of all blocks: the exact scheduler decides them from the ranks' reports.
 
 use stillpoint_multilevel::placement::{Member, Placement, Room, place};
 use stillpoint_protocol::tier::{Announced, Assignment, Rates, Sized};
@@ -6,7 +6,7 @@ use stillpoint_protocol::tier::{Announced, Assignment, Rates, Sized};
 use super::Staging;
 
 impl Staging {
-    /// Which node each rank is on, by the first rank of the node.
+    /// The node of each rank, as the first rank of that node.
     fn nodes(&self) -> Vec<usize> {
         let announced: Vec<&Announced> = self.announced.iter().flatten().collect();
         announced
@@ -18,7 +18,7 @@ impl Staging {
             .collect()
     }
 
-    /// Who writes what where, once everything is known that this takes.
+    /// Decides the destinations of all blocks, once every rank has reported its size and rates.
     pub(super) fn place(&self) -> Option<Result<(Placement, Vec<Assignment>), String>> {
         let rules = self.rules?;
         let sized: Vec<Sized> = self.sized.iter().copied().collect::<Option<_>>()?;

@@ -15,7 +15,7 @@ fn running(precopy: bool) -> World {
 }
 
 impl World {
-    /// An epoch that is written behind the application in so many seconds.
+    /// An epoch that is written behind the application in that many seconds.
     fn behind(&mut self, attempt: u64, epoch: u64, seconds: f64) {
         self.up_to_seal(attempt);
         assert_eq!(
@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    /// Whether the attempt, from its request on, is one that stops the application.
+    /// Whether the attempt, from its request on, stops the application.
     fn stops(&mut self, attempt: u64) -> bool {
         self.up_to_seal(attempt);
         match self.orders().last() {
@@ -128,7 +128,7 @@ fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
     let mut world = running(true);
     world.ask(1, true);
     world.up_to_seal(1);
-    // Whoever joins it is served by the suspend then.
+    // A request that joins it is then served by the suspend.
     world.ask(2, false);
     world.all_say(1, Progress::Apart);
     let reason = "the disk is full".to_owned();
@@ -140,7 +140,7 @@ fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
     assert_eq!(ahead(&world, 1), None);
     assert_eq!(ahead(&world, 2), None);
 
-    // A refusal counts when it is the suspend's own.
+    // A refusal counts if it is the suspend's own.
     let mut world = running(true);
     world.ask(1, true);
     let hindrance = Progress::CheckResult {
@@ -158,7 +158,7 @@ fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
 
 #[test]
 fn an_epoch_ahead_takes_no_more_than_half_of_the_time_there_is() {
-    // It takes longer than one could tell.
+    // The epoch ahead takes longer than its half of the time.
     let mut world = running(true);
     world.ask_within(1, 10);
     world.up_to_seal(1);

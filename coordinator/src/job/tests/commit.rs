@@ -1,4 +1,4 @@
-//! A checkpoint on its way to its commit, and what follows.
+//! A checkpoint on its way to its commit, and the steps that follow.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn a_checkpoint_goes_through_every_phase_and_the_job_runs_on() {
     assert_eq!(world.orders().last(), Some(&&Order::Committed));
     assert!(!world.has(&Output::Discard { epoch: 5 }));
     world.all_say(1, Progress::Released);
-    // The next one gets the next number, and late words of the first do not disturb it.
+    // The next one gets the next number, and late messages of the first do not disturb it.
     world.ask(2, false);
     world.all_say(1, Progress::Sealed);
     world.up_to_commit(2);
@@ -145,7 +145,7 @@ fn a_batch_job_is_requeued_after_the_commit_and_before_its_ranks_end() {
         .filter(|o| wanted.contains(o))
         .collect();
     assert_eq!(order, wanted.iter().collect::<Vec<_>>());
-    // Nobody else starts it again, then: the user must know.
+    // Then the batch system does not start it again, so the user must know.
     world.input(Input::Requeued {
         result: Err("no answer".into()),
     });

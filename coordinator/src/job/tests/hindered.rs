@@ -1,4 +1,4 @@
-//! What hinders a checkpoint is waited for, as long as the request has patience.
+//! A checkpoint waits for hindrances to pass, as long as its request has patience.
 
 use super::*;
 

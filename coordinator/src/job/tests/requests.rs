@@ -1,4 +1,4 @@
-//! Who asks for a checkpoint, and when.
+//! Requests for checkpoints, at various times.
 
 use super::*;
 

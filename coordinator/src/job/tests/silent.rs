@@ -1,4 +1,4 @@
-//! Ranks whose hosts are silent: they may come back, or are lost with everybody else.
+//! Ranks whose hosts are silent: they may come back, or are lost when no other rank is left.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn a_silent_host_ends_a_checkpoint_which_is_tried_again_when_it_answers() {
     assert!(world.has(&Output::Discard { epoch: 5 }));
     assert_eq!(world.job.fate().reason, None);
     assert_eq!(world.job.status(world.now).ranks[2].state, "unreachable");
-    // Nothing is begun without it, however long it takes.
+    // No attempt begins without it, however long it takes.
     for _ in 0..50 {
         world.sleep();
     }
@@ -96,7 +96,7 @@ fn when_no_other_rank_is_left_the_silent_are_lost_and_the_job_ends() {
         reason.starts_with("rank 1 on h cannot be reached, and no other rank is left; rank 0"),
         "{reason}"
     );
-    // Who was given up is not taken in again.
+    // A rank that was given up is not taken in again.
     assert!(world.job.admit(returning(1), world.now).is_err());
 }
 
@@ -138,7 +138,7 @@ fn an_agent_that_returns_before_its_silence_was_noticed_has_given_its_checkpoint
     world.outputs.extend(outputs);
     assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));
     assert_eq!(world.job.fate().reason, None);
-    // Another process is not it.
+    // Another process with the rank's number is turned away.
     let other = Hello {
         pid: 4711,
         ..returning(1)
@@ -176,7 +176,7 @@ fn a_coordinator_whose_host_is_cut_off_lets_the_directory_go() {
         host: format!("other{rank}"),
         ..hello(rank)
     });
-    // Hosts of one name are told apart all the same.
+    // Hosts with the same name are told apart all the same.
     lets_go(|rank| Hello {
         namespace: Namespace::told_of(1, &format!("boot {rank}"), ""),
         ..hello(rank)
@@ -202,7 +202,7 @@ fn lets_go(elsewhere: impl Fn(u32) -> Hello) {
             reason: format!("rank 1 on {} cannot be reached", elsewhere(1).host)
         })
     );
-    // Another host is there.
+    // Another host can still be reached.
     let patience = Patience::default();
     world.now += patience.grace * 2;
     world.input(Input::Tick);
@@ -210,7 +210,7 @@ fn lets_go(elsewhere: impl Fn(u32) -> Hello) {
     world.input(Input::Unreachable { rank: 2 });
     world.now += patience.grace * 2;
     world.input(Input::Tick);
-    // Rank 0 has not given up yet what it was about to write.
+    // Rank 0 has not yet given up its image.
     assert!(!world.has(&Output::LetGo));
     world.say(0, 1, Progress::Released);
     world.now += patience.grace * 2;

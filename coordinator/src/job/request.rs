@@ -17,7 +17,7 @@ use super::{Job, Output, Wanted, tally};
 /// The pause after the first try that was refused, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause after a try that has failed. Such a try may have written much.
+/// The longest pause after a try that has failed. A failed try may have written much.
 const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// The least time for a try that has begun, so that its own answer counts.
 const ONE_TRY: Duration = Duration::from_secs(1);

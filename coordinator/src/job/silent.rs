@@ -1,6 +1,6 @@
 //! Ranks that cannot be reached, because their host is silent.
 //!
-//! Such a rank may live, if its host has lost its network for a while, or for good. It cannot take part in a checkpoint. So the attempt under way is given
+//! A silent rank may live, if its host has lost its network for a while, or for good. It cannot take part in a checkpoint. So the attempt under way is given
 //! up, and requests wait for the rank as for any hindrance that may pass. Its agent comes back when its host answers again. If no other rank is left, it
 //! counts as lost: then the job is over, and its directory is free for a restart. An agent that comes later is turned away.
 

@@ -36,8 +36,8 @@ impl BatchJob {
     }
 }
 
-/// Whether the output of `scontrol show job` is that of a cancelled job. Such a job is about to end, but not because of its time limit or of another job.
-/// Slurm calls it `COMPLETING` until its last process has gone, whatever the reason.
+/// Whether the output of `scontrol show job` is that of a cancelled job. A cancelled job is about to end, but not because of its time limit or of another
+/// job. Slurm calls it `COMPLETING` until its last process has gone, whatever the reason.
 fn cancelled(shown: &str) -> bool {
     let field = |name: &str| {
         let mut words = shown.split_whitespace();

@@ -10,7 +10,7 @@ use stillpoint_incremental::viability::{
 
 use super::{failure, json, plan, text};
 
-/// 1 GB/s written, 4 GB/s hashed, half of 16 GB page-dirty, a quarter of that changed.
+/// It writes 1 GB/s and hashes 4 GB/s. Half of its 16 GB is page-dirty, and a quarter of that is changed.
 const EXAMPLE: [&str; 11] = [
     "incremental",
     "--beta-ckpt",
@@ -60,7 +60,7 @@ fn the_model_is_told_in_words() {
     );
 }
 
-/// With a GPU that hashes the faster of the two does, where that pays.
+/// With a GPU, the faster hasher is chosen, if hashing pays.
 #[test]
 fn who_hashes_is_told_where_there_is_a_choice() {
     for (ckpt, gpu, who, hashes) in [
@@ -141,7 +141,7 @@ fn the_region_where_hashing_pays_is_drawn() {
         text(&plan(&once(&[&EXAMPLE[..], more, &chart[..]].concat())));
         std::fs::read_to_string(&file).expect("a drawing")
     };
-    // What stands for the region, beside the one in the legend.
+    // The dots of the region, without the one in the legend.
     let dots = |svg: &str| svg.matches("r=\"2\"").count() - 1;
     let (usual, marked) = (
         draw("a.svg", &[]),
@@ -162,7 +162,7 @@ fn the_region_where_hashing_pays_is_drawn() {
         "{}",
         dots(&marked)
     );
-    // Where the ratio lies far outside of what is usual, the axis follows.
+    // If the ratio lies far outside the usual range, the axis follows.
     let wide = draw("c.svg", &["--beta-ckpt", "1TB/s"]);
     assert!(
         wide.contains(">\n1000\n</text>") && !wide.contains("NaN"),
@@ -223,7 +223,7 @@ fn what_is_wrong_is_told_with_what_to_do() {
     }
 }
 
-/// Of options that come twice the later one: the command takes each once.
+/// Keeps the later of two equal options, since the command takes each once.
 fn once<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let mut kept: Vec<&str> = Vec::new();
     for pair in arguments[1..].chunks(2) {
@@ -235,7 +235,7 @@ fn once<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [&arguments[..1], &kept].concat()
 }
 
-/// A rank that writes 100 MB/s and hashes 400 MB/s, and of whose 4 MB in dirty pages 3 MB were hashed.
+/// A rank that writes 100 MB/s and hashes 400 MB/s. Of its 4 MB in dirty pages, 3 MB were hashed.
 fn record(predicted: bool) -> Record {
     let way = |bytes: f64, hashed: f64| Expected {
         seconds: bytes / 1e8 + hashed / 4e8,

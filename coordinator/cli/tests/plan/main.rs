@@ -12,7 +12,7 @@ fn plan(arguments: &[&str]) -> Output {
     plan_in(Path::new("."), arguments)
 }
 
-/// Where the files are that the arguments name.
+/// Runs the command in the directory of the files that the arguments name.
 fn plan_in(directory: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_stillpoint"))
         .current_dir(directory)
@@ -161,7 +161,7 @@ fn a_directorys_own_epochs_give_sizes_traces_and_costs() {
     let checkpoint = json(&plan(&arguments))["costs"]["checkpoint"]
         .as_f64()
         .expect("a time");
-    // 20 ms, in the file system's clock ticks.
+    // 20 ms, in clock ticks of the file system.
     assert!((0.01..5.0).contains(&checkpoint), "{checkpoint}");
     let (status, message) = failure(&plan(&[
         "interval",
@@ -180,7 +180,7 @@ fn a_directorys_own_epochs_give_sizes_traces_and_costs() {
 fn a_trace_is_run_through_every_scheduler() {
     let directory = tempfile::tempdir().expect("directory");
     let trace = directory.path().join("trace.csv");
-    // Columns go by their names.
+    // The columns are matched by their names.
     std::fs::write(&trace, "G1,G0\n20M,100M\n130M,20M\n").expect("trace");
     let trace = trace.to_str().expect("name");
     let value = json(&plan(&[
@@ -207,7 +207,7 @@ fn a_trace_is_run_through_every_scheduler() {
 fn streams_are_fitted_to_measurements() {
     let directory = tempfile::tempdir().expect("directory");
     let samples = directory.path().join("samples.csv");
-    // 5 ms, 0.1 ms a stream, 4 GB/s never hidden, 2 GB/s hidden.
+    // 5 ms, 0.1 ms for each stream, 4 GB/s never hidden, 2 GB/s hidden.
     let mut lines = String::new();
     for megabytes in [1u32, 16, 64, 256] {
         for streams in [1u32, 4, 8] {
@@ -241,7 +241,7 @@ fn streams_are_fitted_to_measurements() {
     );
 }
 
-/// What GPUs have copied in the epochs of a directory.
+/// The record holds copies of GPUs' memory in the epochs of a directory.
 #[test]
 fn streams_are_fitted_to_what_epochs_have_measured() {
     let directory = tempfile::tempdir().expect("directory");
@@ -251,7 +251,7 @@ fn streams_are_fitted_to_what_epochs_have_measured() {
         status == 1 && message.contains("gpu-streams.json: cannot read"),
         "{message}"
     );
-    // 20 us, 5 us a stream, 10 us a copy, 24 GB/s never hidden and 72 GB/s hidden; the newest copy had been expected in 44 ms.
+    // 20 us, 5 us for each stream, 10 us for each copy, 24 GB/s never hidden and 72 GB/s hidden. The prediction for the newest copy is 44 ms.
     let mut copied = Vec::new();
     for (megabytes, slot) in [(4u32, 4u32), (32, 4), (128, 16), (1024, 16)] {
         for streams in [1u32, 2, 4, 8] {
@@ -352,7 +352,7 @@ fn comparisons_do_not_keep_the_plan_waiting() {
         (&value[2]["scheduler"], &value[2]["left_out"]),
         (&"min-time".into(), &2.into())
     );
-    // One plan alone.
+    // A single plan.
     let links = (0..512u64).map(|gpu| (gpu % 16 * 16_000_000).to_string());
     let links = links.collect::<Vec<_>>().join(",");
     let pairs = ["staging", "--topology", "all-to-all:512", "--sizes", &links];
@@ -366,7 +366,7 @@ fn comparisons_do_not_keep_the_plan_waiting() {
     let value = json(&plan(&[&pairs[..], &["--json"]].concat()));
     assert_eq!(value["left_out"][0]["scheduler"], "min-time");
     assert_eq!(value["others"].as_array().map(Vec::len), Some(2));
-    // Waited for, it comes.
+    // With `--compare all`, the command waits for it.
     let value = json(&plan(
         &[&EXAMPLE[..], &["--compare", "all", "--json"]].concat(),
     ));

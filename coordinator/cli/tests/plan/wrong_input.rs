@@ -1,4 +1,4 @@
-//! What is wrong is told with field and line.
+//! Errors in the input are reported with field and line.
 
 use super::{failure, plan_in};
 

@@ -1,4 +1,4 @@
-//! A coordinator that finds its directory in another one's hands leaves it alone.
+//! A coordinator leaves its directory alone when another coordinator has it.
 
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::{JobFile, JobState};
@@ -14,7 +14,7 @@ fn a_directory_that_another_coordinator_has_taken_is_left_as_it_is() {
     let job = Job::start(&[dies.clone(), dies]);
     let answer = job.checkpoint(false, None);
     assert!(matches!(answer, ToCommand::Committed(_)), "{answer:?}");
-    // As on a file system whose locks do not hold: somebody has restarted the job elsewhere.
+    // This happens on a file system whose locks do not hold: the job has been restarted elsewhere.
     let mut theirs = JobFile::read(job.directory.path()).unwrap();
     theirs.launch = "another".into();
     theirs.write(job.directory.path()).unwrap();
@@ -26,7 +26,7 @@ fn a_directory_that_another_coordinator_has_taken_is_left_as_it_is() {
         reason.contains("another coordinator has this directory now"),
         "{reason}"
     );
-    // Nor is its end written there.
+    // The job's end is not written there either.
     let (state, ends, file, directory) = job.end();
     assert_eq!((state, ends), (JobState::Failed, vec![End::Died; 2]));
     assert_eq!(file, theirs);

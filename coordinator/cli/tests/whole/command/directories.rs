@@ -1,4 +1,4 @@
-//! Checkpoint directories that are somebody else's, copies, gone, or full of things that nobody expects.
+//! Checkpoint directories that belong to others, are copies, have gone, or hold unexpected files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -52,13 +52,13 @@ fn nothing_is_carried_on_from_where_others_may_have_written() {
         &["epoch-000001", "others may write to it"],
     );
     mode(&dir.join("epoch-000001"), 0o700);
-    // As root only: nobody else can give a directory away.
+    // As root only: other users cannot give a directory away.
     if chown(&dir, Some(65_534), None).is_ok() {
         for arguments in acting {
             house.refuses(arguments, 4, &["belongs to user 65534"]);
         }
     }
-    // To look at it does no harm.
+    // Looking at it does no harm.
     house.succeeds(&["verify", "d"]);
     house.succeeds(&["status", "./d"]);
 }
@@ -169,7 +169,7 @@ fn an_epoch_under_the_name_of_another_one_is_broken() {
     }
 }
 
-/// Its job says that it has come to its end.
+/// Makes job.json say that the job has finished.
 fn finish(house: &House) {
     let dir = house.checkpoints();
     let mut job = JobFile::read(&dir).unwrap();
@@ -194,7 +194,7 @@ fn another_job_does_not_begin_where_one_has_epochs_and_has_not_finished() {
     other.end_well();
     house.refuses(&["restart", "other", "--dir", "d"], 2, &words);
     assert_eq!(names(&dir), before);
-    // It carries on as if nobody had come.
+    // The job carries on as if no other had come.
     let ranks = house.launch(1, "", &["run", "--resume", "sh"]);
     assert_eq!(house.until_state("running")["restarted_from"], 1);
     drop(ranks);
@@ -224,7 +224,7 @@ fn resume_goes_by_the_job_that_was_started_last() {
     );
     drop(ranks);
     house.until_state("failed");
-    // That job has written nothing, and the epoch is of the one before.
+    // That job has written no epoch, and the existing one belongs to the job before.
     let ranks = house.launch(1, "", &["run", "--resume", "sh"]);
     let shown = house.until_state("running");
     assert_eq!(shown["restarted_from"], serde_json::Value::Null, "{shown}");
@@ -236,7 +236,7 @@ fn resume_goes_by_the_job_that_was_started_last() {
     assert_eq!(house.until_state("running")["restarted_from"], 2);
     house.succeeds(&["suspend"]);
     ranks.end_well();
-    // A copy is another job, and goes on with the epochs that it has found.
+    // A copy is another job, and goes on with the epochs in it.
     run(
         "cp",
         &[Path::new("-a"), &house.checkpoints(), &house.path("copy")],
@@ -349,7 +349,7 @@ fn a_copy_is_restarted_while_the_original_runs() {
     }
 }
 
-/// The stand-ins do not look for another coordinator: this test plays the agents of the second one.
+/// The stand-ins do not look for another coordinator, so this test plays the agents of the second one.
 #[test]
 fn another_coordinator_takes_a_job_over() {
     let house = House::new();
@@ -376,7 +376,7 @@ fn another_coordinator_takes_a_job_over() {
     while before.coordinator.alive() == Some(true) {
         assert!(Instant::now() < deadline, "it does not die");
     }
-    // What it was writing goes.
+    // The new coordinator removes the part that the dead one was writing.
     fs::create_dir(dir.join("epoch-000002.0badcafe.part")).unwrap();
     let output = house.output(&succeed);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -415,7 +415,7 @@ fn another_coordinator_takes_a_job_over() {
         .filter(|n| n.starts_with("epoch"))
         .collect();
     assert_eq!(found, epochs);
-    // The job has ended: nobody takes it over any more.
+    // The job has ended, so no coordinator takes it over any more.
     let output = house.output(&succeed);
     assert!(String::from_utf8_lossy(&output.stdout).contains("the job is suspended"));
     drop(ranks);

@@ -28,8 +28,7 @@ impl House {
              exec {} --exact command::stand_in::a_rank_without_an_application --nocapture\n",
             this.display()
         );
-        // Copied by another process: a file that this one has open for writing while another test starts
-        // a process cannot be executed.
+        // Another process makes the copies: a file that this one has open for writing while another test starts a process cannot be executed.
         let copy = |from: &Path, to: &str| {
             let done = Command::new("cp").arg(from).arg(house.path(to)).status();
             assert!(done.unwrap().success());
@@ -51,7 +50,7 @@ impl House {
         self.path("d")
     }
 
-    /// The command, away from whatever launcher, session or options this test runs under.
+    /// The command, without variables of the launcher, session or options of this test.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("stillpoint"));
         for (name, _) in std::env::vars() {
@@ -75,7 +74,7 @@ impl House {
         self.command(arguments).output().unwrap()
     }
 
-    /// Fails with this status and one line that contains all of these words.
+    /// Checks that the command fails with this status and one line that contains all of these words.
     pub fn refuses(&self, arguments: &[&str], status: i32, words: &[&str]) {
         let output = self.output(arguments);
         let text = String::from_utf8(output.stderr).unwrap();
@@ -89,7 +88,7 @@ impl House {
         }
     }
 
-    /// The same, with lines of progress before the one that says why.
+    /// The same, with lines of progress before the line with the error.
     pub fn refuses_last(&self, arguments: &[&str], status: i32, words: &[&str]) {
         let output = self.output(arguments);
         let text = String::from_utf8(output.stderr).unwrap();
@@ -134,7 +133,7 @@ impl House {
         }
     }
 
-    /// Waits until status says so.
+    /// Waits until status shows this state.
     pub fn until_state(&self, state: &str) -> Value {
         let directory = self.checkpoints();
         let deadline = Instant::now() + PATIENCE;
@@ -159,11 +158,11 @@ pub struct Launched {
     children: Vec<Child>,
 }
 
-/// What a test that fails leaves must not live on.
+/// Ends the ranks of a failed test.
 impl Drop for Launched {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // It may have ended.
+            // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -171,7 +170,7 @@ impl Drop for Launched {
 }
 
 impl Launched {
-    /// (status, stderr) of one rank; the others are ended, as a launcher would.
+    /// Returns (status, stderr) of one rank. The others are ended, as a launcher would.
     pub fn wait_for(mut self, rank: usize) -> (Option<i32>, String) {
         let output = self.children.remove(rank).wait_with_output().unwrap();
         (
@@ -180,7 +179,7 @@ impl Launched {
         )
     }
 
-    /// (status, stderr) of each rank.
+    /// Returns (status, stderr) of each rank.
     pub fn wait(mut self) -> Vec<(Option<i32>, String)> {
         std::mem::take(&mut self.children)
             .into_iter()

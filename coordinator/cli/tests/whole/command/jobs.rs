@@ -19,7 +19,7 @@ fn a_job_is_run_suspended_and_restarted() {
     assert_eq!(shown["name"], "melt");
     assert_eq!(shown["command"], serde_json::json!(["sh", "-c", "x"]));
     assert_eq!(shown["coordinator"]["reachable"], true);
-    // By directory, by name, and as the only job.
+    // The target is the directory, the name, or missing for the only job.
     for target in [Some(dir), Some("melt"), None] {
         let arguments: Vec<&str> = ["checkpoint"].into_iter().chain(target).collect();
         let text = house.succeeds(&arguments);
@@ -61,7 +61,7 @@ fn a_job_is_run_suspended_and_restarted() {
             .succeeds(&["inspect", dir])
             .contains("2 communicators")
     );
-    // Later, in a launch of its own; then once more by the line that a batch script has.
+    // The job is restarted later, in a launch of its own, and then once more by the line of a batch script.
     let second = house.launch(3, "", &["restart", dir]);
     let shown = house.until_state("running");
     assert_eq!(
@@ -134,7 +134,7 @@ fn a_refusal_is_5_and_a_failure_is_the_applications_own() {
         text.contains("runs on: all 2 ranks: a window is open"),
         "{text}"
     );
-    // What every rank of the job does when its launcher ends it.
+    // The launcher ends every rank of the job.
     drop(ranks);
     let shown = house.until_state("failed");
     assert!(

@@ -1,4 +1,4 @@
-//! What cannot be done is told in one line that says what to do.
+//! Errors take one line, which says what to do.
 
 use std::fs;
 use std::net::TcpListener;
@@ -110,7 +110,7 @@ fn a_job_that_is_not_there_is_3_and_one_that_is_not_mine_4() {
     );
     let ranks = house.launch(1, "", &["run", "sh"]);
     house.until_state("running");
-    // Another key than the job's, where the coordinator does not write over it.
+    // The file has another key than the job's, and lies where the coordinator does not overwrite it.
     let mut forged = JobFile::read(&house.checkpoints()).unwrap();
     forged.key = stillpoint_protocol::Key::random().unwrap();
     let elsewhere = house.path("elsewhere");
@@ -166,7 +166,7 @@ fn a_request_that_comes_as_the_job_ends_is_told_how_it_has_ended() {
     house.until_state("running");
     house.succeeds(&["suspend"]);
     ranks.end_well();
-    // As it is between the job's end and job.json's saying so: the coordinator, here this process, runs and hears nobody.
+    // This is the state between the job's end and its entry in job.json: the coordinator, here this process, runs and answers no requests.
     let directory = house.checkpoints();
     let ended = JobFile::read(&directory).unwrap();
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();

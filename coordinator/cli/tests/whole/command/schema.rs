@@ -1,4 +1,4 @@
-//! What commands print with `--json` is what the schema of the docs describes, field by field.
+//! The output of commands with `--json` matches the docs' schema, field by field.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn schema() -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What JSON calls the type of a value.
+/// JSON's name for the type of a value.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -28,7 +28,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Collects where a value is not as a part of the schema has it. A field that the schema does not name is an error too: the docs would not tell of it.
+/// Collects the places at which a value differs from its part of the schema. A field that is missing in the schema is an error too: it would be undocumented.
 fn compare(root: &Value, part: &Value, value: &Value, place: &str, wrong: &mut Vec<String>) {
     if let Some(name) = part["$ref"].as_str() {
         let name = name.trim_start_matches("#/$defs/");

@@ -10,13 +10,13 @@ use stillpoint_protocol::plain;
 
 use crate::support::{Agent, Builds, Character, End};
 
-/// Set for the stand-in; its value says how it behaves.
+/// Set for the stand-in; the value selects its behaviour.
 pub const STAND_IN: &str = "STILLPOINT_TEST_RANK";
 
-/// Not a test of its own: what the stand-in runs.
+/// Not a test of its own: the stand-in runs this.
 #[test]
 fn a_rank_without_an_application() {
-    // Where nobody started it, it is one of the tests.
+    // Without a launch, this runs as one of the tests.
     let Ok(launch) = Launch::from_environment() else {
         return;
     };
@@ -47,18 +47,18 @@ fn a_rank_without_an_application() {
     }
     let end = agent.live();
     if behaviour == "stays" {
-        // As an application does that has lost its coordinator, until its launcher ends it.
+        // It stays like an application that has lost its coordinator, until its launcher ends it.
         std::thread::sleep(crate::support::PATIENCE);
     }
     let ended_well = [End::Terminated, End::Told].contains(&end);
     std::process::exit(if ended_well { 0 } else { 1 });
 }
 
-/// What the launch's job is, once it has begun; ends with it where it has not.
+/// Waits for the job of the launch. If the launch fails or there is nothing to start, the process ends.
 fn joined(launch: &Launch) -> JobFile {
     match launch.awaits {
         Some(Awaits::Coordinator { answer, first }) => {
-            // Another opening of the pipe; the one that was left stays, as nobody minds here.
+            // This opens the pipe once more; the inherited descriptor stays open, which does no harm here.
             let answer = File::open(format!("/proc/self/fd/{answer}")).unwrap();
             if let Err(why) = beginning::hear(answer, first) {
                 eprintln!("stillpoint: {}", plain::line(&why.to_string()));

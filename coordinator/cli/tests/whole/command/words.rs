@@ -1,4 +1,4 @@
-//! What the command says about itself and about the machine.
+//! Help, version and `check`: the command's output about itself and about the machine.
 
 use std::fs;
 
@@ -85,7 +85,7 @@ fn the_version_names_the_contracts_of_what_is_installed() {
     let first = format!("stillpoint {}", env!("CARGO_PKG_VERSION"));
     assert_eq!(lines.next(), Some(first.as_str()), "{shown}");
     let rest: Vec<&str> = lines.collect();
-    // The same upper halves that `check` knows.
+    // The command lists the same upper halves as `check`.
     let known: Value = serde_json::from_slice(&house.output(&["check", "--json"]).stdout).unwrap();
     let known = known["mpi"]["abis"].as_array().unwrap();
     let known: Vec<&str> = known
@@ -96,7 +96,7 @@ fn the_version_names_the_contracts_of_what_is_installed() {
     assert!(known.contains(&"openmpi"), "{known:?}");
     assert_eq!(rest.len(), known.len(), "{shown}");
     for (line, name) in rest.iter().zip(known) {
-        // The house's are stand-ins, which export nothing: no contract is made up for them.
+        // The house has stand-ins, which export no contract, and the command must not invent one.
         let library = format!("/libstillpoint_upper_{name}.so tells none)");
         assert!(
             line.starts_with("contract unknown (") && line.ends_with(&library),

@@ -1,4 +1,4 @@
-//! A rank without an application: an agent that does what the protocol asks of it.
+//! A rank without an application: an agent that follows the protocol.
 
 use stillpoint_image::Identity;
 use stillpoint_protocol::absent::Told;
@@ -10,28 +10,28 @@ use stillpoint_protocol::{Received, Receiver, Sender};
 use super::PATIENCE;
 use super::image::{self, Builds};
 
-/// What a rank does out of the ordinary.
+/// A rank's unusual behaviour.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Character {
     /// Reasons against a checkpoint.
     pub refusals: Vec<String>,
-    /// Says that its image cannot be written, and why.
+    /// The error with which writing its image fails.
     pub disk_full: Option<String>,
-    /// Ends without a word when this order comes.
+    /// The order at which it ends without a report.
     pub dies_at: Option<&'static str>,
-    /// Never reaches its targets.
+    /// Whether it never reaches its targets.
     pub runs_on: bool,
     /// Messages sent and received.
     pub counts: (u64, u64),
-    /// Clocks that it reports.
+    /// The clocks that it reports.
     pub clocks: Vec<(u64, u64)>,
-    /// Goes past the target of this group once, after it knows its targets.
+    /// The group whose target it goes past once, after it knows its targets, and the new target.
     pub raises: Option<(u64, u64)>,
-    /// Each of its images has chunks in those before it; the first one in this one.
+    /// The base of its images, if each has chunks in those before it. The first one has chunks in this base.
     pub builds: Option<Builds>,
 }
 
-/// How a rank has ended.
+/// The end of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Terminated,
@@ -51,7 +51,7 @@ pub struct Agent {
     character: Character,
     seen: u64,
     begin: Option<Begin>,
-    /// Whether the application runs, as far as orders say.
+    /// The number of releases of the application by orders.
     pub released: u32,
 }
 
@@ -95,11 +95,11 @@ impl Agent {
     }
 
     pub fn send(&self, message: &FromAgent) {
-        // The coordinator may have gone: then `next` says so.
+        // The coordinator may have gone: then `next` returns nothing.
         let _ = self.sender.send(message);
     }
 
-    /// Lives until it is told to end, dies, or is alone. `Told` when the channel says so.
+    /// Lives until it is told to end, dies, or is alone. The end is `Told` if a barrier of the job has ended it.
     pub fn live(mut self) -> End {
         while let Some(message) = self.next() {
             if let ToAgent::Checkpoint { attempt, order } = message {

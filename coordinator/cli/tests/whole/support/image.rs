@@ -9,14 +9,14 @@ use stillpoint_protocol::agent::{Begin, Written};
 
 const ADDRESS: u64 = 0x1000_0000_0000;
 const PAGE: usize = 4096;
-/// Most earlier images that one has chunks in.
+/// The most earlier images that one has chunks in.
 const MOST: usize = 2;
 
-/// What a rank's images are built upon.
+/// The base of a rank's images.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Builds {
     base: Option<Base>,
-    /// Written, and not committed yet.
+    /// The base after the image that is written, but not committed yet.
     pending: Option<Base>,
 }
 
@@ -36,8 +36,8 @@ impl Builds {
     }
 }
 
-/// Writes a real image: of one page; or of four, of which each epoch changes a little, and which are written only where they have been, if
-/// what was there before is still there.
+/// Writes a real image, of one page or, with `builds`, of four. Each epoch then changes a little of the four pages. If the earlier images are still there,
+/// only the changed memory is written.
 pub fn write(begin: &Begin, identity: &Identity, builds: Option<&mut Builds>) -> Written {
     let path = Path::new(&begin.image);
     let mut writer = Writer::create(path, begin.compress.parse().unwrap()).unwrap();

@@ -70,7 +70,7 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Knocks. The call never waits, even if the door is somebody else's or crowded. It fails if the door is not this user's.
+    /// Knocks. The call never waits, even if the door is somebody else's or crowded. It fails if the door is not that of `user`.
     pub fn pay(user: u32, launch: &str) -> io::Result<Visit> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let held = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;

@@ -42,7 +42,7 @@ const PART: &str = ".part";
 pub struct Epochs {
     directory: Directory,
     mark: Mark,
-    /// The coordinator's right to the directory; `None`: nothing is written.
+    /// The coordinator's right to the directory; `None`: it is not checked.
     fence: Option<Arc<Fence>>,
 }
 

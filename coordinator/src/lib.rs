@@ -1,14 +1,15 @@
 //! The job: state machine, commit, registry and server.
 //!
 //! * [`job`] - the job as a pure state machine
-//! * [`batch`] - what a batch system says of the job
-//! * [`door`] - where the kernel says who asks a job for something
+//! * [`batch`] - the batch job of a process
+//! * [`cli`] - the command, one file for each subcommand
+//! * [`door`] - the socket at which the kernel names a job's clients
 //! * [`epoch`] - committed and unfinished epochs in a checkpoint directory
 //! * [`server`] - sockets and files around the job
-//! * [`fence`] - whether a directory is still this coordinator's
-//! * [`names`] - what users are called
-//! * [`registry`] - which jobs this user has
-//! * [`site`] - what the machine's operators have settled
+//! * [`fence`] - the coordinator's right to its directory
+//! * [`names`] - names of users
+//! * [`registry`] - the jobs of this user
+//! * [`site`] - settings of the machine's operators
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! DIR/coordinator.log: what happened to the job, a line each, for people.
+//! DIR/coordinator.log: the events of the job, one line each, for people.
 //!
-//! Kept small: past 1 MiB the file becomes `coordinator.log.old` and a new one begins.
+//! The log stays small: past 1 MiB the file becomes `coordinator.log.old` and a new one begins.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log of a checkpoint directory, to go on at its end.
+    /// Opens the log of a checkpoint directory, to append to it.
     pub fn open(directory: &Directory) -> io::Result<Log> {
         let file = directory.append(NAME)?;
         let bytes = file.metadata()?.len();
@@ -33,7 +33,7 @@ impl Log {
         })
     }
 
-    /// Adds a line, of a moment in seconds since 1970. A log that cannot be written (disk full) does not stop the job.
+    /// Adds a line, for a moment in seconds since 1970. A log that cannot be written (disk full) does not stop the job.
     pub fn line(&mut self, at: u64, text: &str) {
         if self.bytes > MAX_BYTES {
             self.rotate();
@@ -44,7 +44,7 @@ impl Log {
         }
     }
 
-    /// The file, for whoever writes to it directly.
+    /// The file, for direct writes.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -56,7 +56,7 @@ impl Log {
         {
             self.file = file;
         }
-        // Also if it failed: tried again a mebibyte later.
+        // Even after a failure: the next try is a mebibyte later.
         self.bytes = 0;
     }
 }

@@ -1,4 +1,4 @@
-//! `stillpoint clean`: what killed jobs have left on a fast tier of this host.
+//! `stillpoint clean`: removes data that killed jobs have left on a fast tier of this host.
 
 use std::path::PathBuf;
 

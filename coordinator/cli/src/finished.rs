@@ -1,5 +1,4 @@
-//! `run --resume` in the directory of a job that has come to its end: there is nothing to carry on, and nothing to be
-//! begun again. A batch script that is put into the queue once more ends well.
+//! `run --resume` in the directory of a job that has finished: the launch does nothing. So a batch script that is queued once more ends well.
 
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use super::launch::Place;
 use super::start::take;
 use super::{Failure, Outcome, lock};
 
-/// Tells the other ranks by job.json, which names this launch from now on, and the user.
+/// Tells the user and the other ranks: job.json names this launch from now on.
 pub fn tell(place: &Place, directory: &Path, mut job: JobFile) -> Outcome {
     let held = take(directory)?;
     let _lock = lock::take(&held)?;

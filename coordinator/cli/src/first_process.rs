@@ -82,7 +82,7 @@ fn attend(child: Pid, terminal: bool) -> i32 {
     }
 }
 
-/// Reaps all children that have ended. Returns whether others run.
+/// Reaps all children that have ended. Returns whether others are left.
 fn reap(child: Pid, status: &mut Option<i32>) -> bool {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {

@@ -1,4 +1,4 @@
-//! Commands that are given from inside of a job: a script that starts its program under `stillpoint run`, itself under `stillpoint run`.
+//! Commands inside of a job, such as a script that runs under `stillpoint run` and starts its program with `stillpoint run`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -8,7 +8,7 @@ use stillpoint_protocol::launch::RANK_MARK;
 
 use super::Failure;
 
-/// Whether this process is a rank of a job: its lower half has mapped something at an address where nobody else does.
+/// Whether this process is a rank of a job: its lower half has a mapping at an address that no other program uses.
 pub fn a_rank() -> bool {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     has_mark(&maps)

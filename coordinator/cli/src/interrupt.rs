@@ -1,4 +1,4 @@
-//! A signal to a command that waits for the job: it ends at once and says that the job does not.
+//! Handles a signal to a command that waits for the job: the command ends at once, and says that the job goes on.
 
 use std::io::Write;
 use std::thread;
@@ -6,16 +6,16 @@ use std::thread;
 use nix::sys::signal::{SigSet, Signal};
 use stillpoint_protocol::plain;
 
-/// From now on SIGINT, SIGTERM and SIGHUP end this process with 128 + their number, after it has said `words`.
+/// Lets SIGINT, SIGTERM and SIGHUP end this process with 128 + their number, after it has printed `words`.
 ///
-/// To be called while this process has one thread. A signal that whoever started it wants to be ignored stays so.
+/// This must be called while the process has one thread. A signal that the starter wants to be ignored stays ignored.
 pub fn ends_with(words: String) {
     let ignored = ignored();
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
         .into_iter()
         .filter(|signal| ignored & (1 << (*signal as u64 - 1)) == 0)
         .collect();
-    // Without the thread, or the mask, they end it as they end any process.
+    // Without the thread, or the mask, these signals end the process in the usual way.
     if signals.thread_block().is_err() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Which kernel this is, and whether Stillpoint runs on it.
+//! The running kernel, and whether Stillpoint runs on it.
 
 use std::fs;
 

@@ -113,7 +113,7 @@ pub struct Program<'a> {
     pub executable: &'a Path,
     pub arguments: &'a [OsString],
     pub safe_state: SafeState,
-    /// Whether a restart is impossible.
+    /// Whether it starts afresh in any case.
     pub is_certain: bool,
 }
 

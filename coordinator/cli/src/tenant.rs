@@ -1,4 +1,4 @@
-//! The job that a checkpoint directory belongs to until the job has finished. Another job does not begin there, since it would remove the epochs in time.
+//! The job to which a checkpoint directory belongs until it has finished. Another job must not begin there, since it would remove the epochs in time.
 
 use stillpoint_directory::Directory;
 use stillpoint_protocol::job_file::{JobFile, JobState};
@@ -8,8 +8,8 @@ use super::Failure;
 use stillpoint_coordinator::epoch::{EpochError, Epochs, Mark};
 use stillpoint_coordinator::server::Spec;
 
-/// Refuses a launch in the directory of another job that has epochs there and has not finished, or gives these epochs up, where the user says so. The
-/// caller holds the directory's lock.
+/// Refuses a launch in the directory of another job that has epochs there and has not finished. With `--discard` it gives these epochs up instead. The caller
+/// holds the directory's lock.
 pub fn make_way(held: &Directory, spec: &Spec) -> Result<(), Failure> {
     let failed = |error: EpochError| Failure::of(&error);
     let epochs = Epochs::of(held.clone(), Mark::none());
@@ -25,7 +25,7 @@ pub fn make_way(held: &Directory, spec: &Spec) -> Result<(), Failure> {
     let newest = epochs.newest_of(|id| match (id, &last) {
         (Some(id), Some(job)) => job.carries(id),
         (Some(id), None) => !spec.carries(id),
-        // It may be anybody's. A job that carries on has chosen an epoch that can be read.
+        // The epoch may be any job's. A job that carries on has chosen an epoch that can be read.
         (None, _) => spec.restarted_from.or(spec.recovers).is_none(),
     });
     match newest.map_err(failed)? {

@@ -1,4 +1,4 @@
-//! `--tier`, `--staging`, `--redundancy` and `--peer-limit`: where images are staged.
+//! `--tier`, `--staging`, `--redundancy` and `--peer-limit`: the tiers on which images are staged.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ impl FromStr for TierOption {
 }
 
 impl TierOptions {
-    /// Refuses what does not go together.
+    /// Refuses options that contradict each other.
     pub fn check(&self) -> Result<(), Failure> {
         let usage = |text: &str| Err(Failure::new(Failure::USAGE, text));
         for (fast, name) in [(true, "fast"), (false, "slow")] {
@@ -175,7 +175,7 @@ impl TierOptions {
         self.tier.iter().find(|tier| !tier.fast)
     }
 
-    /// The checkpoint directory: what `--dir` says, or the slow tier, which must not contradict it.
+    /// The checkpoint directory: that of `--dir`, or the slow tier. If both are given, they must be the same.
     pub fn directory(&self, given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
         let slow = self.slow().map(|slow| slow.path.as_path());
         match (given, slow) {
@@ -198,7 +198,7 @@ impl TierOptions {
         }
     }
 
-    /// For the coordinator.
+    /// The rules for the coordinator.
     pub fn staging(&self) -> Option<Staging> {
         self.fast().map(|_| Staging {
             local_only: self.staging == How::Local,
@@ -206,7 +206,7 @@ impl TierOptions {
         })
     }
 
-    /// For this rank's agent; makes the fast tier's directory.
+    /// The tiers for this rank's agent. It makes the fast tier's directory.
     pub fn of_rank(&self, place: &Place) -> Result<Option<Tiers>, Failure> {
         let Some(fast) = self.fast() else {
             return Ok(None);

@@ -1,10 +1,10 @@
-//! Times and sizes as people write and read them.
+//! Times and sizes in the form for people.
 
 use std::time::Duration;
 
 use stillpoint_protocol::Span;
 
-/// "90", "90s", "30m", "2h", "1d", "1h30m".
+/// Parses "90", "90s", "30m", "2h", "1d", "1h30m".
 pub fn parse_duration(text: &str) -> Result<Span, String> {
     let wrong = || format!("'{text}' is not a time: write 90s, 30m, 2h or 1d");
     let mut total = Duration::ZERO;
@@ -34,7 +34,7 @@ pub fn parse_duration(text: &str) -> Result<Span, String> {
     Ok(total.into())
 }
 
-/// 1234567 as "1.2 MB".
+/// Shows 1234567 as "1.2 MB".
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if count < 1000 {
@@ -50,7 +50,7 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// A span of time, coarse.
+/// Shows a span of time, rounded.
 pub fn span(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),

@@ -1,19 +1,19 @@
-//! Which numbers descriptors of this crate get: in the process of an application they keep out of the way of the application's own.
+//! The numbers of this crate's descriptors: in an application's process they keep out of the way of the application's own.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::fcntl_dupfd_cloexec;
 
-/// 0: whatever the kernel gives.
+/// 0: the kernel chooses.
 static LOWEST: AtomicI32 = AtomicI32::new(0);
 
-/// From now on descriptors have this number at least, where the process may have such numbers.
+/// Gives later descriptors at least this number, if the process may have such numbers.
 pub fn number_from(lowest: i32) {
     LOWEST.store(lowest, Ordering::Relaxed);
 }
 
-/// The same open file under such a number.
+/// Moves an open file to such a number.
 pub(crate) fn away(opened: rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
     let opened = opened?;
     match LOWEST.load(Ordering::Relaxed) {

@@ -313,7 +313,7 @@ impl Replacement {
             directory: Point::JobDirectory,
         }),
     };
-    /// The description of a launch for a coordinator that takes over. No launch outlives it.
+    /// The description of a launch for a coordinator that takes over. It need not be durable, since no launch outlives a failure of its machine.
     pub const LAUNCH: Replacement = Replacement {
         write: Point::LaunchWrite,
         rename: Point::LaunchRename,

@@ -67,7 +67,7 @@ pub struct JobFile {
     /// The epoch that this launch was restored from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarted_from: Option<u64>,
-    /// The staged epoch that this launch makes whole first, to restart from it.
+    /// The epoch whose blocks this launch gathers first, to restart from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovers: Option<u64>,
     /// The user who had the job suspended, if not its own user, and the reason.

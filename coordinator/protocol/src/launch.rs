@@ -114,7 +114,7 @@ pub enum GpuStaging {
     /// If the node's driver lets it be copied, and there is room.
     #[default]
     Auto,
-    /// Always.
+    /// Always: a checkpoint is refused if that is not possible.
     On,
     /// Never: it goes into the rank's own memory.
     Off,

@@ -64,7 +64,7 @@ impl Namespace {
         Some(Namespace::told_of(inode, boot, machine))
     }
 
-    /// Makes a namespace of a number, a boot's id and a machine's. An empty id is not known.
+    /// Makes a namespace of a number, a boot's id and a machine's. An empty id stands for an unknown one.
     pub fn told_of(inode: u64, boot: &str, machine: &str) -> Namespace {
         let number = inode & ((1 << INODE_BITS) - 1);
         let boot = digest(boot, BOOT_BITS) << INODE_BITS;

@@ -1,12 +1,12 @@
 //! Text of others, such as a job's name, its command, a path or a reason, in a form that is safe for a terminal, a log or a shell.
 //!
-//! Escape sequences move a terminal's cursor, set its title or answer in the user's name. Marks for the direction of writing show a line in another order than
-//! it has. All text that this project shows goes through here.
+//! Escape sequences can move a terminal's cursor, set its title or answer in the user's name. Marks for the direction of writing change the order in which a
+//! line shows. All text that this project shows goes through here.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// In one line. A character that does not show as itself is shown as its number, such as `\u{1b}`.
+/// The text as one line. A character that does not show as itself becomes its number, such as `\u{1b}`.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, false)
 }
@@ -16,7 +16,7 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, true)
 }
 
-/// As one word of a shell, for people who type what they see.
+/// The text as one word of a shell, for people who type it from the screen.
 pub fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     match !text.is_empty() && text.chars().all(plain) {
@@ -25,7 +25,7 @@ pub fn word(text: &str) -> String {
     }
 }
 
-/// JSON with the same value, in which such characters stand as JSON's own escapes.
+/// JSON with the same value, in which such characters are JSON's own escapes.
 pub fn json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| acts(c) && c != '\n') {
         return Cow::Borrowed(text);
@@ -59,7 +59,7 @@ fn escaped(text: &str, several: bool) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Whether a character does something to the line that it stands in.
+/// Whether a character affects how its line shows.
 fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,6 +1,6 @@
 //! Times that come from outside: an option, a request, a file.
 //!
-//! Only this type reads such a time, and it gives a bounded one. A sum of a moment and such a time cannot overflow, which would end the process.
+//! Only this type reads such a time, and it returns a bounded one. So the sum of a moment and such a time cannot overflow, which would end the process.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{Decode, Encode};
 
-/// A time from outside. It counts as ten years where it is longer.
+/// A time from outside. A longer one counts as ten years.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, Serialize, Deserialize,
 )]
@@ -16,10 +16,10 @@ use crate::codec::{Decode, Encode};
 pub struct Span(Duration);
 
 impl Span {
-    /// No job and no command lives as long.
+    /// The longest time; no job and no command lives as long.
     pub const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-    /// As long as it is, bounded.
+    /// The time, bounded.
     pub fn time(self) -> Duration {
         self.0.min(Span::LONGEST)
     }

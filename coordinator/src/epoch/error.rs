@@ -1,11 +1,11 @@
-//! Why an epoch cannot be made, read or removed.
+//! The errors of making, reading and removing epochs.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use stillpoint_image::ImageError;
 
-/// Why an epoch cannot be made, read or removed.
+/// The reason why an epoch cannot be made, read or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum EpochError {
     #[error("{}: cannot {action}: {source}{}", path.display(), advice(source))]

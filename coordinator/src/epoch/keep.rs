@@ -1,8 +1,8 @@
 //! Decides which epochs stay: the newest, and those that they need.
 //!
-//! An epoch may have chunks in earlier ones ([`Manifest::needs`]). Each of those stays, whole, as long as an epoch needs it that is among the newest `keep`.
-//! The needs of a needed epoch count for nothing, since others only use its own chunks. So an epoch that stays only because it is needed may lack an epoch
-//! that it needs itself. It can then not be restarted; the newest `keep` can. The writers bound the number of needed epochs.
+//! An epoch may have chunks in earlier ones ([`Manifest::needs`]). Each of those stays, whole, as long as one of the newest `keep`, or a newer staged epoch,
+//! needs it. The needs of a needed epoch count for nothing, since others only use its own chunks. So an epoch that stays only because it is needed may lack
+//! an epoch that it needs itself. It can then not be restarted; the newest `keep` can. The writers bound the number of needed epochs.
 
 use std::collections::BTreeSet;
 

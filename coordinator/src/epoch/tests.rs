@@ -1,4 +1,4 @@
-//! Epochs come to be in one step, and go in one.
+//! Epochs appear in one step, and disappear in one.
 
 use stillpoint_image::{Manifest, image_name};
 
@@ -84,7 +84,7 @@ fn older_epochs_go_and_strangers_stay() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    // A part that is newer than every epoch may be in the making.
+    // A part that is newer than every epoch may belong to a checkpoint under way.
     let expected = [
         "epoch-000003",
         "epoch-000004",
@@ -139,7 +139,7 @@ fn a_directory_that_another_job_has_made_in_its_place_is_left_alone() {
     commit(&mine, 1).unwrap();
     let part = mine.prepare(2).unwrap();
     let images = [written(&part, 0, 10)];
-    // Removed, and made again by another job, which has come as far.
+    // The directory is removed, and made again by another job with as many epochs.
     fs::rename(&path, root.path().join("removed")).unwrap();
     fs::create_dir(&path).unwrap();
     let theirs = epochs_in(&path);

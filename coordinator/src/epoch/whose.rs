@@ -6,8 +6,8 @@ use stillpoint_image::{Manifest, epoch_name};
 use super::{EpochError, Epochs, Mark, io_error, staged_name};
 
 impl Epochs {
-    /// The newest epoch, committed or staged, that belongs to a job, and its name in the directory. `is_its` is asked with the job's id, or with
-    /// nothing where the manifest cannot be read.
+    /// Returns the newest epoch, committed or staged, of a job, and its directory's name. `is_its` gets the id of the epoch's job, or `None` if the manifest
+    /// cannot be read.
     pub fn newest_of(
         &self,
         is_its: impl Fn(Option<&str>) -> bool,
@@ -20,7 +20,7 @@ impl Epochs {
         Ok(all.find(|(_, name)| is_its(self.job_of(name).as_deref())))
     }
 
-    /// The newest committed epoch of a job; one whose manifest cannot be read counts.
+    /// Returns the newest committed epoch of a job. An epoch whose manifest cannot be read counts.
     pub fn newest_committed_of(
         &self,
         is_its: impl Fn(&str) -> bool,
@@ -32,7 +32,7 @@ impl Epochs {
         Ok(self.committed()?.into_iter().rev().find(its))
     }
 
-    /// Takes the names of all epochs away. The rest is removed with the parts of unfinished checkpoints.
+    /// Renames all epochs to parts, which are then removed with those of unfinished checkpoints.
     pub fn give_up_all(&self) -> Result<(), EpochError> {
         let listed = self.listed()?;
         let committed = listed.committed.into_iter();

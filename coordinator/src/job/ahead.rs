@@ -1,6 +1,6 @@
-//! A suspend that copies ahead: first an epoch that is written while the application runs, then at once one of what has changed since.
+//! A suspend that copies ahead. First an epoch is written while the application runs, and then at once a second one with the changes since.
 //!
-//! Both are ordinary attempts. While the first one is under way the suspend waits in the queue, so whatever becomes of it, the suspend's turn comes.
+//! Both are ordinary attempts. While the first one is under way the suspend waits in the queue, so its turn comes in any case.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use super::phase::Phase;
 use super::{Job, Wanted};
 
 impl Wanted {
-    /// When the suspend itself has to begin: what has a limit is not to lose more than half of it to the epoch before.
+    /// The time at which the suspend itself has to begin: the epoch ahead takes at most half of a limited time.
     fn begins_by(&self) -> Option<Duration> {
         self.timeout.map(|timeout| self.since + timeout / 2)
     }
 
-    /// Whether it was the application's signal: how much time there is nobody knows.
+    /// Whether it has no command that waits, as a suspend by signal. Its time limit is unknown.
     pub(super) fn is_by_signal(&self) -> bool {
         self.watcher.is_none()
     }
 }
 
 impl Job {
-    /// Whether an epoch ahead of this suspend is wanted, and there is time for it. It makes the stop shorter, and the time until the job has ended longer.
+    /// Whether to write an epoch ahead of this suspend, if there is time for it. It makes the stop shorter, but the job ends later.
     fn copies_ahead(&self, wanted: &Wanted, now: Duration) -> bool {
         let can = self.settings.precopy
             && self.settings.incremental != Incremental::Off
@@ -36,7 +36,7 @@ impl Job {
             && wanted.begins_by().is_none_or(|by| now < by)
     }
 
-    /// Whether the attempt that is to begin is an epoch ahead of the suspends that are wanted: of each of them.
+    /// Whether the attempt that is to begin is an epoch ahead of the suspends that wait. It has to be ahead of all of them.
     pub(super) fn begins_ahead(&self, now: Duration) -> bool {
         let mut suspends = self
             .wanted
@@ -46,7 +46,7 @@ impl Job {
         suspends.peek().is_some() && suspends.all(|wanted| self.copies_ahead(wanted, now))
     }
 
-    /// Makes the attempt an epoch ahead of the suspends that are wanted.
+    /// Makes the attempt an epoch ahead of the suspends that wait.
     pub(super) fn put_ahead(&mut self, now: Duration) {
         let still_point = self.settings.patience.still_point;
         let Some(attempt) = &mut self.attempt else {
@@ -60,7 +60,7 @@ impl Job {
         }
     }
 
-    /// A suspend comes while another checkpoint is under way. True where that one is its epoch ahead, or becomes it.
+    /// Handles a suspend that comes during another checkpoint. Returns whether that one is its epoch ahead, or becomes it.
     pub(super) fn waits_behind_attempt(&self, wanted: &Wanted) -> bool {
         let Some(attempt) = &self.attempt else {
             return false;
@@ -71,7 +71,7 @@ impl Job {
             && (attempt.ahead || early && self.copies_ahead(wanted, wanted.since))
     }
 
-    /// Commands that want to hear of the attempt under way.
+    /// Commands that want reports on the attempt under way.
     pub(super) fn listeners(&self) -> Vec<u64> {
         let Some(attempt) = &self.attempt else {
             return vec![];
@@ -84,7 +84,7 @@ impl Job {
         attempt.watchers().into_iter().chain(waiting).collect()
     }
 
-    /// The epoch ahead is over: the suspends' turn has come.
+    /// Records the result of the epoch ahead in the suspends, whose turn has come.
     pub(super) fn end_ahead(&mut self, attempt: &Attempt, now: Duration) {
         if !attempt.ahead {
             return;
@@ -96,7 +96,7 @@ impl Job {
         for wanted in self.wanted.iter_mut().filter(|wanted| wanted.suspend) {
             wanted.ahead = ahead;
             if wanted.timeout.is_none() && !wanted.patience.is_zero() {
-                // It has had nobody to be patient with.
+                // Its patience begins only now.
                 wanted.patience += now.saturating_sub(wanted.since.max(attempt.began()));
             }
         }

@@ -1,6 +1,6 @@
-//! Images that are written while the application runs on: its memory is set apart, and what it changes meanwhile is copied first.
+//! Images that are written while the application runs on. Its memory is set apart: memory that it changes meanwhile is copied first.
 //!
-//! No rank runs on before all are apart: what it sends then would lie in another's memory before that is.
+//! No rank runs on before all are apart. Otherwise its new messages could reach the memory of a rank that is not apart yet.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::phase::Phase;
 use super::{Job, Output};
 
 impl Job {
-    /// Whether the application is to run on while the images of the attempt under way are written. A suspended one has nothing to do any more.
+    /// Whether the application runs on while the images of the attempt under way are written. In a suspend it has no more work to do.
     pub(super) fn writes_behind(&self) -> bool {
         let suspends = self.attempt.as_ref().is_some_and(|attempt| attempt.suspend);
         self.settings.copies.is_some() && !suspends
@@ -22,7 +22,7 @@ impl Job {
         self.order(Order::WriteApart { most });
     }
 
-    /// A rank is apart; with its image, where it could not be set apart and has been written.
+    /// Handles a rank that is apart. `written` is its image, if it could not be set apart and was written at once.
     pub(super) fn on_apart(&mut self, rank: u32, written: Option<Written>, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;

@@ -60,7 +60,8 @@ pub(super) struct Hindered {
     again: Duration,
 }
 
-/// Whether a request cannot join the attempt any more. The application may have run on since, or its memory has been set apart to let it run on.
+/// Whether a request cannot join the attempt any more: the application has run on since, or memory has been set apart to let it run on, and the request is a
+/// suspend.
 fn too_late_for_copies(attempt: &Attempt, wanted: &Wanted) -> bool {
     attempt.ran_on || wanted.suspend && attempt.phase == Phase::Copy
 }

@@ -49,7 +49,7 @@ pub struct Settings {
     pub staging: Option<Rules>,
     /// The epoch that this launch carries on from.
     pub restarted_from: Option<u64>,
-    /// The staged epoch that is to be made whole first.
+    /// The epoch whose blocks are gathered first.
     pub recovers: Option<u64>,
     /// The number of attempts before the first one of this coordinator.
     pub attempts_before: u64,

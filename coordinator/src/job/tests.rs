@@ -1,4 +1,4 @@
-//! The job, driven by ranks and commands that are made of plain values.
+//! Tests of the job, driven by ranks and commands that are plain values.
 
 mod ahead;
 mod behind;
@@ -22,7 +22,7 @@ use stillpoint_protocol::namespace::Namespace;
 
 use super::{Input, Job, Location, Output, Patience, Settings};
 
-/// A job of which everything is at hand.
+/// A job with its time and its outputs.
 struct World {
     job: Job,
     now: Duration,
@@ -117,7 +117,7 @@ impl World {
         });
     }
 
-    /// Lets time pass until the job wants a tick, then ticks.
+    /// Lets time pass until the job's next deadline, then ticks.
     fn sleep(&mut self) {
         self.now = self.job.deadline().expect("nothing is due").max(self.now);
         self.input(Input::Tick);
@@ -151,13 +151,13 @@ impl World {
         self.outputs.contains(output)
     }
 
-    /// From the request to where images are to be written.
+    /// From the request to the order to write.
     fn up_to_write(&mut self, attempt: u64) {
         self.up_to_seal(attempt);
         assert_eq!(self.orders().last(), Some(&&Order::Write));
     }
 
-    /// From the request to where every rank is sealed and the directory is there.
+    /// From the request until every rank is sealed and the directory has been made.
     fn up_to_seal(&mut self, attempt: u64) {
         self.all_say(attempt, Progress::Clocks { clocks: vec![] });
         self.all_say(attempt, parked(1));

@@ -1,4 +1,4 @@
-//! How ranks are spoken of.
+//! Names of sets of ranks.
 
 /// A set of ranks in the shortest words: "rank 3", "ranks 0-2, 5", "all 4 ranks".
 pub fn ranks_in_words(ranks: &[u32], size: usize) -> String {

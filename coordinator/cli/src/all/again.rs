@@ -1,6 +1,6 @@
-//! The line that a person types to carry a suspended job on.
+//! The command line with which a person resumes a suspended job.
 //!
-//! A helper sends fields, and the command makes the line of them. So the text of one user cannot become part of a line that another user types.
+//! A helper sends fields, and the command makes the line from them. So the text of one user cannot become part of a line that another user types.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,12 @@ use stillpoint_protocol::plain::word;
 
 use stillpoint_coordinator::registry::Entry;
 
-/// A way to carry a job on.
+/// A way to resume a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Again {
     /// Slurm starts it again.
     Requeue(SlurmId),
-    /// Its own user does, in a fresh login.
+    /// The job's own user does so, in a fresh login.
     ByHand {
         working_directory: PathBuf,
         ranks: u32,
@@ -30,7 +30,7 @@ pub enum Again {
 pub struct SlurmId(String);
 
 impl SlurmId {
-    /// `None`: it is none.
+    /// Returns `None` if the text is not such a name.
     pub fn of(text: &str) -> Option<SlurmId> {
         let number = |text: &str| {
             let digits = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -57,11 +57,11 @@ impl<'de> Deserialize<'de> for SlurmId {
 
 /// The group that a restart needs, which is the job's.
 ///
-/// The kernel lets no process but root's choose its group, and a restart is refused in another one than the job's. `sg` knows users and groups by the
-/// system's tables alone: whom they do not have is told which group it is to be.
+/// The kernel lets only processes of root choose their group, and a restart in another group than the job's is refused. `sg` knows only users and groups of
+/// the system's tables. For others, the line names the group instead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InGroup {
-    /// The one that the user's logins have, or it is not known.
+    /// The group of the user's logins, or an unknown one.
     Login,
     Named(String),
     Number(u32),
@@ -79,7 +79,7 @@ impl InGroup {
 }
 
 impl Again {
-    /// For the job's own user, whose process this is.
+    /// The way for the job's own user, who runs this process.
     pub fn by_hand(entry: &Entry, job: &JobFile) -> Again {
         let user = User::from_uid(getuid()).ok().flatten();
         let name = |group| {

@@ -1,6 +1,6 @@
-//! `status --all --metrics`: what there is to watch of all jobs, as monitoring reads it.
+//! `status --all --metrics`: the numbers of all jobs, in the format of monitoring systems.
 //!
-//! Numbers are the running launches' own: they begin anew with each restart, as counters may.
+//! The numbers are those of the running launches, so counters begin again with each restart.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -25,7 +25,7 @@ type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 type Counters = Family<Labels, Counter<f64, AtomicU64>>;
 
 impl Everybody {
-    /// Looks at all jobs and prints what there is to watch.
+    /// Looks at all jobs and prints their metrics.
     pub fn measure(&self, timeout: Option<Duration>) -> Outcome {
         let asking = Asking {
             timeout,
@@ -38,7 +38,7 @@ impl Everybody {
     }
 }
 
-/// As a label's value stands between quotes: the encoder writes it as it is, and a user has named his jobs.
+/// Escapes a label's value. The encoder does not do so, and users choose the names of their jobs.
 fn escaped(text: &str) -> String {
     plain::line(text).replace('\\', r"\\").replace('"', "\\\"")
 }

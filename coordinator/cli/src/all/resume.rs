@@ -1,4 +1,4 @@
-//! `stillpoint resume`: what carries suspended jobs on.
+//! `stillpoint resume`: prints the commands that resume suspended jobs.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -16,7 +16,7 @@ use stillpoint_coordinator::registry::{Entry, Registry};
 use stillpoint_protocol::Span;
 use stillpoint_protocol::job_file::JobFile;
 
-/// How long the batch system may take for an answer.
+/// The time that the batch system may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Say what carries suspended jobs on, or have the batch system do it
@@ -58,7 +58,7 @@ impl Resume {
     }
 }
 
-/// A user's suspended jobs.
+/// Attends to a user's suspended jobs.
 pub fn all(task: &Task, run: bool, speaker: &Speaker) {
     let suspended = Registry::of_this_user().suspended();
     for (entry, job) in suspended {
@@ -77,7 +77,7 @@ pub fn all(task: &Task, run: bool, speaker: &Speaker) {
 }
 
 fn carry_on(entry: &Entry, job: &JobFile, run: bool) -> End {
-    // Only Slurm's jobs have a command that starts them again whatever has become of them.
+    // Only Slurm has a command that starts a job again in any state.
     let batch = entry.batch.as_ref().filter(|batch| batch.slurm);
     let id = batch.and_then(|batch| SlurmId::of(&batch.id));
     let again = match &id {

@@ -11,14 +11,14 @@ use stillpoint_protocol::tier::Announced;
 
 use super::PATIENCE;
 
-/// One image's blocks, as far as other hosts hold them.
+/// The blocks of one image that other hosts hold.
 pub struct Fetch<'a> {
     rank: u32,
     here: &'a str,
     peers: &'a [Announced],
     terms: Terms,
     blocks: &'a Blocks,
-    /// By host; `None`: nobody there answers.
+    /// By host; `None`: no process there answers.
     connections: BTreeMap<&'a str, Option<Peer>>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// A block, by its number in the table, from the first host that has it whole.
+    /// Fetches a block, by its number in the table, from the first host that has it whole.
     pub fn block(&mut self, number: usize) -> Option<Vec<u8>> {
         let (blocks, here) = (self.blocks, self.here);
         let record = blocks.records.get(number)?;
@@ -60,14 +60,14 @@ impl<'a> Fetch<'a> {
         match connection.as_mut()?.get(self.rank, number as u32) {
             Ok(block) => block,
             Err(_) => {
-                // It has gone; what it held is lost, unless there is a copy.
+                // The host has gone. Its blocks are lost, unless there are copies.
                 *connection = None;
                 None
             }
         }
     }
 
-    /// The ranks of a host share the work: each is asked by some.
+    /// Connects to one of the host's ranks. Different ranks ask different ones, so that these share the work.
     fn connect(&self, host: &str) -> Option<Peer> {
         let there: Vec<&Announced> = self.peers.iter().filter(|peer| peer.host == host).collect();
         let chosen = there.get(self.rank as usize % there.len().max(1))?;

@@ -1,5 +1,5 @@
-//! Where fetched blocks wait until the rank is restored: memory that goes with the process, and that it keeps when it
-//! becomes its lower half. The node's fast tier is full of what its own rank has left there.
+//! Memory in which fetched blocks wait until the rank is restored. The process keeps it when it becomes its lower half, and it goes with the process. The
+//! node's fast tier has no room: it is full of its own ranks' blocks.
 
 use std::fs::File;
 use std::io;
@@ -14,13 +14,13 @@ use stillpoint_image::blocks::BlockRecord;
 /// Blocks of one image, each at its own offset.
 pub struct Fetched {
     file: File,
-    /// Bytes that may still be kept.
+    /// The bytes that may still be kept.
     room: u64,
     kept: bool,
 }
 
 impl Fetched {
-    /// `sharing`: so many ranks of this host fetch blocks at the same time.
+    /// `sharing`: the number of ranks of this host that fetch blocks at the same time.
     pub fn new(sharing: u64) -> io::Result<Fetched> {
         let memory = memfd_create("stillpoint-fetched", MFdFlags::MFD_CLOEXEC)?;
         Ok(Fetched {
@@ -33,7 +33,7 @@ impl Fetched {
 
     /// Keeps a block, if there is room.
     pub fn keep(&mut self, record: &BlockRecord, bytes: &[u8]) -> bool {
-        // A block may touch a page more than it fills.
+        // A block may touch one page more than it fills.
         let takes = bytes.len() as u64 + 4096;
         if takes > self.room || self.file.write_all_at(bytes, record.offset).is_err() {
             return false;
@@ -43,7 +43,7 @@ impl Fetched {
         true
     }
 
-    /// A descriptor that outlives `execve`, with a number that the application hardly has; `None`: nothing was kept.
+    /// Returns a descriptor that outlives `execve`, with a number that applications seldom use; `None`: no block was kept.
     pub fn hand_over(self) -> Option<RawFd> {
         if !self.kept {
             return None;
@@ -54,7 +54,7 @@ impl Fetched {
     }
 }
 
-/// Memory that this host can give, in bytes.
+/// The memory that this host has available, in bytes.
 fn available() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text
@@ -91,7 +91,7 @@ mod tests {
         assert!(!fetched.keep(&record, b"abc"), "no room");
         let number = fetched.hand_over().unwrap();
         let mut bytes = [0; 3];
-        // The file is gone, its memory is not.
+        // The file is closed, but its memory stays.
         let file = File::open(format!("/proc/self/fd/{number}")).unwrap();
         file.read_exact_at(&mut bytes, 5000).unwrap();
         assert_eq!(&bytes, b"abc");

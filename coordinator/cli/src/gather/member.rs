@@ -1,4 +1,4 @@
-//! This process as a rank that is about to start: what it says to the coordinator, and waits for.
+//! This process as a rank that is about to start: its messages to and from the coordinator.
 
 use std::net::IpAddr;
 
@@ -42,12 +42,12 @@ impl Member {
         Ok(member)
     }
 
-    /// The address of this host that the coordinator sees, and so others too.
+    /// The address of this host that the coordinator sees, so that others can use it too.
     pub fn local_ip(&self) -> Result<IpAddr, String> {
         self.receiver.local_ip().map_err(|error| error.to_string())
     }
 
-    /// Says where this rank can be reached; everybody's answer, by rank.
+    /// Announces this rank's address. Returns those of all ranks, by rank.
     pub fn peers(&mut self, me: Announced) -> Result<Vec<Announced>, String> {
         self.say(&FromAgent::Tier(me))?;
         self.wait(|message| match message {
@@ -66,7 +66,7 @@ impl Member {
         })
     }
 
-    /// Says how it went; the epoch to carry on from, or why there is none.
+    /// Reports the result. Returns the epoch to restart from, or the reason why there is none.
     pub fn recovered(
         &mut self,
         epoch: u64,
@@ -88,7 +88,7 @@ impl Member {
         self.sender.send(message).map_err(|error| error.to_string())
     }
 
-    /// The first message that means something here. However long it takes: other hosts may have much to copy.
+    /// Waits for the first message that is wanted, without a limit, since other hosts may have much to copy.
     fn wait<T>(&mut self, mut wanted: impl FnMut(ToAgent) -> Option<T>) -> Result<T, String> {
         loop {
             match self.receiver.receive().map_err(|error| error.to_string())? {

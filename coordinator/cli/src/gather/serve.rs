@@ -1,4 +1,4 @@
-//! Gives blocks that this host's fast tiers hold to the ranks of other hosts.
+//! Serves blocks of this host's fast tiers to the ranks of other hosts.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,12 +14,12 @@ use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::peer::serve::{Work, serve};
 use stillpoint_protocol::peer::{self, Peer, PeerError, Request};
 
-/// Serves the blocks of the epoch in `directory` until this process becomes its rank; where it can be reached.
+/// Serves the blocks of the epoch in `directory` until this process becomes its rank. Returns its address.
 pub fn start(reachable_at: IpAddr, terms: Terms, directory: &Path) -> io::Result<String> {
     let (listener, address) = peer::listen(reachable_at)?;
     let directory = directory.to_owned();
     spawn(Box::new(move || {
-        // A peer that breaks off only ends its own connection.
+        // A peer that breaks off ends only its own connection.
         serve(&listener, &terms, spawn, move |peer| {
             let _ = serve_peer(peer, &directory);
         })
@@ -31,7 +31,7 @@ fn spawn(work: Work) -> io::Result<()> {
     thread::Builder::new().spawn(work).map(drop)
 }
 
-/// A rank's image, as far as it is on this host.
+/// The part of a rank's image that is on this host.
 struct Held {
     blocks: Blocks,
     parts: FastParts,
@@ -40,7 +40,7 @@ struct Held {
 fn serve_peer(mut peer: Peer, directory: &Path) -> Result<(), PeerError> {
     let mut images: HashMap<u32, Option<Held>> = HashMap::new();
     while let Some(request) = peer.request()? {
-        // Nothing else is asked of a process that is about to become a rank.
+        // A process that is about to become a rank gets no other requests.
         let Request::Get { rank, block } = request else {
             break;
         };

@@ -5,7 +5,8 @@ use stillpoint_image::Description;
 
 use crate::units::bytes;
 
-/// A line for each rank whose image has memory of GPUs in a section of its own: how much, where it was staged, and how long all stood still for that.
+/// A line for each rank whose image has memory of GPUs in a section of its own: its size, the places where it was staged, and the time for which all stood
+/// still.
 pub fn in_words(images: &[Description]) -> String {
     let lines = images
         .iter()

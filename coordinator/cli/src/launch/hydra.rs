@@ -1,7 +1,8 @@
-//! Hydra, the launcher of MPICH and of what is made of it, tells a rank no name of the launch in a variable. It has one, the same on every host and in
-//! every namespace of process ids: that of the space of keys by which the ranks find each other. A rank asks for it at the socket that it was given.
+//! The name of a launch by Hydra, the launcher of MPICH and of libraries derived from it. Hydra sets no variable with such a name. But the launch has a space
+//! of keys by which the ranks find each other. Its name is the same on every host and in every PID namespace. A rank asks for it at the socket that it was
+//! given.
 //!
-//! The question changes nothing at the launcher: the real MPI begins at this socket as if nobody had spoken before.
+//! The question changes nothing at the launcher: the real MPI can then begin at this socket as usual.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,29 +13,29 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, send};
 
-/// Names the socket.
+/// The variable with the socket's descriptor.
 const SOCKET: &str = "PMI_FD";
-/// The question, and how the answer begins; the name follows `kvsname=`.
+/// The question, and the beginning of the answer; the name follows `kvsname=`.
 const QUESTION: &[u8] = b"cmd=get_my_kvsname\n";
 const ANSWER: &str = "cmd=my_kvsname ";
 const NAME: &str = "kvsname=";
-/// No answer is as long.
+/// The longest answer.
 const LONGEST: usize = 4096;
-/// A launcher with many ranks on a busy host has much to answer.
+/// The time for the answer: a launcher with many ranks on a busy host has much to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Whether a rank with these variables was started by Hydra. Slurm, which sets some of them too, does not say how many ranks are on the host.
+/// Whether a rank with these variables was started by Hydra. Slurm sets some of them too, but not the number of ranks on the host.
 pub fn started(variables: &BTreeMap<String, String>) -> bool {
     ["PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"]
         .iter()
         .all(|name| variables.contains_key(*name))
 }
 
-/// The launch's name, from whoever is at the socket; `None`: there is none.
+/// Asks at the socket for the launch's name; `None`: there is no socket.
 ///
 /// # Errors
-/// The launcher does not answer, or says something else.
+/// The launcher does not answer, or its answer is not the expected one.
 pub fn name(variables: &BTreeMap<String, String>) -> io::Result<Option<String>> {
     let socket = variables.get(SOCKET).and_then(|text| text.parse().ok());
     let Some(socket) = socket else {
@@ -74,7 +75,7 @@ fn told(line: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Whether a name is one launch's alone: MPICH's have a part that is drawn, Intel's are the launcher's process id, which comes again.
+/// Whether a name is unique to one launch. MPICH's names have a random part. Intel's are the launcher's process id, which may be used again.
 pub fn is_drawn(name: &str) -> bool {
     name.split('_').count() > 3
 }

@@ -1,4 +1,4 @@
-//! Reads names, times and signals that options of a launch take.
+//! Parses names, times and signals of a launch's options.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use stillpoint_protocol::{Silence, plain};
 
 use crate::units::parse_duration;
 
-/// A name must not look like a directory, or TARGET could mean either.
+/// Parses a name. It must not look like a directory, or TARGET could mean either.
 pub fn parse_name(text: &str) -> Result<String, String> {
     match text.is_empty() || text.contains('/') || plain::line(text) != text {
         true => Err(
@@ -27,7 +27,7 @@ pub fn parse_compression(text: &str) -> Result<String, String> {
     stillpoint_image::Compression::from_str(text).map(|_| text.to_owned())
 }
 
-/// "USR1", "SIGUSR1" or "10".
+/// Parses "USR1", "SIGUSR1" or "10".
 pub fn parse_signal(text: &str) -> Result<i32, String> {
     let wrong =
         || format!("'{text}' is not a signal that can be caught: write USR1, SIGUSR1 or 10");
@@ -44,7 +44,7 @@ pub fn parse_signal(text: &str) -> Result<i32, String> {
         }
     };
     match signal {
-        // SIGSYS is the gate's own.
+        // The gate uses SIGSYS.
         Signal::SIGKILL | Signal::SIGSTOP | Signal::SIGSYS => Err(wrong()),
         signal => Ok(signal as i32),
     }

@@ -1,4 +1,4 @@
-//! `stillpoint plan`: how often to write checkpoints, where to put what does not fit, and whether to write only what has changed.
+//! `stillpoint plan`: the interval of checkpoints, the staging of data that does not fit, and the gain of incremental checkpoints.
 
 mod incremental;
 mod interval;
@@ -45,7 +45,7 @@ fn size(text: &str) -> Result<u64, String> {
     parse_bytes(text).map_err(|error| error.to_string())
 }
 
-/// Bytes a second on the command line.
+/// Bytes per second on the command line.
 fn rate(text: &str) -> Result<u64, String> {
     match parse_bandwidth(text) {
         Ok(0) => Err("give more than 0 bytes a second".to_owned()),
@@ -98,7 +98,7 @@ fn write(path: &Path, text: &str) -> Outcome {
         .map_err(|error| Failure::failed(format!("{}: cannot write: {error}", path.display())))
 }
 
-/// Writes drawings into a directory, which is made if need be.
+/// Writes drawings into a directory, and makes it if it is missing.
 fn draw(directory: &Path, drawings: impl IntoIterator<Item = (String, String)>) -> Outcome {
     std::fs::create_dir_all(directory).map_err(|error| {
         Failure::failed(format!("{}: cannot make: {error}", directory.display()))

@@ -1,10 +1,10 @@
-//! A bar on stderr for what takes long: one line that changes on a terminal, nothing elsewhere.
+//! A bar on stderr for work that takes long: one line that changes on a terminal, nothing elsewhere.
 
 use std::io::{IsTerminal, Write};
 
 const WIDTH: usize = 40;
 
-/// Counts steps; whole hundredths are shown.
+/// Counts steps, and shows whole percents.
 pub struct Bar {
     steps: usize,
     done: usize,

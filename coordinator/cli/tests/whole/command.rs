@@ -1,7 +1,7 @@
 //! The `stillpoint` command as people and scripts use it: exit statuses, messages, JSON.
 //!
-//! The lower half is a stand-in beside a copy of the command: this very test program, started as a rank
-//! that has an agent and no application.
+//! A stand-in takes the place of the lower half, beside a copy of the command. It is this test program, started as a rank that has an agent and no
+//! application.
 
 mod carried;
 mod directories;

@@ -11,14 +11,14 @@ use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
 
 use crate::support::{Character, Job, PATIENCE, in_directory, names};
 
-/// A disk on which nothing gets done while it stalls.
+/// A disk that does no work while it stalls.
 #[derive(Clone, Default)]
 struct Disk(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Default)]
 struct State {
     stalls: bool,
-    /// How often job.json has been written and synced.
+    /// The number of times that job.json has been written and synced.
     synced: u32,
 }
 
@@ -47,13 +47,13 @@ impl Disk {
     }
 }
 
-/// Others see a file before it is synced.
+/// Records on such a disk. Others see a file before it is synced.
 struct Stalling(InDirectory, Disk);
 
 impl Records for Stalling {
     fn line(&mut self, at: u64, text: &str) {
         self.0.line(at, text);
-        // The line before the first job.json does not stall: nobody could see the job.
+        // The line before the first job.json does not stall, since nobody could see the job yet.
         if JobFile::path(self.0.directory.path()).exists() {
             self.1.work(0);
         }

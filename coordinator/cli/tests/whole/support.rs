@@ -18,10 +18,10 @@ pub use agent::{Agent, Character, End};
 pub use image::Builds;
 pub use job::Job;
 
-/// Longest that an answer may take.
+/// The longest time for an answer.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Records where the coordinator itself keeps them.
+/// Records of the coordinator's own kind, in its directory.
 pub fn in_directory(directory: &Path) -> (InDirectory, Arc<Fence>) {
     let directory = held(directory);
     let log = Log::open(&directory).unwrap();
@@ -29,12 +29,12 @@ pub fn in_directory(directory: &Path) -> (InDirectory, Arc<Fence>) {
     (InDirectory::new(directory, log, Arc::clone(&fence)), fence)
 }
 
-/// A directory of ours.
+/// Holds a directory of ours.
 pub fn held(directory: &Path) -> Directory {
     Directory::open(directory, Whose::Ours).unwrap()
 }
 
-/// Names in a directory, sorted.
+/// The names in a directory, sorted.
 pub fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .unwrap()

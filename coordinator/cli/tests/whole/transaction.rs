@@ -35,7 +35,7 @@ fn epochs(job: &Job) -> Vec<String> {
         .collect()
 }
 
-/// Work on files ends a moment after the answer.
+/// Waits for work on files, which ends a moment after the answer.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -55,7 +55,7 @@ fn epochs_are_committed_and_the_oldest_go() {
         assert_eq!(outcome.epoch, epoch);
         assert_eq!(outcome.bytes, 4 * 4096);
     }
-    // The oldest has lost its name; its files go while the application runs.
+    // The oldest epoch has lost its name. Its files are removed while the application runs.
     let kept = ["epoch-000002", "epoch-000003"];
     let named = |name: &String| !name.ends_with(".part");
     let names: Vec<String> = epochs(&job).into_iter().filter(named).collect();
@@ -126,7 +126,7 @@ fn a_full_disk_keeps_the_older_epoch_and_the_job() {
         ToCommand::Committed(_)
     ));
     let (_, _, _, directory) = job.end();
-    // The next launch in the same directory, where a crash has left a part.
+    // The next launch in the same directory, in which a crash has left a part.
     fs::create_dir(directory.path().join("epoch-000007.part")).unwrap();
     characters[0].disk_full = Some("no space left on device".into());
     let mut job = Job::in_directory(directory, 2, Patience::default(), None);
@@ -217,7 +217,7 @@ fn periodic_checkpoints_need_nobody() {
 fn strangers_of_every_kind_do_not_disturb_the_job() {
     let job = Job::start(&ordinary(2));
     let address = job.file.addresses[0].clone();
-    // Half-open: connects and says nothing, until the end of the test.
+    // These connections send nothing until the end of the test.
     let silent: Vec<TcpStream> = (0..100)
         .map(|_| TcpStream::connect(&address).unwrap())
         .collect();
@@ -233,7 +233,7 @@ fn strangers_of_every_kind_do_not_disturb_the_job() {
         // The coordinator may have ended the connection already.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = vec![];
-        // Reset or closed; at most a hello, which tells nothing.
+        // The connection is reset or closed. It sends at most a hello, which reveals nothing.
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.len() <= 74, "{}", answer.len());
     }
@@ -251,8 +251,7 @@ fn strangers_of_every_kind_do_not_disturb_the_job() {
             "{error}"
         );
     }
-    // Holds the key, but speaks nonsense: an agent that is none, a rank that is taken, a request
-    // that is none.
+    // These clients hold the key, but send invalid messages: an agent of a taken rank, one of an unknown rank, and one without a hello.
     for rank in [0, 7] {
         let connection = AgentConnection::open(&job.file.addresses, &job.file.terms(), PATIENCE);
         let (sender, mut receiver) = connection.unwrap().split().unwrap();

@@ -23,7 +23,7 @@ fn ranks_run_on_when_all_are_apart_and_the_epoch_is_committed_when_all_have_writ
     );
     world.now += Duration::from_secs(1);
     world.say(0, 1, Progress::Apart);
-    // One that could not be set apart has been written by then.
+    // Rank 1 could not be set apart, so it has written its image by then.
     world.say(1, 1, Progress::Written(written()));
     assert!(!world.orders().contains(&&Order::RunOn));
     world.say(2, 1, Progress::Apart);
@@ -58,7 +58,7 @@ fn a_suspend_writes_at_once_and_waits_for_an_epoch_whose_application_runs() {
     world.ask(1, true);
     world.up_to_seal(1);
     assert_eq!(world.orders().last(), Some(&&Order::Write));
-    // One that comes when ranks are being set apart, or when they run, is not served by an epoch from before it.
+    // A suspend that comes while ranks are set apart, or run, needs a later epoch.
     for running in [false, true] {
         let mut world = self::running();
         world.ask(1, false);
@@ -85,7 +85,7 @@ fn a_checkpoint_that_is_asked_for_later_is_of_a_later_moment() {
     let mut world = running();
     world.ask(1, false);
     world.up_to_seal(1);
-    // As yet nobody runs.
+    // No rank runs on yet.
     world.ask(2, false);
     world.all_say(1, Progress::Apart);
     world.ask(3, false);
@@ -109,7 +109,7 @@ fn what_fails_behind_the_application_is_told_and_the_job_runs_on() {
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
     world.all_say(1, Progress::Released);
     assert!(world.has(&Output::Discard { epoch: 5 }));
-    // Its number is not used again.
+    // The number of the aborted epoch is not used again.
     world.ask(2, false);
     assert_eq!(world.epoch_under_way(), 6);
 }

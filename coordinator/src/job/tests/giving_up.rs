@@ -1,4 +1,4 @@
-//! Checkpoints that come to nothing.
+//! Checkpoints that are given up.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn a_rank_that_dies_before_the_commit_aborts_it_and_the_epoch_is_discarded() {
             reason.contains("rank 2 (process 12 on h) has died"),
             "{reason}"
         );
-        // Discarded only when nobody writes any more.
+        // The epoch is discarded only when no rank writes any more.
         world.say(0, 1, Progress::Released);
         assert!(!world.has(&Output::Discard { epoch: 5 }));
         world.say(1, 1, Progress::Released);
@@ -103,7 +103,7 @@ fn a_refusal_names_the_ranks_and_the_job_runs_on() {
     );
     world.all_say(1, Progress::Released);
     assert_eq!(world.job.fate().state, JobState::Running);
-    // The number was not used up.
+    // The epoch's number was not used up.
     world.ask(2, false);
     world.up_to_commit(2);
     world.committed(5);
@@ -127,7 +127,7 @@ fn a_full_disk_aborts_with_the_reason_and_the_rank() {
         panic!("{:?}", world.told(1));
     };
     assert_eq!(reason, "rank 1 (process 11 on h): no space left");
-    // Rank 2 had written before it heard of it: that no longer counts.
+    // Rank 2 has written its image before it heard of the abort, which no longer counts.
     world.say(2, 1, Progress::Written(written()));
     assert!(
         !world
@@ -166,7 +166,7 @@ fn a_request_that_takes_too_long_is_given_up_and_says_what_it_waited_for() {
     world.say(0, 1, parked(1));
     world.say(1, 1, state(Activity::Running, 1, 0));
     world.say(2, 1, state(Activity::InCollective, 1, 0));
-    // Rank 1 may compute or need rank 0: it is asked once, and does not answer.
+    // Rank 1 may compute, or need rank 0: it is asked once, and does not answer.
     world.sleep();
     assert_eq!(world.now, Duration::from_millis(250));
     assert_eq!(world.orders().last(), Some(&&Order::Poll { poll: 1 }));
@@ -236,7 +236,7 @@ fn a_directory_that_an_earlier_try_has_got_is_not_taken() {
     let refusals = vec!["a file is open".to_owned()];
     world.all_say(1, Progress::CheckResult { refusals });
     world.all_say(1, Progress::Released);
-    // The file system takes its time: the directory of the first try is made now, and removed afterwards.
+    // The file system is slow: the directory of the first try is made now, and removed afterwards.
     assert!(world.has(&Output::Discard { epoch: 5 }));
     world.sleep();
     let sealed = |world: &mut World| {
@@ -282,7 +282,7 @@ fn a_suspend_by_signal_that_has_failed_is_tried_again_while_there_is_time() {
     let mut world = World::running();
     world.agent(0, FromAgent::SuspendWanted { signal: 10 });
     world.up_to_write(1);
-    // It has joined the attempt, and is told.
+    // The command joins the attempt, and gets its answer.
     world.ask(1, false);
     let reason = "no space left".to_owned();
     world.say(2, 1, Progress::WriteFailed { reason });

@@ -23,7 +23,7 @@ fn a_job_whose_starter_fails_does_not_wait_for_ranks_for_long() {
     assert_eq!(world.now, Patience::default().grace);
     assert!(world.has(&Output::Ended));
     assert_eq!(world.job.fate().state, JobState::Failed);
-    // Where ranks are connected, their own ends count.
+    // If ranks are connected, their own ends count.
     let mut world = World::running();
     world.input(Input::StarterGone);
     assert!(!world.has(&Output::Ended));
@@ -39,7 +39,7 @@ fn a_program_that_becomes_another_before_mpi_keeps_its_rank() {
     world.input(Input::Disconnected { rank: 1 });
     world.job.admit(hello(1), world.now).unwrap();
     assert_eq!(world.job.fate().reason, None);
-    // One that is dead does not come back.
+    // A process that is dead does not come back.
     world.input(Input::ProcessGone { rank: 1 });
     assert_eq!(world.job.fate().reason, None);
     world.input(Input::Disconnected { rank: 2 });
@@ -156,7 +156,7 @@ fn two_processes_that_start_mpi_as_one_rank_can_not_be_checkpointed() {
         panic!("{:?}", scripts.told(2));
     };
     assert_eq!(reasons, &[refused]);
-    // A rank that starts a program with MPI is that rank.
+    // A program with MPI that the rank starts becomes the rank.
     world.job.admit(program(21), world.now).unwrap_err();
     world.ask(1, true);
     world.up_to_commit(1);

@@ -1,4 +1,4 @@
-//! The job with storage tiers: planned, staged, flushed, durable; and a restart from what was only staged.
+//! The job with storage tiers: planned, staged, flushed, durable. Also a restart from an epoch that was only staged.
 
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
@@ -39,7 +39,7 @@ fn measured(world: &mut World) {
     }
 }
 
-/// Rank 0 has 120 MB, the others nothing; every node takes 40 MB.
+/// Rank 0 has 120 MB, the others have nothing. Every node takes 40 MB.
 fn sized(world: &mut World, attempt: u64) {
     for rank in 0..RANKS {
         let sized = Sized {
@@ -66,7 +66,7 @@ fn assignments(world: &World) -> Vec<&Assignment> {
     sent.collect()
 }
 
-/// Up to the moment when the application runs again and the flush has begun.
+/// Runs the job until the application runs again and the flush has begun.
 fn staged() -> World {
     let mut world = tiered();
     measured(&mut world);

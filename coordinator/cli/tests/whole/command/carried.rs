@@ -23,7 +23,7 @@ fn needs(house: &House, directory: &str, epoch: u64) -> Value {
     house.json(&["inspect", directory, "--epoch", &epoch, "--json"])["manifest"]["needs"].clone()
 }
 
-/// Two ranks have written six epochs, the last one for a suspend.
+/// Two ranks that have written six epochs, the last one for a suspend.
 fn six_epochs() -> House {
     let house = House::new();
     let ranks = house.launch(2, "builds", &["run", "sh"]);
@@ -39,7 +39,7 @@ fn six_epochs() -> House {
 #[test]
 fn what_the_kept_epochs_need_stays_and_is_read() {
     let house = six_epochs();
-    // Each needs two at most. Two are kept, and what they need.
+    // Each epoch needs two at most. Two are kept, and those that they need.
     assert_eq!(needs(&house, "d", 6), json!([4, 5]));
     assert_eq!(needs(&house, "d", 5), json!([3, 4]));
     let expected = [3, 4, 5, 6].map(|epoch| format!("epoch-{epoch:06}"));
@@ -51,13 +51,13 @@ fn what_the_kept_epochs_need_stays_and_is_read() {
             "{said}"
         );
     }
-    // One that is needed only has lost what it needed itself.
+    // An epoch that stays only because it is needed lacks an epoch that it needs itself.
     house.refuses_last(
         &["verify", "d", "--epoch", "3"],
         1,
         &["epoch-000003/rank-000001.img", "it needs epoch"],
     );
-    // The images here are those of an earlier release in this: they do not say what was written to.
+    // The images here are like those of an earlier release: they do not record written memory.
     let said = house.succeeds(&["inspect", "d", "--regions"]);
     let known = "how much was touched and written to is unknown";
     assert!(
@@ -119,7 +119,7 @@ fn a_restart_builds_upon_the_epoch_that_it_carries_on_from() {
     };
     restarted(&["restart", "d"], 6);
     assert_eq!(needs(&house, "d", 7), json!([5, 6]));
-    // From an older one: what has come since is no part of it.
+    // After a restart from an older epoch, later ones are no part of the new one.
     restarted(&["restart", "d", "--epoch", "6"], 6);
     assert_eq!(needs(&house, "d", 8), json!([5, 6]));
     house.succeeds(&["verify", "d"]);
@@ -156,7 +156,7 @@ fn another_directory_gets_epochs_that_need_nothing_of_the_first() {
     assert_eq!(shown["manifest"]["needs"].as_array().unwrap().len(), 1);
 }
 
-/// A restart of both ranks is, before either begins.
+/// Checks that a restart of both ranks is refused before either begins.
 fn refused(house: &House, status: i32, words: &[&str]) {
     let ranks = house.launch(2, "builds", &["restart", "d"]);
     let (found, text) = ranks.wait_for(0);
@@ -189,12 +189,12 @@ fn what_has_lost_an_earlier_epoch_is_refused_by_name() {
     fs::rename(&aside, path(&house, 4)).unwrap();
     house.succeeds(&["verify", "d"]);
 
-    // Another image under its name: whole, and not the one.
+    // Another whole image under the name of the needed one.
     let image = path(&house, 4).join("rank-000001.img");
     let sound = fs::read(&image).unwrap();
     fs::copy(path(&house, 5).join("rank-000001.img"), &image).unwrap();
     refused(&house, 1, &["it needs epoch 4", "rank-000001.img"]);
-    // Its bytes have changed: that shows when they are read.
+    // Changed bytes are detected when they are read.
     let mut changed = sound.clone();
     changed[70] ^= 1;
     fs::write(&image, &changed).unwrap();
@@ -206,7 +206,7 @@ fn what_has_lost_an_earlier_epoch_is_refused_by_name() {
     fs::write(&image, &sound).unwrap();
     house.succeeds(&["verify", "d"]);
 
-    // Somebody else's directory gets no rights by being needed.
+    // A needed directory that others may write to is refused too.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(path(&house, 4), open).unwrap();
     refused(&house, 4, &["epoch-000004", "others may write to it"]);

@@ -1,6 +1,6 @@
 //! A job: a coordinator and its ranks.
 //!
-//! The coordinator is the real one, in this process, on a loopback socket; so are the connections.
+//! The coordinator is the real one, in this process, on a loopback socket. The connections are real, too.
 
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -26,12 +26,12 @@ pub struct Job {
 }
 
 impl Job {
-    /// Starts a coordinator for so many ranks, and none of them.
+    /// Starts a coordinator for that many ranks, without the ranks.
     pub fn coordinator_only(ranks: u32, patience: Patience, interval: Option<Duration>) -> Job {
         Job::in_directory(tempfile::tempdir().unwrap(), ranks, patience, interval)
     }
 
-    /// The same, in a directory that is there already.
+    /// The same, in an existing directory.
     pub fn in_directory(
         directory: tempfile::TempDir,
         ranks: u32,
@@ -44,7 +44,7 @@ impl Job {
         job
     }
 
-    /// The same, with records of the test's own, as soon as there is a job.json; and who hears when it is written.
+    /// The same, with records of the test's own. Returns as soon as there is a job.json; the receiver hears when it is written.
     pub fn with_records(
         directory: tempfile::TempDir,
         ranks: u32,
@@ -106,7 +106,7 @@ impl Job {
         let file = loop {
             match JobFile::read(directory.path()) {
                 Ok(file) if file.state == JobState::Running => break file,
-                // Not there yet, or that of a job that has ended.
+                // The file is not there yet, or is of a job that has ended.
                 _ => thread::sleep(Duration::from_millis(1)),
             }
         };
@@ -133,7 +133,7 @@ impl Job {
         }
     }
 
-    /// Connects as a command and says what it wants; the answers come from the receiver.
+    /// Connects as a command and sends a request. The receiver gets the answers.
     pub fn ask(&self, message: &FromCommand) -> Receiver<ToCommand> {
         let connection =
             CommandConnection::open(&self.file.addresses, &self.file.terms(), PATIENCE).unwrap();

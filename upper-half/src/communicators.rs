@@ -1,8 +1,8 @@
-//! Communicators: who is in them, how they were made, what hangs on them.
+//! Communicators: their members, how they were made, and the objects that depend on them.
 //!
-//! Every member of a communicator knows it by the same [identity](identity), which needs no messages to agree
-//! on. After a restart all communicators are made again in the order of their identities, which is the
-//! same on every rank, so that nobody waits for somebody who waits (see `crate::checkpoint::rebuild`).
+//! Every member of a communicator knows it by the same [identity](identity), on which the members agree without
+//! messages. After a restart all communicators are made again in the order of their identities, which is the
+//! same on every rank, so that no rank waits in a circle (see `crate::checkpoint::rebuild`).
 
 mod calls;
 mod control;
@@ -39,7 +39,7 @@ use crate::objects::outcome::{Outcome, class};
 use crate::objects::{attribute, errhandler, group};
 use crate::operations::clock::{collective, persistent as clocks, two_phase};
 
-/// Gives an object, new or predefined, its body and what is answered from the object itself.
+/// Gives an object, new or predefined, its body and the answers that come from the object itself.
 ///
 /// # Safety
 /// `object` must be a communicator without a body; inside a stub.
@@ -62,7 +62,7 @@ unsafe fn equip(
             None => cell,
         };
         (*object).clock = cell.map_err(|_| class::INTERN)?;
-        // The direct way is for communicators whose members count nonblocking operations alike.
+        // Only communicators whose members count nonblocking operations alike go the direct way.
         let alike = body
             .members
             .as_ref()
@@ -85,7 +85,7 @@ unsafe fn equip(
     }
 }
 
-/// What people call a communicator's clock and that of the set of its members, as long as it has no name of its own.
+/// Names a communicator's clock and that of the set of its members, for people to read, as long as the communicator has no name of its own.
 unsafe fn name_clocks(object: *mut Object, set: u32, members: &[u32]) {
     // SAFETY: the caller's communicator.
     unsafe {
@@ -130,7 +130,7 @@ pub unsafe fn initialise() -> Outcome {
     }
 }
 
-/// Called once when MPI is about to end: from here on nothing is answered without it.
+/// Called once when MPI is about to end: from then on every answer needs the real MPI.
 ///
 /// # Safety
 /// Inside a stub.
@@ -142,7 +142,7 @@ pub unsafe fn finish_all() {
     }
 }
 
-/// Ends a communicator that nobody holds any more, in the lower half too.
+/// Ends a communicator that has no holder any more, in the lower half too.
 ///
 /// # Safety
 /// `object` must be a live communicator of the slab; inside a stub.

@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Series::of(kind.name(), Mark::Line, points.collect())
         });
         let y = match name {
-            // What stays the same for every rank, from zero on.
+            // Values that are the same for every rank start at zero.
             "messages" | "bytes" => Axis::linear(label).within(0.0, 0.0),
             _ => Axis::logarithmic(label),
         };

@@ -13,7 +13,7 @@ use crate::rank::Rank;
 /// The agent and its connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Agent {
-    /// What it is in the middle of.
+    /// The step that it is in the middle of.
     pub due: Option<Due>,
     /// The attempt that it takes part in; 0: none.
     pub attempt: u32,
@@ -31,7 +31,7 @@ pub struct Agent {
     pub inbox: VecDeque<ToRank>,
 }
 
-/// A second half: between the two anything may happen.
+/// The second half of a step; anything may happen between the two halves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Due {
     Flag,
@@ -73,15 +73,15 @@ pub enum FromRank {
         sent: u64,
         received: u64,
     },
-    /// Its rank computes, and is behind on these: who knows what they are?
+    /// Its rank computes, and is behind on these clocks: does any rank know the operations?
     Ask(Vec<Asked>),
     Told(Told),
     Released,
 }
 
 impl FromRank {
-    /// Whether it makes no difference when the coordinator gets it: it only adds to what is collected, or it is only
-    /// looked at when nothing else can happen.
+    /// Whether the moment at which the coordinator gets it makes no difference: it only adds to what is collected, or it is only looked at when nothing else
+    /// can happen.
     pub fn is_patient(&self) -> bool {
         match self {
             FromRank::Clocks(_) | FromRank::Counts { .. } | FromRank::Released => true,
@@ -112,7 +112,7 @@ pub enum ToRank {
 }
 
 impl Agent {
-    /// As it is when no checkpoint is going on.
+    /// The agent as it is when no checkpoint is going on.
     pub fn anew(&self) -> Agent {
         Agent {
             takes_its_time: self.takes_its_time,
@@ -127,15 +127,14 @@ impl Rank {
         self.agent.outbox.push_back((attempt, word));
     }
 
-    /// Whether the agent has something to say of its own accord: that its rank is parked, or what the rank has
-    /// left with it.
+    /// Whether the agent has something to say of its own accord: its rank is parked, or the rank has left something with it.
     pub fn has_news(&self) -> bool {
         let parked = self.doing == Activity::Parked && self.agent.said != Some(Activity::Parked);
         self.looks_by_itself()
             && (parked || !self.raises.is_empty() || self.untold().next().is_some())
     }
 
-    /// Clocks that the coordinator does not know that the rank has.
+    /// Clocks that the rank has and the coordinator does not know of.
     pub fn untold(&self) -> impl Iterator<Item = usize> {
         let told = self.agent.told;
         self.clocks
@@ -143,7 +142,7 @@ impl Rank {
             .filter(move |clock| told >> clock & 1 == 0)
     }
 
-    /// Whether what its rank does is something else than the agent has said.
+    /// Whether its rank now does something else than the agent has said.
     pub fn has_changed(&self) -> bool {
         self.looks_by_itself() && self.agent.said != Some(self.activity())
     }
@@ -232,7 +231,7 @@ impl Rank {
         }
     }
 
-    /// Finds the cells of clocks; one that the rank has given up has none, and needs no target.
+    /// Finds the cells of clocks. A clock that the rank has given up has no cell, and needs no target.
     fn find(&mut self, version: u64, targets: Vec<(u64, u64)>) {
         let cell = |(clock, target): (u64, u64)| {
             let clock = clock as usize;
@@ -303,7 +302,7 @@ impl Rank {
     fn look_again<S: Mutant>(&mut self, before: Activity, poll: u32, ordered: bool) {
         let activity = observe::<S>(before, self.reached::<S>(), self.advances, self.activity());
         if S::RAISE_FIRST && self.say_news::<S>() {
-            // What it has seen may not be so any more.
+            // The activity that it saw may be out of date by now.
             return self.look(poll, ordered);
         }
         if ordered || self.agent.said != Some(activity) {

@@ -1,4 +1,5 @@
-//! Operations that late members carry out ahead of their applications ([`stillpoint_clock::absent`]): who asks, who stands and what it tells, what
+//! Operations that late members carry out ahead of their applications ([`stillpoint_clock::absent`]): which rank asks, which ranks stand and what they tell,
+//! what
 //! follows from it, and what the application gets when it comes.
 
 use stillpoint_clock::absent::{Behind, Kind, Operation, Told};
@@ -12,7 +13,7 @@ use crate::rank::{Rank, Step};
 use crate::ranks::Ranks;
 use crate::step;
 
-/// A clock, and what one is behind on there: what has begun and what all have to begin.
+/// A clock, and where a rank is behind on it: operations begun, and operations that all members have to begin.
 pub type Asked = (u64, u64, u64);
 
 /// A rank's part.
@@ -23,7 +24,7 @@ pub struct Ahead {
     /// It has been told that it has to be waited for, or the checkpoint is over.
     pub refused: bool,
     pub granted: Vec<Operation>,
-    /// What has been carried out and the application has yet to come to.
+    /// Operations that have been carried out and that the application has yet to come to.
     pub kept: Vec<Operation>,
     /// Where its application is while something is carried out.
     back: Option<Step>,
@@ -47,7 +48,7 @@ impl Ahead {
         }
     }
 
-    /// The checkpoint is over. What has been granted is carried out all the same: others count on it.
+    /// The checkpoint is over. Granted operations are carried out all the same: other ranks count on them.
     pub fn answered<S: Mutant>(&mut self) {
         if !S::CARRY_ON {
             self.granted.truncate(0);
@@ -60,7 +61,7 @@ impl Ahead {
 }
 
 impl<S: Mutant> Job<S> {
-    /// Who is which member of which communicator, by clock.
+    /// The position of a rank in each communicator, by clock.
     pub fn places(&self, number: usize) -> Ahead {
         let place = |(on, clock): (usize, &usize)| {
             let communicator = &self.program.communicators[on];
@@ -128,10 +129,10 @@ impl Rank {
         self.say(FromRank::Ask(asked));
     }
 
-    /// Its agent tells what it knows, and stops it if it is late.
+    /// Its agent tells what it knows, and stops the rank if it is late.
     pub fn tell_what_it_knows<S: Mutant>(&mut self, asked: &[Asked]) {
         let mut behind = self.behind();
-        // Who still has something to carry out, from before, has no time.
+        // A rank that still has to carry out an earlier operation has no time.
         let stands = !behind.is_empty() && self.can_stand::<S>() && self.ahead.granted.is_empty();
         self.ahead.stands |= stands && S::STAND;
         if !stands && S::STAND && S::ALL_STAND {
@@ -169,7 +170,7 @@ impl Rank {
         })
     }
 
-    /// Whatever becomes of the orders that are on their way, this one stays.
+    /// Takes the granted operations out of the orders that are on their way: they stay whatever becomes of the other orders.
     pub fn hear_what_was_given(&mut self) {
         let orders = std::mem::take(&mut self.agent.inbox);
         for order in orders {
@@ -236,7 +237,7 @@ pub fn carry<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
     let operation = rank.ahead.granted[0];
     let counted = rank.clocks.of(clock).count.seq();
     if operation.number != counted + 1 {
-        // Only who goes on while it waits for an answer has come to it by itself.
+        // The number differs only if the rank went on while it waited for an answer, and so came to the operation by itself.
         rank.ahead.granted.remove(0);
         return;
     }
@@ -255,7 +256,7 @@ pub fn carry<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
     }
 }
 
-/// Whether every member has begun an operation that is told of, is about to in its stub, or stands and carries it out.
+/// Whether every member has begun the given operation, is about to in its stub, or stands and carries it out.
 fn all_come<S: Mutant>(job: &Job<S>, ranks: &Ranks, on: usize, operation: Operation) -> bool {
     let which = operation.number as u32;
     let is_that = |it: &Operation| (it.ggid, it.number) == (operation.ggid, operation.number);
@@ -274,7 +275,7 @@ fn all_come<S: Mutant>(job: &Job<S>, ranks: &Ranks, on: usize, operation: Operat
     job.program.communicators[on].members.iter().all(comes)
 }
 
-/// Whether a rank's operation with that number is the one that is told of.
+/// Whether a rank's operation with that number is the given one.
 fn is_that<S: Mutant>(
     job: &Job<S>,
     number: usize,
@@ -290,7 +291,7 @@ fn is_that<S: Mutant>(
         && (operation.number, operation.count) == (which.into(), which as i32)
 }
 
-/// Gives the application what was carried out ahead of it, if it was.
+/// Gives the application the operation that was carried out ahead of it, if there is one.
 pub fn serve<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, op: Op) -> bool {
     let (Op::Collective { on, .. }, true) = (op, S::SERVE) else {
         return false;
@@ -310,7 +311,7 @@ pub fn serve<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, op: Op) 
     true
 }
 
-/// Sees whether what an application has begun with its newest step is what it was to begin.
+/// Sees whether the operation that an application has begun with its newest step is the one that it was to begin.
 pub fn see_what_began<S: Mutant>(
     job: &Job<S>,
     ranks: &mut Ranks,

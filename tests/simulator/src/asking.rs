@@ -11,14 +11,14 @@ use crate::job::{Action, Job, State};
 use crate::mutant::Mutant;
 use crate::rank::{Rank, Step};
 
-/// What is asked in an attempt.
+/// The questions of an attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Asking {
-    /// What ranks have said that they are late for, by clock.
+    /// The operations that ranks have said they are late for, by clock.
     missing: BTreeMap<u64, (u64, u64)>,
-    /// Somebody has said so since the question went out.
+    /// A rank has said so since the question went out.
     more: bool,
-    /// What has been told so far, while a question is out.
+    /// The answers so far, while a question is out.
     told: Option<Vec<Option<Told>>>,
 }
 
@@ -28,7 +28,7 @@ impl Asking {
     }
 }
 
-/// Whether what happens may make a difference to who is late, or who can be carried out for.
+/// Whether an action may make a difference to which ranks are late, or for which ranks operations can be carried out.
 pub fn changes(action: Action) -> bool {
     matches!(
         action,
@@ -53,7 +53,7 @@ impl<S: Mutant> Job<S> {
 }
 
 impl<S: Mutant> State<S> {
-    /// Somebody asks: so everybody is asked for what anybody lacks, unless a question is out.
+    /// A rank asks. Every rank is then asked about everything that any rank lacks, unless a question is out.
     pub fn ask(&mut self, asked: Vec<Asked>) {
         let ranks = self.ranks.len();
         let Coordinator::Seeking { asking, .. } = &mut self.coordinator else {
@@ -161,7 +161,7 @@ fn grant<S: Mutant>(answers: &[Told]) -> Option<Granted> {
     Some(granted)
 }
 
-/// What one member remembers, all do.
+/// Gives every member the operations that one member remembers.
 fn make_up(answers: &mut [Told]) {
     let known: Vec<Operation> = answers
         .iter()

@@ -28,8 +28,9 @@ pub enum Stage {
     Entered,
     /// It has found out that every member has entered.
     Past,
-    /// ... and has seen no flag: the increment is next. What is taken back if the flag is there by then need not be looked at
-    /// before it is made, so only the job that takes nothing back comes here.
+    /// ... and has seen no flag: the increment is next. An increment that a flag takes back need not be looked at before it is made, so only a job that takes
+    /// nothing
+    /// back comes here.
     Committing,
 }
 
@@ -97,7 +98,7 @@ impl Rank {
         }
     }
 
-    /// The lower half is another one: what it knew of barriers is gone.
+    /// The lower half is another one: it knows nothing of the barriers that the rank had entered.
     pub fn lose_barriers(&mut self) {
         self.entered.clear();
         if let Step::Barrier(Barrier { stage, .. }) = &mut self.step

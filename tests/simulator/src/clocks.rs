@@ -12,7 +12,7 @@ use crate::mutant::Mutant;
 /// A cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cell {
-    /// Whose clock it is; `None`: nobody's any more.
+    /// The clock that the cell belongs to, or `None` if it is free again.
     pub clock: Option<usize>,
     pub count: Count<Plain>,
     pub target: u64,
@@ -22,8 +22,8 @@ pub struct Cell {
 /// Numbers of operations and what they are remembered as, by the number's last bit (in the runtime by its last byte).
 pub type Log = [(u64, Kind); 2];
 
-/// A word of one rank, which takes its steps and its agent's one at a time. An atomic one, because the checker shows states to
-/// several threads. Changed by who may change the cell only: ranks share what they have not changed with the state before.
+/// A word of one rank, which takes its steps and its agent's one at a time. It is atomic because the checker shows states to several threads. Only the owner of
+/// the cell changes it: ranks share with the state before whatever they have not changed.
 #[derive(Debug, Default)]
 pub struct Plain(AtomicU64);
 
@@ -79,7 +79,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// All cells, those that are nobody's included.
+    /// All cells, free ones included.
     pub fn all(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter()
     }

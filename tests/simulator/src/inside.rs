@@ -1,8 +1,9 @@
 //! A rank's way through a blocking operation that can be begun again, and through one that is in place: what Stillpoint's stubs do
 //! around [`rank::blocked`](stillpoint_clock::rank::blocked) and [`rank::returned`](stillpoint_clock::rank::returned).
 //!
-//! The thread says that it is inside before it counts, and no longer says so before it looks whether it has to tell. So the agent may take it for inside
-//! when it has yet to count, or has just taken back: then it reads one operation too few. That the thread tells, before it may be stopped.
+//! The thread says that it is inside before it counts, and takes that back before it looks whether it has to tell. So the agent may take it for inside
+//! when it has yet to count, or has just taken back: then the agent reads one operation too few. The thread tells the others of that one before it may be
+//! stopped.
 
 use stillpoint_clock::rank::{Activity, Blocked, Pending, blocked, returned};
 
@@ -12,7 +13,7 @@ use crate::program::Op;
 use crate::rank::{Rank, Step};
 use crate::ranks::Ranks;
 
-/// What a thread says that it is inside: a communicator and its clock.
+/// The place that a thread says it is inside: a communicator and its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     pub on: usize,
@@ -90,7 +91,7 @@ impl Rank {
         }
     }
 
-    /// Its lower half is another one, which knows nothing of the operation that it stands inside.
+    /// Its lower half is another one, which knows nothing of the operation that the rank stands inside.
     pub fn lose_operation<S: Mutant>(&mut self, op: Op) {
         let (Some(on), true) = (op.on(), self.stands_inside()) else {
             return;
@@ -141,7 +142,7 @@ impl Rank {
         }
     }
 
-    /// The operation that it is inside is over. Whether nothing has to be told.
+    /// The operation that it is inside is over. Returns whether nothing has to be told.
     pub fn returns(&mut self, op: Op) -> bool {
         self.inside = None;
         if let Some(on) = op.on() {

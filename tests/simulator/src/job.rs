@@ -16,7 +16,7 @@ use crate::rank::Rank;
 use crate::ranks::Ranks;
 use crate::{ahead, asking, inside, step, wire};
 
-/// What does not change.
+/// The part of a job that does not change.
 #[derive(Clone, Debug)]
 pub struct Job<S: Mutant> {
     pub program: Program,
@@ -26,7 +26,7 @@ pub struct Job<S: Mutant> {
     steps: std::marker::PhantomData<S>,
 }
 
-/// What happens to the job from outside.
+/// Events that the job meets from outside.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances {
     /// Checkpoints asked for, each at any moment after the one before.
@@ -41,7 +41,7 @@ pub struct Circumstances {
     pub two_phase: bool,
     /// How many checkpoints may be followed by a restart.
     pub restarts: u32,
-    /// The long pause before a poll, while somebody runs, is long enough for whoever runs to get on.
+    /// The long pause before a poll, while a rank runs, is long enough for that rank to get on.
     pub patient: bool,
     /// When the last checkpoint is over, the job comes to its end in one action.
     pub ends_early: bool,
@@ -49,7 +49,7 @@ pub struct Circumstances {
     pub asks: Option<u32>,
 }
 
-/// What changes.
+/// The part of a job that changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State<S: Mutant> {
     pub ranks: Ranks,
@@ -66,7 +66,7 @@ pub struct State<S: Mutant> {
     pub hasty: bool,
     pub asks: bool,
     pub hasty_asks: u32,
-    /// Ranks that have asked, and nothing has happened since, as bits.
+    /// Ranks that have asked, without anything having happened since, as bits.
     pub inquired: u32,
     /// The members of each communicator.
     pub members: Arc<Vec<Vec<usize>>>,
@@ -181,7 +181,7 @@ impl<S: Mutant> Job<S> {
             && state.ranks.iter().zip(&self.program.ranks).all(at_end)
     }
 
-    /// What may happen next; nothing once a promise is broken.
+    /// Lists the actions that may happen next; none once a promise is broken.
     pub fn actions(&self, state: &State<S>, actions: &mut Vec<Action>) {
         if state.broken.is_some() {
             return;
@@ -189,7 +189,7 @@ impl<S: Mutant> Job<S> {
         for number in 0..state.ranks.len() {
             self.actions_of(state, number, actions);
         }
-        // What a rank does that does not get on is of interest when nobody does.
+        // The activity of a rank that does not get on matters only when no rank gets on.
         if actions.is_empty() || state.hasty_polls > 0 {
             let changed = (0..state.ranks.len()).filter(|rank| state.ranks[*rank].has_changed());
             actions.extend(changed.map(Action::Look));
@@ -268,7 +268,7 @@ impl<S: Mutant> Job<S> {
         }
     }
 
-    /// Words for which it makes no difference when they come, come at once.
+    /// Delivers words at once if the moment of their delivery makes no difference.
     fn pass_patient_words_on(&self, state: &mut State<S>, number: usize) -> Result<(), Broken> {
         while let Some((_, word)) = state.ranks[number].agent.outbox.front()
             && word.is_patient()
@@ -381,7 +381,7 @@ impl<S: Mutant> Job<S> {
 }
 
 impl<S: Mutant> State<S> {
-    /// How far the ranks have come, for whoever has to understand a failure.
+    /// Describes how far the ranks have come, for a person who has to understand a failure.
     pub fn in_words(&self, job: &Job<S>) -> String {
         let mut lines = vec![format!("{:?}, broken: {:?}", self.coordinator, self.broken)];
         for (number, rank) in self.ranks.iter().enumerate() {

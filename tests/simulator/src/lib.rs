@@ -1,7 +1,7 @@
 //! A job of pretended ranks, agents and a coordinator around the real clock, one step at a time in any order.
 //!
-//! Everything that decides is `stillpoint_clock`'s, the very code that Stillpoint's stubs and coordinator run.
-//! What is modelled here is what surrounds it:
+//! Every decision is `stillpoint_clock`'s, the very code that Stillpoint's stubs and coordinator run.
+//! The simulator models its surroundings:
 //!
 //! * memory that a rank and its agent share, sequentially consistent, as it is after the `membarrier`;
 //! * channels between each agent and the coordinator, which keep their order (TCP) and are as slow as they like;
@@ -10,12 +10,14 @@
 //!   at once, a neighbourhood one waits for neighbours only;
 //! * the driver thread's way through a stub, at the grain at which the agent can see it.
 //!
-//! [`job`] is the job and what may happen next, [`rank`] the application's side with its [`clocks`], [`mod@step`] what its driver thread
-//! does next, [`barrier`] its way through the barriers of two-phase commit, [`inside`] through operations that can be begun again, [`ahead`] through those that are carried out ahead of it, [`wire`] messages, [`agent`] its agent,
-//! [`coordinator`] the job's side, [`asking`] what it asks and answers late members, [`ending`] how a checkpoint ends, [`promise`] what must hold. [`program`] says what ranks do, [`random`] makes
-//! correct programs from a seed, [`mutant`] leaves essential steps out, [`reduction`]
-//! says what a search may leave out. [`scale`] is another, coarser one for very
-//! many ranks, with time.
+//! [`job`] is the job and what may happen next, [`rank`] the application's side with its [`clocks`], and [`mod@step`] the next step of its driver thread.
+//! [`barrier`] is the rank's way through the barriers of two-phase commit, [`inside`] its way through operations that can be begun again, and [`ahead`] its way
+//! through those that are carried out ahead of it. [`wire`] holds messages, and [`agent`] is the rank's agent.
+//! [`coordinator`] is the job's side, [`asking`] its questions and answers about late members, [`ending`] the end of a checkpoint, and [`promise`] what must
+//! hold.
+//! [`program`] describes the operations of ranks, [`random`] makes correct programs from a seed, [`mutant`] leaves essential steps out, and [`reduction`] finds
+//! what a
+//! search may leave out. [`scale`] is another, coarser simulator for very many ranks, with time.
 #![forbid(unsafe_code)]
 
 pub mod agent;

@@ -16,13 +16,13 @@ pub trait Mutant: Steps {
     const TELL_FIRST: bool = true;
     /// A thread that owes the others a word, because it has returned or has taken back, cannot be stopped.
     const OWES_INSIDE: bool = true;
-    /// The agent leaves out what a thread says that it is inside.
+    /// The agent leaves out the operation that a thread says it is inside.
     const LEAVE_OUT: bool = true;
-    /// Who is in place has the others come instead of standing still inside.
+    /// A rank in place has the others come instead of standing still inside.
     const IN_PLACE: bool = true;
-    /// Who stands still inside an operation takes its increment back, as who stands still before it.
+    /// A rank that stands still inside an operation takes its increment back, as one that stands still before it does.
     const STAND_BEFORE: bool = true;
-    /// After a restart who stood inside has not begun the operation.
+    /// After a restart, a rank that stood inside an operation has not begun it.
     const AGAIN: bool = true;
     /// Parked and waiting ranks pull messages in.
     const PULL: bool = true;
@@ -30,7 +30,7 @@ pub trait Mutant: Steps {
     const UNTIL_TAKEN: bool = true;
     /// A look that tells of an end (`MPI_Request_get_status`) binds as a wait does.
     const BIND_WHEN_SEEN: bool = true;
-    /// What has begun on a communicator binds before it is given up.
+    /// Operations that have begun on a communicator bind before it is given up.
     const BIND: bool = true;
     /// Giving a communicator up is counted.
     const COUNT_GIVING_UP: bool = true;
@@ -38,37 +38,37 @@ pub trait Mutant: Steps {
     const OUTLIVE: bool = true;
     /// A rank that was in a trivial barrier enters it again after a restart.
     const ENTER_AGAIN: bool = true;
-    /// What a rank raises is a target of its own too, when its agent says so.
+    /// A target that a rank raises is also its own, when its agent says so.
     const OWN_RAISES: bool = true;
-    /// Who is late stands still until it is answered.
+    /// A late rank stands still until it is answered.
     const STAND: bool = true;
     /// Nothing is carried out in advance before every rank that is late stands.
     const ALL_STAND: bool = true;
-    /// Nobody carries anything out where it stands still inside a collective operation, or before one.
+    /// No rank carries anything out while it stands still inside a collective operation, or before one.
     const STAND_OUTSIDE: bool = true;
     /// Nothing is carried out before every rank that is late has nothing to give.
     const ALL_ABLE: bool = true;
     /// ... and every member has begun it or stands.
     const ALL_COME: bool = true;
-    /// Who has not answered is waited for.
+    /// Ranks that have not answered are waited for.
     const ALL_ANSWER: bool = true;
-    /// All who are late carry out what they are granted in one order.
+    /// All late ranks carry out their granted operations in one order.
     const ONE_ORDER: bool = true;
-    /// What is noted of an operation is noted with its number.
+    /// The log notes an operation together with its number.
     const OWN_NUMBER: bool = true;
-    /// What is carried out in advance is counted.
+    /// Operations that are carried out in advance are counted.
     const COUNT_AHEAD: bool = true;
     /// ... when it is over.
     const COUNT_WHEN_OVER: bool = true;
     /// ... and only then: not when the application comes to it.
     const COUNT_ONCE: bool = true;
-    /// The application is served what was carried out in advance.
+    /// The application is served the operation that was carried out in advance.
     const SERVE: bool = true;
     /// ... after a restart as well.
     const KEEP: bool = true;
-    /// What has been granted is carried out, whatever becomes of the checkpoint.
+    /// Granted operations are carried out, whatever becomes of the checkpoint.
     const CARRY_ON: bool = true;
-    /// Who stands until it is answered goes on when the checkpoint is over.
+    /// A rank that stands until it is answered goes on when the checkpoint is over.
     const LET_GO: bool = true;
 }
 
@@ -86,15 +86,15 @@ macro_rules! leave_out {
 }
 
 leave_out! {
-    /// A target is what came last.
+    /// The last value that came becomes the target.
     NoMaximum: MAXIMUM;,
-    /// Nobody raises a target.
+    /// No rank raises a target.
     NoRaise: RAISE;,
     /// Raises end at the coordinator.
     NoPassingOn: PASS_ON;,
     /// Operations are begun before the targets are known.
     NoAwaiting: AWAIT_TARGETS;,
-    /// What the application is told binds nobody.
+    /// An operation whose end the application is told of binds no rank.
     NoTelling: TELL;,
     /// The agent looks once.
     LooksOnce: LOOK_TWICE;,
@@ -114,9 +114,9 @@ leave_out! {
     NoSums: SUMS;,
     /// A cell is used again while the agent may still write into it for the clock before.
     NoRest: REST;,
-    /// Who waits in a trivial barrier waits in silence.
+    /// A rank that waits in a trivial barrier waits in silence.
     NoAnnouncing: ANNOUNCE;,
-    /// Who has found a trivial barrier over parks.
+    /// A rank that has found a trivial barrier over parks.
     ParksPast: GO_ON_PAST;,
     /// Nonblocking operations under two-phase commit are not noticed.
     NoRefusing: REFUSE;,
@@ -130,31 +130,31 @@ leave_out! {
     NoNoting: NOTE;,
     /// Parked ranks sleep.
     NoPulling:; PULL,
-    /// Who returns from an operation while a checkpoint is pending says nothing of it.
+    /// A rank that returns from an operation while a checkpoint is pending says nothing of it.
     NoReturning: RETURN;,
-    /// Who stands inside an operation that binds goes on standing there.
+    /// A rank that stands inside an operation that binds goes on standing there.
     NoLettingOn: LET_ON;,
-    /// Who is needed elsewhere waits inside an operation that nobody has to come to.
+    /// A rank that is needed elsewhere waits inside an operation that no member has to come to.
     NoCalling: CALL;,
-    /// What the agent has not read because a thread said it was inside is told by nobody.
+    /// No rank tells of an operation that the agent has not read because a thread said it was inside.
     NoTellingFirst:; TELL_FIRST,
     /// A thread is stopped with a word that it owes.
     StoppedOwing:; OWES_INSIDE,
-    /// What is begun binds, whether it can be begun again or not.
+    /// Operations that have begun bind, whether they can be begun again or not.
     NoLeavingOut:; LEAVE_OUT,
-    /// What is in place is left out like everything else.
+    /// Operations in place are left out like all others.
     LeavesOutInPlace:; IN_PLACE,
-    /// Who stands inside an operation counts as having begun it.
+    /// A rank that stands inside an operation counts as having begun it.
     StandsBehind:; STAND_BEFORE,
-    /// After a restart who stood inside counts the operation twice.
+    /// After a restart, a rank that stood inside counts the operation twice.
     CountsTwice:; AGAIN,
     /// A synchronous send is over when its message was drained.
     OverWhenDrained:; UNTIL_TAKEN,
-    /// A look that tells of an end binds nobody.
+    /// A look that tells of an end binds no rank.
     NoBindingWhenSeen:; BIND_WHEN_SEEN,
-    /// Nobody says that it has come to know a group.
+    /// No agent says that its rank has come to know a group.
     NoJoining:; JOIN,
-    /// What is pending on a communicator that is given up binds nobody.
+    /// Operations pending on a communicator that is given up bind no rank.
     NoBinding:; BIND,
     /// Giving up is not counted.
     NoCountOfGivingUp:; COUNT_GIVING_UP,
@@ -164,34 +164,34 @@ leave_out! {
     NoEnteringAgain:; ENTER_AGAIN,
     /// A rank has others come to an operation, and need not come itself.
     NoOwnRaises:; OWN_RAISES,
-    /// Who is late goes on while it waits for an answer.
+    /// A late rank goes on while it waits for an answer.
     NoStanding:; STAND,
-    /// Who is somewhere else is taken for one that stands.
+    /// A rank that is somewhere else is taken for one that stands.
     AnySomewhereElse:; ALL_STAND,
-    /// Who stands still inside an operation, or before one, carries others out there.
+    /// A rank that stands still inside an operation, or before one, carries others out there.
     StandsInOne:; STAND_OUTSIDE,
-    /// Who can do its part does it, though somebody else cannot.
+    /// A rank that can do its part does it, although another one cannot.
     AnyUnable:; ALL_ABLE,
-    /// Who says nothing of an operation is taken for one that has begun it.
+    /// A rank that says nothing of an operation is taken for one that has begun it.
     AnyUnknown:; ALL_COME,
-    /// Who has not answered is taken for one that has begun everything.
+    /// A rank that has not answered is taken for one that has begun everything.
     AnyUnanswered:; ALL_ANSWER,
-    /// Everybody carries out what it is late for in an order of its own.
+    /// Each late rank carries operations out in an order of its own.
     NoOrder:; ONE_ORDER,
-    /// What was in an operation's place in the log is told of a nonblocking one.
+    /// An older entry in an operation's place in the log is told of a nonblocking operation.
     TellsOlder:; OWN_NUMBER,
-    /// What is carried out in advance is not counted.
+    /// Operations that are carried out in advance are not counted.
     NoCountAhead:; COUNT_AHEAD,
-    /// What is carried out in advance is counted when it is begun.
+    /// Operations that are carried out in advance are counted when they begin.
     CountsEarly:; COUNT_WHEN_OVER,
-    /// The application counts what has been counted in advance.
+    /// The application counts an operation that has been counted in advance.
     CountsServed:; COUNT_ONCE,
-    /// The application begins what has been carried out in advance.
+    /// The application begins an operation that has been carried out in advance.
     NoServing:; SERVE,
-    /// What was kept for the application is gone after a restart.
+    /// Operations kept for the application are gone after a restart.
     NoKeeping:; KEEP,
-    /// What has been granted is forgotten when the checkpoint is over.
+    /// Granted operations are forgotten when the checkpoint is over.
     NoCarryingOn:; CARRY_ON,
-    /// Who stands until it is answered stands when the checkpoint is over.
+    /// A rank that stands until it is answered still stands when the checkpoint is over.
     NoLettingGo:; LET_GO,
 }

@@ -1,30 +1,30 @@
-//! What the ranks of a job do.
+//! Programs: the operations of a job's ranks.
 
 use stillpoint_clock::absent;
 use stillpoint_clock::group::{Collision, Ggid, Groups, ascending};
 use stillpoint_clock::steps::Steps;
 
-/// Who a collective operation waits for.
+/// The ranks that a collective operation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// Every member, as a barrier does.
     Synchronizing,
-    /// The first member, which waits for nobody, as in a broadcast.
+    /// The first member, which waits for no other, as in a broadcast.
     Rooted,
-    /// Every member before: what the first one gives is handed on from each to the next.
+    /// Every earlier member: each hands the first one's data on to the next.
     Chained,
-    /// The first member waits for every other one, and these wait for nobody, as in a gather.
+    /// The first member waits for every other one, and these wait for no one, as in a gather.
     Gathered,
     /// The neighbours on the ring of the members.
     Neighbours,
-    /// Nobody: the lower half frees a communicator later.
+    /// No member: the lower half frees a communicator later.
     Alone,
 }
 
 /// How long a rank computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Until {
-    /// Until a checkpoint's targets are known: what it begins then is not among them.
+    /// Until a checkpoint's targets are known: operations that it begins then are not among them.
     Targeted,
     /// Longer than a checkpoint takes.
     Carried,
@@ -32,12 +32,12 @@ pub enum Until {
     Refused,
 }
 
-/// What a blocking collective operation leaves of its input.
+/// How much of its input a blocking collective operation leaves intact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// It cannot be begun again, and its stub knows that: it binds the others when it is begun.
     Binding,
-    /// It cannot be begun again (`MPI_IN_PLACE`), of which its stub finds out only when the rank is to stand still inside.
+    /// It cannot be begun again (`MPI_IN_PLACE`), and its stub finds that out only when the rank is to stand still inside.
     InPlace,
     /// All of it: it can be begun again after a restart, and binds when a member returns from it.
     Repeatable,
@@ -107,7 +107,7 @@ impl Op {
         }
     }
 
-    /// Whether the thread says that it is inside: one that cannot be begun again counts as begun in vain only by mistake.
+    /// Whether the thread says that it is inside. One that cannot be begun again counts as begun in vain only by mistake.
     pub fn is_said(self) -> bool {
         match self {
             Op::Collective { kind, .. } => kind != Kind::Binding,
@@ -134,11 +134,11 @@ pub struct Communicator {
     pub set: Option<usize>,
     /// There from the beginning, not made by an [`Op::Make`].
     pub given: bool,
-    /// Who has yet to come to know it all the same.
+    /// A rank that does not know it yet all the same.
     pub unknown_to: Option<usize>,
     /// The shapes of its operations in their order.
     pub shapes: Vec<Shape>,
-    /// A group id other than the true one: so that ids collide.
+    /// A group id other than the true one, for tests of colliding ids.
     pub id: Option<Ggid>,
 }
 
@@ -187,7 +187,7 @@ impl Program {
         self.shaped(on, shape)
     }
 
-    /// The set of a communicator's members, which is there if the communicator is.
+    /// The set of a communicator's members, which exists if the communicator does.
     pub fn set_of(&mut self, on: usize) -> usize {
         let communicator = &self.communicators[on];
         if let Some(set) = communicator.set {
@@ -206,7 +206,7 @@ impl Program {
         self.all(set, shape, Op::Free { on, set })
     }
 
-    /// The communicator's next operation has that shape; who does it when is said elsewhere.
+    /// Gives the communicator's next operation that shape; the ranks' operations are added separately.
     pub fn shaped(mut self, on: usize, shape: Shape) -> Program {
         self.communicators[on].shapes.push(shape);
         self
@@ -224,14 +224,14 @@ impl Program {
         self.all(on, shape, Op::Collective { on, kind })
     }
 
-    /// The number on its communicator that the operation has with which a rank goes on.
+    /// The number, on its communicator, of the operation with which a rank goes on.
     pub fn number_of(&self, rank: usize, at: usize) -> u32 {
         let on = self.ranks[rank][at].on();
         let before = self.ranks[rank][..at].iter();
         1 + before.filter(|op| op.on() == on).count() as u32
     }
 
-    /// What an operation is remembered as by those who have begun it.
+    /// The kind under which ranks that have begun an operation remember it.
     pub fn remembered_as(&self, op: Op, number: u32) -> absent::Kind {
         match op {
             Op::Collective { on, kind } if kind != Kind::InPlace => {
@@ -248,7 +248,7 @@ impl Program {
         }
     }
 
-    /// Has communicators given up on clocks of their own: what must not be done.
+    /// Has communicators given up on clocks of their own, which is wrong: a mutant does it.
     pub fn free_on_own_clocks(&mut self) {
         for op in self.ranks.iter_mut().flatten() {
             if let Op::Free { on, set } = op {

@@ -9,17 +9,17 @@ use crate::rank::{Rank, Step};
 /// A promise that was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Broken {
-    /// A rank was taken for parked that is not.
+    /// A rank was taken for parked although it is not.
     NotParked(usize),
     /// Invariant 1 (section 4.1): a rank is inside a collective operation, and does not stand there.
     Inside(usize),
-    /// Invariant 2: a member has not begun an operation, or stands inside it, that another has returned from or cannot take back for another reason.
+    /// Invariant 2: a member has not begun an operation, or stands inside it, although another has returned from it or cannot take it back for another reason.
     NotBegunByAll { communicator: usize },
     /// Some members have given a communicator up and others have not: a restart could not make it again for these.
     GivenUpBySome { communicator: usize },
-    /// An operation on a communicator that has been given up could be begun again in a restart only by those who still know it.
+    /// An operation on a communicator that has been given up could be begun again in a restart only by ranks that still know the communicator.
     Forgotten { communicator: usize },
-    /// A clock has got a target that was meant for another one: nobody will come to it.
+    /// A clock has got a target that was meant for another one: no rank will come to it.
     Misled(usize),
     /// Two-phase commit: a member has left the trivial barrier, and another is stopped in it.
     PastByOne { communicator: usize },
@@ -27,13 +27,13 @@ pub enum Broken {
     Unfinished(usize),
     /// A rank stands still inside an operation that it has to go on with at once.
     StandsInVain(usize),
-    /// Parked ranks were let on at a standstill of nothing but collective operations, which need none of them.
+    /// Parked ranks were let on although only collective operations stood still, which need none of these ranks.
     LetOnInVain,
-    /// An application has come to an operation that is not its next one, or has got what another one gives.
+    /// An application has come to an operation that is not its next one, or has got the result of another one.
     AnotherOperation(usize),
-    /// What is carried out ahead of an application waits for somebody who does not come.
+    /// An operation that is carried out ahead of an application waits for a rank that does not come.
     WaitsAhead(usize),
-    /// A clock does not stand at what has begun on its communicator.
+    /// A clock differs from the number of operations begun on its communicator.
     CountedOtherwise { communicator: usize },
     /// A synchronous send was called over, and its receive had not begun.
     OverWithoutReceive(usize),
@@ -41,7 +41,7 @@ pub enum Broken {
     OnTheWire,
     /// More messages were received than sent.
     Miscounted,
-    /// Two groups share a clock, and nobody said so.
+    /// Two groups share a clock, and no error said so.
     Shared,
 }
 
@@ -100,7 +100,7 @@ impl<S: Mutant> State<S> {
         self.is_before_or_past()
     }
 
-    /// The members of a communicator have left a trivial barrier, or none of them.
+    /// All members of a communicator have left a trivial barrier, or no member has.
     fn is_before_or_past(&self) -> Result<(), Broken> {
         for (communicator, members) in self.members.iter().enumerate() {
             let left =
@@ -117,8 +117,7 @@ impl<S: Mutant> State<S> {
         Ok(())
     }
 
-    /// When nothing can happen any more, somebody waits for a message or runs in vain: collective operations alone end by
-    /// themselves.
+    /// When nothing can happen any more, a rank waits for a message or runs in vain: collective operations alone end by themselves.
     pub fn is_a_reason_to_let_on(&self) -> Result<(), Broken> {
         let needs_others = |rank: &Rank| {
             let activity = rank.activity();

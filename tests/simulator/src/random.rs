@@ -1,7 +1,7 @@
 //! Correct programs, and interleavings, from a seed.
 //!
-//! A program is made as a sequence of happenings that is a correct execution as it stands - nobody waits for
-//! what comes later - and each rank gets its part of it. So the program cannot deadlock, however it is
+//! A program is made as a sequence of happenings that is a correct execution as it stands: no rank waits for
+//! a later happening. Each rank gets its part of it. So the program cannot deadlock, however it is
 //! interleaved.
 
 use crate::program::{Communicator, Kind, Op, Program, Shape, Until};
@@ -33,7 +33,7 @@ impl Numbers {
 /// Two communicators with the same members, in different orders.
 const SIMILAR: [usize; 2] = [1, 4];
 
-/// What is outstanding: due at that happening, for that rank.
+/// An outstanding operation: due at that happening, for that rank.
 struct Later {
     due: usize,
     rank: usize,
@@ -51,7 +51,7 @@ struct Maker {
     style: Style,
 }
 
-/// What a program is made of.
+/// The ingredients of a program.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     /// Nonblocking operations are left out.
@@ -147,7 +147,7 @@ impl Maker {
         self.program = std::mem::take(&mut self.program).all(on, shape, op);
     }
 
-    /// Some compute for longer than a checkpoint takes, if nobody has to wait for them, before an operation that lets others return.
+    /// Has some ranks compute for longer than a checkpoint takes, if no rank has to wait for them, before an operation that lets others return.
     fn late(&mut self, on: usize, ranks: usize) {
         for rank in 0..ranks {
             if self.numbers.one_in(3) {
@@ -216,7 +216,7 @@ impl Maker {
 
     fn rendezvous(&mut self, ranks: usize) {
         let (from, to) = (self.numbers.below(ranks), self.numbers.below(ranks));
-        // What the receiver still has to receive comes before.
+        // Messages that the receiver still has to receive come first.
         let earlier = |later: &Later| {
             later.rank == to
                 && matches!(later.op, Op::Receive { from: source, .. } if source == from)

@@ -24,7 +24,7 @@ fn actor(action: Action) -> Option<usize> {
     }
 }
 
-/// What has happened in a job.
+/// The events of a job, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Checkpoints that were drained.
@@ -33,7 +33,7 @@ pub struct Figures {
     pub ahead: u32,
 }
 
-/// Runs the random job of a seed to its end, with checkpoints and restarts, in at most so many steps; what has happened, or what went
+/// Runs the random job of a seed to its end, with checkpoints and restarts, in at most so many steps. Returns the events, or an error that says what went
 /// wrong.
 pub fn run<S: Mutant>(seed: u64, most_steps: usize) -> Result<Figures, String> {
     run_kept_by::<S>(seed, most_steps, false, Style::default())
@@ -48,7 +48,7 @@ pub fn run_two_phase<S: Mutant>(seed: u64, most_steps: usize) -> Result<Figures,
     run_kept_by::<S>(seed, most_steps, true, style)
 }
 
-/// The same with members that come late, for whom operations are carried out in advance.
+/// The same with members that come late, and operations that are carried out in advance for them.
 pub fn run_late<S: Mutant>(seed: u64, most_steps: usize) -> Result<Figures, String> {
     let style = Style {
         late: true,

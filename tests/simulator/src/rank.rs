@@ -13,7 +13,7 @@ use crate::inside::Place;
 use crate::mutant::Mutant;
 use crate::program::Op;
 
-/// Where a rank stands in its next operation.
+/// The point that a rank has reached in its next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// In the application, or blocked in a call that waits for a message.
@@ -28,7 +28,7 @@ pub enum Step {
     Barrier(Barrier),
     /// Parked in it and let past by an advance.
     Calling(Barrier),
-    /// In a collective operation that binds, and of which the agent knows nothing else.
+    /// In a collective operation that binds, and about which the agent knows nothing else.
     Inside,
     /// The thread has said that it is inside, and has counted nothing yet.
     Said,
@@ -48,7 +48,7 @@ pub enum Step {
     Returned,
     /// In a synchronous send.
     Sending,
-    /// About to give a communicator up, on which more has been begun than binds the others.
+    /// About to give a communicator up on which more has been begun than binds the others.
     Binding { begun: u64 },
     /// About to tell the application that a nonblocking operation is over.
     Telling { begun: u64 },
@@ -76,7 +76,7 @@ pub struct Rank {
     pub given_up: u128,
     pub pending: Pending,
     pub advances: u32,
-    /// What the driver thread says of itself.
+    /// The driver thread's own account of what it does.
     pub doing: Activity,
     /// Let past a park point: not stopped before it has done something.
     pub let_on: bool,
@@ -86,13 +86,13 @@ pub struct Rank {
     pub carried: bool,
     /// Raises that the agent has yet to send: clock and number.
     pub raises: Vec<(usize, u64)>,
-    /// What the thread says that it is inside.
+    /// The place that the thread says it is inside.
     pub inside: Option<Place>,
     /// Messages by the other rank: sent to it, taken in from it, given to the application.
     pub sent: Vec<u32>,
     pub pulled: Vec<u32>,
     pub taken: Vec<u32>,
-    /// A synchronous send was called over whose receive had not begun.
+    /// A synchronous send was called over although its receive had not begun.
     pub told_early: bool,
     pub ahead: Ahead,
     pub agent: Agent,
@@ -143,7 +143,7 @@ impl Rank {
         (sum(&self.sent), sum(&self.pulled))
     }
 
-    /// What the agent makes of the driver's state.
+    /// The activity that the agent infers from the driver's state.
     pub fn activity(&self) -> Activity {
         let collective = matches!(
             self.step,
@@ -228,7 +228,7 @@ impl Rank {
         self.let_on = false;
     }
 
-    /// The call has done what it is for.
+    /// The call has done its work.
     pub fn leave(&mut self) {
         self.doing = Activity::Running;
         match self.pending {
@@ -249,7 +249,7 @@ impl Rank {
         }
     }
 
-    /// What a call comes to that has to wait for others.
+    /// The activity of a call that has to wait for other ranks.
     fn when_blocked<S: Mutant>(&self, busy: bool) -> Activity {
         match self.pending {
             Pending::Targeted if self.reached::<S>() => Activity::Parked,
@@ -343,7 +343,7 @@ impl Rank {
         }
     }
 
-    /// What has begun on a communicator binds before the rank gives it up.
+    /// Operations that have begun on a communicator bind before the rank gives it up.
     pub fn bind<S: Mutant>(&mut self, on: usize, clock: usize, set: usize) {
         self.doing = Activity::Running;
         if S::BIND
@@ -384,7 +384,7 @@ impl Rank {
         self.does(clock, begun, tell::<S>(self.pending, begun, target))
     }
 
-    /// Does what has to be done before the thread goes on; false: not yet.
+    /// Does everything that has to be done before the thread goes on; false: not yet.
     pub fn does(&mut self, clock: usize, begun: u64, tell: Tell) -> bool {
         match tell {
             Tell::AwaitTargets => return false,

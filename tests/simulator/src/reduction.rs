@@ -1,14 +1,14 @@
 //! Which of the actions that are possible in a state have to be looked at: a *persistent set* (Godefroid, "Partial-Order
 //! Methods for the Verification of Concurrent Systems", chapter 4).
 //!
-//! An actor here is a rank with its agent; the coordinator is one too. A set of ranks is enough when nothing that the others
-//! can do before the set has moved has to do with what the set can do: neither makes the other possible or impossible,
-//! or come to something else. Every order of the actions then leads to a state that an order with one of the
-//! set's first leads to as well. Broken promises and jobs that stand still are states without actions, and no such state
+//! An actor here is a rank with its agent; the coordinator is one too. A set of ranks is enough if the others, before the set
+//! has moved, can do nothing that concerns the set: neither side makes an action of the other possible or impossible,
+//! or changes its result. Every order of the actions then leads to a state that some order with one of the
+//! set's actions first leads to as well. Broken promises and jobs that stand still are states without actions, and no such state
 //! is lost by looking at the set alone.
 //!
-//! The sets are found by closure ([`Set::close`]): whoever has to do with a member becomes one. The model's test compares
-//! what is found with and without.
+//! The sets are found by closure ([`Set::close`]): every actor that concerns a member becomes one. The model's test compares
+//! the findings with and without the reduction.
 
 use stillpoint_clock::rank::Activity;
 
@@ -22,7 +22,7 @@ use crate::program::Op;
 use crate::rank::Step;
 use crate::step;
 
-/// The rank that an action is of; `None` for the coordinator's.
+/// The rank that an action belongs to, or `None` for the coordinator's.
 fn actor(action: Action) -> Option<usize> {
     match action {
         Action::Step(rank)
@@ -44,7 +44,7 @@ fn actor(action: Action) -> Option<usize> {
 }
 
 impl<S: Mutant> Job<S> {
-    /// What has to be looked at in a state, of all that may happen there.
+    /// Keeps those of all possible actions in a state that have to be looked at.
     pub fn persistent(&self, state: &State<S>, actions: &mut Vec<Action>) {
         self.actions(state, actions);
         // A request goes to every agent, each of which takes its time.
@@ -52,7 +52,7 @@ impl<S: Mutant> Job<S> {
             actions.retain(|action| *action == Action::Request);
             return;
         }
-        // While the image is there nobody moves.
+        // While the image is there no rank moves.
         if state.coordinator == Coordinator::Written {
             return;
         }
@@ -114,7 +114,7 @@ impl<S: Mutant> Set<'_, S> {
         self.members |= 1 << number;
     }
 
-    /// What a rank has yet to do.
+    /// The operations that a rank has yet to do.
     fn future(&self, number: usize) -> &[Op] {
         &self.job.program.ranks[number][self.state.ranks[number].at..]
     }
@@ -127,7 +127,7 @@ impl<S: Mutant> Set<'_, S> {
         }
     }
 
-    /// Whoever the next step of a rank's driver thread waits for, or makes a difference to.
+    /// Adds every rank that the next step of a rank's driver thread waits for, or makes a difference to.
     fn add_whom_the_driver_meets(&mut self, number: usize) {
         let (state, job) = (self.state, self.job);
         let it = &state.ranks[number];
@@ -188,7 +188,7 @@ impl<S: Mutant> Set<'_, S> {
         }
     }
 
-    /// Whoever may look whether a nonblocking operation is over.
+    /// Adds every rank that may look whether a nonblocking operation is over.
     fn add_who_waits(&mut self, on: usize) {
         self.add_all(|set, other| set.future(other).iter().any(|op| waits_on(*op, on)));
     }
@@ -199,7 +199,7 @@ impl<S: Mutant> Set<'_, S> {
         }
     }
 
-    /// Whoever can bring it about that an agent without orders gets one; false if the coordinator can by itself.
+    /// Adds the ranks that can cause an agent without orders to get one; false if the coordinator can by itself.
     fn add_who_brings_orders(&mut self, number: usize) -> bool {
         let state = self.state;
         match &state.coordinator {
@@ -252,7 +252,7 @@ impl<S: Mutant> Set<'_, S> {
             .any(|rank| rank.agent.outbox.iter().any(raise))
     }
 
-    /// Whether a rank may raise a target, or come to know a group, of which another is to hear.
+    /// Whether a rank may raise a target, or come to know a group, so that the other rank hears of it.
     fn may_raise_for(&self, number: usize, other: usize) -> bool {
         let it = &self.state.ranks[number];
         let clocks = &self.job.clocks;

@@ -17,7 +17,7 @@ mod wire;
 pub use engine::{Outcome, checkpoint};
 pub use layout::{Kind, Layout};
 
-/// What takes how long, in nanoseconds.
+/// Durations in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// Longest computation between two operations; the shortest is a tenth of it.

@@ -12,7 +12,7 @@ use crate::rank::Step;
 use crate::ranks::Ranks;
 use crate::wire::receive;
 
-/// What the rank is to do next, unless it is parked.
+/// The rank's next operation, unless it is parked.
 pub fn next_op<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> Option<Op> {
     let op = job.program.ranks[number].get(ranks[number].at).copied();
     op.filter(|_| ranks[number].doing != Activity::Parked)
@@ -163,7 +163,7 @@ fn take<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
         }
         (Step::Deciding, _) => ranks[number].decide::<S>(clock, op),
         (Step::Passing, _) => {
-            // Whatever has become of the checkpoint meanwhile.
+            // It goes on, whatever has become of the checkpoint meanwhile.
             ranks[number].go(clock, op, S::RAISE);
         }
         (Step::Inside, _) => over(job, ranks, number, op),
@@ -190,7 +190,7 @@ fn take<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
     }
 }
 
-/// Whether the rank's newest message to another one has been received there, so that a synchronous send of it is over.
+/// Whether the rank's newest message to another one has been received there, so that its synchronous send is over.
 pub fn is_delivered<S: Mutant>(ranks: &Ranks, number: usize, to: usize) -> bool {
     let there = match S::UNTIL_TAKEN {
         true => &ranks[to].taken,
@@ -210,7 +210,7 @@ fn over<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, op: Op) {
     retire_what_is_over(job, ranks, number);
 }
 
-/// A communicator is made, by which its members have its clock and that of their set.
+/// A communicator is made: its members then have its clock and that of their set.
 fn make<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, new: usize) {
     let communicator = &job.program.communicators[new];
     if !communicator.members.contains(&number) {
@@ -268,7 +268,7 @@ pub fn lacking<'a, S: Mutant>(
     let communicator = &job.program.communicators[on];
     let members = &communicator.members;
     let shape = match which.checked_sub(1) {
-        // One that there is not only a mutant begins.
+        // Only a mutant begins an operation that does not exist.
         Some(index) => communicator
             .shapes
             .get(index as usize)

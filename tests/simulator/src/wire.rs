@@ -1,11 +1,11 @@
-//! Messages: what is on the wire, and who takes it in.
+//! Messages on the wire, and the ranks that take them in.
 
 use stillpoint_clock::rank::Activity;
 
 use crate::mutant::Mutant;
 use crate::ranks::Ranks;
 
-/// The rank's receive: takes a message that is there, else waits.
+/// The rank's receive: takes a message that is there, or waits for one.
 pub fn receive<S: Mutant>(ranks: &mut Ranks, number: usize, from: usize, busy: bool) {
     let there = ranks[from].sent[number];
     let rank = &mut ranks[number];
@@ -25,7 +25,7 @@ pub fn can_pull<S: Mutant>(ranks: &Ranks, number: usize) -> bool {
         && (0..ranks.len()).any(|from| ranks[from].sent[number] > ranks[number].pulled[from])
 }
 
-/// What is on the wire for a rank comes in.
+/// Takes in everything on the wire for a rank.
 pub fn pull(ranks: &mut Ranks, number: usize) {
     for from in 0..ranks.len() {
         ranks[number].pulled[from] = ranks[from].sent[number];

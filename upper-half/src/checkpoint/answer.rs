@@ -1,4 +1,4 @@
-//! The answer to the agent's question what forbids a checkpoint.
+//! The upper half's answer to the agent's question: what forbids a checkpoint.
 
 use core::cell::UnsafeCell;
 use core::fmt::Write;
@@ -19,7 +19,7 @@ unsafe impl Sync for Answer {}
 
 static ANSWER: Answer = Answer(UnsafeCell::new(Text::new()));
 
-/// Where the text is.
+/// The text's address, size and length, as the agent finds them.
 pub fn address() -> u64 {
     // SAFETY: only the address is taken.
     unsafe { (*ANSWER.0.get()).address() }

@@ -1,8 +1,8 @@
-//! The library's start: before anything of the application runs, it says in the gate page what the lower
+//! The library's start. Before anything of the application runs, it lists in the gate page the functions that the lower
 //! half may call, and takes itself out of the environment that children inherit.
 //!
-//! Where there is no gate - a program that inherited the library by accident - it does nothing.
-//! No libc is used, nothing is allocated from the application's memory.
+//! If there is no gate, because a program inherited the library by accident, it does nothing.
+//! It uses no libc and allocates nothing from the application's memory.
 
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{Ordering, fence};
@@ -19,7 +19,7 @@ use crate::objects::operator;
 use crate::operations::clock::{collective, inside, log};
 use crate::operations::{devices, direct, grequest, p2p, request};
 
-/// The contract that this library was built with, for the lower half to read in the file before anything of it runs.
+/// The contract that this library was built with. The lower half reads it in the file before any code of the library runs.
 #[used]
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
@@ -46,7 +46,7 @@ unsafe fn came_near() {
             direct::keep_table();
             arch::set_reach(Reach::Direct);
             p2p::prepare_receive();
-            // Whoever begins to use a device meanwhile has closed this way before or after.
+            // A thread that begins to use a device meanwhile has closed this way before or after.
             fence(Ordering::SeqCst);
             if devices::present() {
                 arch::set_reach(Reach::Near);
@@ -56,7 +56,7 @@ unsafe fn came_near() {
     }
 }
 
-/// What the ground calls of the floors above it.
+/// The functions above the ground that the ground calls.
 static ABOVE: Above = Above {
     end: dispose::end,
     given_up: request::light::unfold_all,
@@ -110,9 +110,9 @@ static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *mut *mut 
 /// An entry of the auxiliary vector that says nothing (`elf.h`).
 const AT_IGNORE: usize = 1;
 
-/// Takes away what the environment has for the dynamic loader alone ([`FOR_LOADER`]). The auxiliary vector lies behind the list's NULL
+/// Removes from the environment the variables that are for the dynamic loader alone ([`FOR_LOADER`]). The auxiliary vector lies behind the list's NULL
 /// and cannot be moved, for the loader knows where it is. So the NULL goes where the first of these variables was, and the words from
-/// there on become entries of the vector that say nothing: whoever walks on from the list finds the vector, as on every stack that the
+/// there on become entries of the vector that say nothing. Code that walks on from the list finds the vector, as on every stack that the
 /// kernel has made.
 ///
 /// # Safety

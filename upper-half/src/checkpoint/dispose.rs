@@ -1,4 +1,4 @@
-//! What happens when an object's last holder lets go of it.
+//! The end of an object whose last holder lets go of it.
 
 use stillpoint_wrappers::gate::HandleKind;
 

@@ -1,4 +1,4 @@
-//! What MPI objects are alive, as JSON, for whoever looks into an image.
+//! The inventory: the MPI objects that are alive, as JSON, for a reader of an image.
 //!
 //! ```json
 //! {"communicators": [{"id": 257, "name": "MPI_COMM_WORLD", "kind": "intra", "size": 4, "rank": 0, ...}],
@@ -10,7 +10,7 @@
 //!  "alloc_mem": {"blocks": 0, "bytes": 0}}
 //! ```
 //!
-//! The lower half reads of its own process's what files are open (`capture::mpi_files` there).
+//! For its own process, the lower half reads the open files there (`capture::mpi_files` in the lower half).
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -45,7 +45,7 @@ pub unsafe fn refresh() {
         .store(text.len() as u64, Ordering::Release);
 }
 
-/// A string in JSON's quotes; what is not UTF-8 is replaced.
+/// Writes a string in JSON's quotes; bytes that are not UTF-8 are replaced.
 fn quoted(text: &mut String, bytes: &[u8]) -> std::fmt::Result {
     text.push('"');
     for letter in String::from_utf8_lossy(bytes).chars() {

@@ -1,8 +1,8 @@
 //! A restart: every MPI object is made again in a fresh lower half.
 //!
-//! Runs once, on the main thread, with the application's memory in place and all other threads not yet
-//! there. The order is that of need: predefined handles, what only groups and datatypes are made of,
-//! communicators, windows (in orders that all ranks share), files, and last what is pending.
+//! Runs once, on the main thread, with the application's memory in place, before any other thread
+//! exists. The order is that of need: predefined handles, the objects that depend only on groups and datatypes,
+//! communicators, windows (in orders that all ranks share), files, and last everything that is pending.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn hook() -> i32 {
 
 /// Why the application cannot carry on here.
 enum Why {
-    /// What could not be made, and the error's class.
+    /// The object that could not be made, and the error's class.
     Object(Cow<'static, str>, i32),
     Bound(SmallerBound),
 }
@@ -101,7 +101,7 @@ unsafe fn everything() -> Result<(), Why> {
     }
 }
 
-/// What `MPI_Init` said in the gate page, said again in the new one. Who the driver thread is stands in the threads' records: the
+/// Repeats in the new gate page what `MPI_Init` said in the old one. The threads' records say which thread is the driver thread: the
 /// one that started MPI, whether or not it is this one.
 fn speak_for_mpi() {
     let gate = crossing::gate();

@@ -1,9 +1,9 @@
 //! The rehearsal of a restart, while the job lives: every MPI object that a restart makes again is tried.
 //!
-//! What one rank can make by itself is made a second time out of its recipe, compared with what is there, and freed
-//! again: groups, infos, datatypes, operators. What all members make together - communicators, their topologies, windows - is not
-//! made, since a rank that gives up would leave the others waiting in the real MPI; there, what the recipe says is compared with what
-//! the real MPI says of the living object. Of an open file it must be able to say where it stands. Whatever differs is a reason to refuse the checkpoint.
+//! Objects that one rank can make by itself are made a second time out of their recipes, compared with the living ones, and freed
+//! again: groups, infos, datatypes, operators. Objects that all members make together - communicators, their topologies, windows - are not
+//! made, since a rank that gives up would leave the others waiting in the real MPI. Instead, the recipe is compared with the real MPI's
+//! answers about the living object. For an open file, the real MPI must be able to give its position. Every difference is a reason to refuse the checkpoint.
 
 use core::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::ground::lock::SpinLock;
 use crate::objects::{datatype, file, group, info, operator};
 use crate::windows;
 
-/// What the last rehearsal found.
+/// The last rehearsal's finding.
 static FOUND: SpinLock<Option<String>> = SpinLock::new(None);
 
 /// Tries every object of this rank.
@@ -34,7 +34,7 @@ pub unsafe fn everything() {
     *FOUND.lock() = tried.err();
 }
 
-/// Writes down what the last rehearsal found.
+/// Writes down the last rehearsal's finding.
 pub fn describe(text: &mut Text) {
     if let Some(found) = FOUND.lock().as_ref() {
         let separator = if text.is_empty() { "" } else { "\n" };

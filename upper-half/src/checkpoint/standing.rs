@@ -1,6 +1,6 @@
-//! Where a thread stands still below the real MPI's frames, while that waits: in a collective operation, or in a wait for requests.
+//! The stand of a thread below the real MPI's frames, while the real MPI waits: in a collective operation, or in a wait for requests.
 //!
-//! Rules: as those of the two; the hook runs on the application's stack, in the middle of the real MPI, with any FS.
+//! The rules of both cases hold: the hook runs on the application's stack, in the middle of the real MPI, with any FS.
 
 use stillpoint_wrappers::gate::Caller;
 

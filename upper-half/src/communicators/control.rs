@@ -2,7 +2,7 @@
 //!
 //! Some real MPIs make a group's communicator, or an intercommunicator, by ordinary messages with the
 //! application's tag. On a communicator of the application's, a rank that pulls in everything because a
-//! checkpoint is pending would take such a message for the application's; here nobody pulls. Words about drained messages go here too, with a tag of
+//! checkpoint is pending would take such a message for the application's. On this one, no rank pulls. Words about drained messages go here too, with a tag of
 //! their own (`operations::messages::taken`).
 
 use stillpoint_wrappers::neutral::Word;
@@ -17,13 +17,13 @@ const TAG: i32 = 0;
 
 /// Makes it: collective over all ranks, when MPI has started and at every restart.
 ///
-/// By `MPI_Comm_create_group`: `MPI_Comm_dup` of Open MPI 4.1 agrees on a context number by a nonblocking reduction, whose
-/// library registers itself with `opal_progress` and stays there. `MPI_Iprobe` takes 6 % longer from then on, natively too; a
-/// program that makes no communicators shall not pay for ours. Nobody pulls messages in yet, and each that this sends is
+/// The call is `MPI_Comm_create_group`, because `MPI_Comm_dup` of Open MPI 4.1 agrees on a context number by a nonblocking reduction, whose
+/// library registers itself with `opal_progress` and stays there. From then on `MPI_Iprobe` takes 6 % longer, natively too, and a
+/// program that makes no communicators must not pay for ours. No rank pulls messages in yet, and each message that this call sends is
 /// awaited in the call itself.
 ///
 /// The first context number stays free for the application's first communicator, as it would be without us:
-/// Open MPI 4.1's `treematch` module for reordered distributed graphs hangs now and then where that
+/// Open MPI 4.1's `treematch` module for reordered distributed graphs hangs now and then if that
 /// number is taken.
 ///
 /// # Safety

@@ -76,7 +76,7 @@ unsafe fn duplicate(
             let new = together(comm, body.topology.clone(), pairs, |d, word| {
                 (d.comm_dup)((*comm).lower, word)
             })?;
-            // What a failed copy leaves in the application's place.
+            // The value that a failed copy leaves in the application's place.
             give(place, null())?;
             copy_attributes(comm, new)?;
             give(place, new)
@@ -93,8 +93,8 @@ pub unsafe fn comm_dup(comm: Comm, place: PlaceOf<CommHandle>) -> c_int {
     unsafe { duplicate(comm, Pairs::new(), place, c"MPI_Comm_dup") }
 }
 
-/// `MPI_Comm_dup_with_info`: the hints are kept here; none of them reaches the real MPI, whose assertions
-/// (`mpi_assert_no_any_source`) the drain could not keep.
+/// `MPI_Comm_dup_with_info`: the hints are kept here. The real MPI gets none of them, because the drain could not keep its
+/// assertions (`mpi_assert_no_any_source`).
 ///
 /// # Safety
 /// As the MPI function.
@@ -114,7 +114,7 @@ pub unsafe fn comm_dup_with_info(comm: Comm, hints: Info, place: PlaceOf<CommHan
     }
 }
 
-/// `MPI_Comm_idup`: the copy is there at once; the lower half fills in its word while the request is pending.
+/// `MPI_Comm_idup`: the copy exists at once; the lower half fills in its word while the request is pending.
 ///
 /// # Safety
 /// As the MPI function.
@@ -183,8 +183,8 @@ pub unsafe fn comm_split(
     }
 }
 
-/// `MPI_Comm_split_type`: who shares memory is found out once; the members stay the same ever after, also
-/// where a restart has put them on other nodes.
+/// `MPI_Comm_split_type`: the ranks that share memory are found once. The members stay the same ever after, even
+/// if a restart has put them on other nodes.
 ///
 /// # Safety
 /// As the MPI function.
@@ -200,7 +200,7 @@ pub unsafe fn comm_split_type(
         run(comm, c"MPI_Comm_split_type", || {
             let (comm, _) = usable(comm)?;
             info::pairs_of(hints)?;
-            // Some kinds are told by the hints which resource is meant. The word is read when the call is made: a restart may come before that.
+            // For some kinds the hints name the resource. The word is read when the call is made: a restart may come before that.
             info::word(hints)?;
             let kind = abi::split_to_neutral(split_type);
             let new = together(comm, None, Pairs::new(), |d, word| {
@@ -248,7 +248,7 @@ pub unsafe fn comm_create_group(
     }
 }
 
-/// The communicator that the members of a group make out of one that they are in; null for who is no member.
+/// The communicator that the members of a group make out of one that they are in; null for a rank that is not a member.
 ///
 /// # Safety
 /// Inside a stub, nothing locked; handles are checked before they are used.
@@ -266,7 +266,7 @@ pub unsafe fn among(comm: Comm, members: Group, tag: c_int) -> Outcome<*mut Obje
         let at = &raw mut word;
         let ours = group::members(members).filter(|_| body.members.is_some());
         let foreign = ours.is_none();
-        // Other threads may make communicators of other parents meanwhile, with the same tag, and on the control communicator too.
+        // Other threads may meanwhile make communicators of other parents with the same tag, on the control communicator too.
         let tag = match ours {
             None => abi::tag_to_neutral(tag),
             Some(local) => {

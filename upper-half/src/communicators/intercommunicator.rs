@@ -1,8 +1,8 @@
 //! Intercommunicators: making one, and merging its two groups.
 //!
-//! The real call is collective over both groups, so the clock of their union must count it; but a process
-//! learns who is on the other side only by asking. So the leaders first exchange their lists of members by
-//! ordinary messages and tell their groups; then everybody can go through the gate of the union's clock.
+//! The real call is collective over both groups, so the clock of their union must count it. But a process
+//! learns the members on the other side only by asking. So the leaders first exchange their lists of members by
+//! ordinary messages and tell their groups; then all go through the gate of the union's clock.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -45,7 +45,7 @@ fn int() -> *mut Object {
     abi::predefined(HandleKind::Datatype, 521)
 }
 
-/// The leader's part: tells the other leader who we are, and which communicator, and is told the same of them.
+/// The leader's part: tells the other leader our members and our communicator, and learns the same about the other side.
 ///
 /// # Safety
 /// Inside a stub, nothing locked; `peer` a communicator in which the other leader has that rank.
@@ -100,7 +100,7 @@ unsafe fn pass(out: &[i32], back: &mut [i32], peer: Comm, leader: c_int, tag: c_
     check(abi::error_to_neutral(code))
 }
 
-/// Tells everybody in `local` what its leader knows.
+/// Tells all of `local` what its leader knows.
 ///
 /// # Safety
 /// Inside a stub, nothing locked.
@@ -114,17 +114,17 @@ unsafe fn spread(local: *mut Object, root: c_int, list: &mut [i32]) -> Outcome {
     }
 }
 
-/// Who is on the other side.
+/// The other side, as its leader describes it.
 struct Other {
     local: Identity,
     members: Arc<[i32]>,
-    /// Where the leaders have met.
+    /// The communicator on which the leaders have met.
     peer: Identity,
     /// The other leader's world rank.
     leader: i32,
 }
 
-/// What a leader tells its group.
+/// A leader's message to its group.
 enum Told {
     Other(Other),
     /// The peer communicator has processes of other worlds: only the lower half can make this.
@@ -161,7 +161,7 @@ unsafe fn ask(
     }
 }
 
-/// Who is on the other side: asked by the leader, told to all.
+/// Learns the members on the other side: the leader asks, and tells all of its group.
 ///
 /// # Safety
 /// As the MPI function's arguments.
@@ -182,7 +182,7 @@ unsafe fn other_side(
         let mut list = Vec::new();
         let mut told = [FOREIGN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         if (*local).rank == local_leader {
-            // A leader that failed tells its group so: nobody is left waiting.
+            // A leader that failed tells its group so: no member is left waiting.
             match ask(identity, ours, peer, remote_leader, tag) {
                 Ok(Told::Foreign) => {}
                 Ok(Told::Other(other)) => {
@@ -236,7 +236,8 @@ pub unsafe fn intercomm_create(
     }
 }
 
-/// The intercommunicator of a communicator and another one, whose leader has that rank on the peer communicator: what is said of it the local leader alone looks at.
+/// The intercommunicator of a communicator and another one, whose leader has that rank on the peer communicator. Only the local leader looks at
+/// the peer's arguments.
 ///
 /// # Safety
 /// Inside a stub, nothing locked; handles are checked before they are used.
@@ -308,8 +309,8 @@ pub unsafe fn between(
     }
 }
 
-/// The word of an intercommunicator within this world. Its leaders meet on a communicator of both groups that is made for this: on one that others meet on at the
-/// same time, from other threads, Open MPI would take what they say for each other's.
+/// The word of an intercommunicator within this world. Its leaders meet on a communicator of both groups that is made for this: on one where other threads'
+/// leaders meet at the same time, Open MPI would mix up their messages.
 ///
 /// # Safety
 /// Inside a stub, nothing locked; a live communicator of ours.

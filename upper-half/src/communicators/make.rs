@@ -16,9 +16,9 @@ use crate::objects::outcome::{Outcome, check, class};
 use crate::objects::{errhandler, group};
 use crate::operations::clock::collective;
 
-/// What is known of a new communicator besides what the lower half says.
+/// Facts about a new communicator besides those from the lower half.
 pub struct New {
-    /// What it was made from.
+    /// The communicator that it was made from.
     pub parent: *mut Object,
     pub origin: Origin,
     pub topology: Option<Topology>,
@@ -26,7 +26,7 @@ pub struct New {
     pub info: Pairs,
 }
 
-/// What the lower half says of a communicator.
+/// The lower half's facts about a communicator.
 struct Seen {
     rank: i32,
     size: i32,
@@ -113,8 +113,8 @@ unsafe fn complete(
     unsafe { equip(object, body, seen.rank, (seen.size, seen.remote_size)) }
 }
 
-/// Makes the application's handle of what the lower half has made: the null handle if that is what it
-/// gave. The new communicator has its parent's error handler.
+/// Makes the application's handle of the communicator that the lower half has made: the null handle if that
+/// gave none. The new communicator has its parent's error handler.
 ///
 /// # Safety
 /// Inside a stub; `word` must be the lower half's communicator, which is ours from now on.
@@ -150,7 +150,7 @@ unsafe fn finish_as(word: Word, seen: Seen, new: New) -> Outcome<*mut Object> {
     }
 }
 
-/// Makes an object that will be what its parent is, once the lower half has written its word into it
+/// Makes an object that will be like its parent, once the lower half has written its word into it
 /// (`MPI_Comm_idup`).
 ///
 /// # Safety
@@ -171,7 +171,7 @@ pub unsafe fn anticipate(new: New) -> Outcome<*mut Object> {
     }
 }
 
-/// Makes an object of a communicator that came up from the lower half by itself: one with processes of
+/// Makes an object of a communicator that the lower half has made by itself: one with processes of
 /// other worlds, as a rule.
 ///
 /// # Safety
@@ -199,7 +199,7 @@ pub unsafe fn adopt(word: Word) -> Outcome<*mut Object> {
     }
 }
 
-/// How the next communicator that all members of `parent` make together comes about.
+/// The origin of the next communicator that all members of `parent` make together.
 ///
 /// # Safety
 /// `parent` must be a live communicator.
@@ -220,7 +220,7 @@ pub unsafe fn next_of_all(parent: *mut Object) -> Origin {
     }
 }
 
-/// How the next communicator that these members of `parent` make with that tag comes about, and the clock of those.
+/// The origin of the next communicator that these members of `parent` make with that tag, and their clock.
 ///
 /// # Safety
 /// Inside a stub.

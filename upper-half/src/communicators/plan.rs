@@ -1,8 +1,8 @@
 //! Making communicators again in a fresh lower half.
 //!
 //! Each is made by its members alone, out of a list of world ranks, one after the other in the order of
-//! their identities. That order is the same everywhere; so of all communicators that are not made yet, the
-//! first one's members are all at it or still busy with earlier ones: somebody can always get on.
+//! their identities. That order is the same everywhere. So the members of the first communicator that is not made yet
+//! are all at it or still busy with earlier ones: some rank can always get on.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::operations::persistent;
 pub struct Plan {
     pub identity: Identity,
     pub members: Members,
-    /// Our object; null where only others still have one.
+    /// Our object; null if only other ranks still have one.
     pub object: *mut Object,
 }
 
@@ -40,7 +40,7 @@ impl Plan {
         into.extend_from_slice(remote.unwrap_or(empty));
     }
 
-    /// Reads the first plan of a list; what follows it.
+    /// Reads the first plan of a list. Returns it with the rest of the list.
     fn decode(list: &[i32]) -> Option<(Self, &[i32])> {
         let (head, rest) = list.split_at_checked(6)?;
         let identity = (0..4).fold(0u128, |all, part| {
@@ -61,7 +61,7 @@ impl Plan {
         Some((plan, rest))
     }
 
-    /// The plan as a member of it sees it: which group is the local one; `None` for who is no member.
+    /// The plan as a member of it sees it, with its own group as the local one, or `None` for a rank that is not a member.
     fn seen_by(mut self, rank: i32) -> Option<Self> {
         if self.members.local.contains(&rank) {
             return Some(self);
@@ -86,7 +86,7 @@ fn merge(mut own: Vec<Plan>, others: Vec<Plan>, rank: i32) -> Vec<Plan> {
     own
 }
 
-/// The lower half's word of the communicator that these world ranks make on the control communicator.
+/// The lower half's word for the communicator that these world ranks make on the control communicator.
 ///
 /// # Safety
 /// Inside MPI; all of them call it.
@@ -132,7 +132,7 @@ unsafe fn carry_out(plan: &Plan) -> Outcome {
             word = inter;
         }
         let Some(body) = plan.object.as_ref().and_then(|_| body(plan.object)) else {
-            // Others needed us to make it.
+            // Other ranks needed us to make it.
             crossing::cross(|d| (d.comm_free)(&raw mut word));
             return Ok(());
         };
@@ -151,7 +151,7 @@ unsafe fn carry_out(plan: &Plan) -> Outcome {
 }
 
 /// Tells every member of a communicator the newest of its nonblocking operations that any of them knows to be
-/// over (see `collective`). Who has forgotten the communicator (a null object) knows them all to be.
+/// over (see `collective`). A rank that has forgotten the communicator (a null object) knows all of them to be over.
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs; all members call it.
@@ -179,7 +179,7 @@ unsafe fn agree(word: Word, object: *mut Object) -> Outcome {
 const INT: i32 = 521;
 const MAX: i32 = 35;
 
-/// What this rank has, and of it what the application has freed: that others may have forgotten.
+/// Returns this rank's plans, and a list of those whose communicators the application has freed here: other ranks may have forgotten these.
 fn own_plans() -> (Vec<Plan>, Vec<i32>) {
     let mut plans = Vec::new();
     let mut forgotten = Vec::new();
@@ -204,7 +204,7 @@ fn own_plans() -> (Vec<Plan>, Vec<i32>) {
     (plans, forgotten)
 }
 
-/// What any rank still holds of communicators that the application has freed.
+/// Collects from all ranks the communicators that the application has freed and a rank still holds.
 ///
 /// # Safety
 /// Inside MPI; all ranks call it.

@@ -1,8 +1,9 @@
 //! The ABI that the application was compiled against: Open MPI 4.1's, or the MPI 5.0 standard's.
 //!
-//! Nothing outside this folder may assume one; types and numbers are those of its description (`wrappers/abi/`). Handles lead to [`Object`]s (`handles.rs`), and
-//! special integers have that ABI's values; [`to_neutral`](description) and back is a matter of a
-//! comparison or two, or of nothing.
+//! No code outside this folder may assume one; types and numbers are those of its description (`wrappers/abi/`). Handles lead to [`Object`]s (`handles.rs`),
+//! and
+//! special integers have that ABI's values; [`to_neutral`](description) and back takes a
+//! comparison or two, or nothing.
 //!
 //! Rules of living in the application's process hold: no allocation, no panic, no system call.
 
@@ -48,13 +49,13 @@ pub use predefined::{initialise_predefined, predefined, predefined_from_word, pr
 // The types of C: made by `wrappers/generator` (`emit/abi.rs`; a sample is in `golden/types.rs`).
 include!(concat!(env!("OUT_DIR"), "/types.rs"));
 
-/// `MPI_Comm_copy_attr_function *` and its like: what copies an attribute of an object whose handles are `H`.
+/// `MPI_Comm_copy_attr_function *` and its like: copies an attribute of an object whose handles are `H`.
 pub type Copier<H> = Option<
     unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int,
 >;
 /// `MPI_Comm_delete_attr_function *` and its like.
 pub type Deleter<H> = Option<unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void) -> c_int>;
-/// `MPI_Comm_errhandler_function *` and its like (variadic in C: the callee ignores what follows).
+/// `MPI_Comm_errhandler_function *` and its like (variadic in C: the callee ignores the further arguments).
 pub type ErrorHandler<H> = Option<unsafe extern "C" fn(*mut H, *mut c_int, ...)>;
 
 /// `MPI_Comm_copy_attr_function *`.
@@ -108,13 +109,13 @@ pub type DatarepConversionFunction = Option<
     ) -> c_int,
 >;
 
-// What the functions below take for granted.
+// Assumptions of the functions below.
 const _: () = assert!(description::BOTTOM == description::NEUTRAL_BOTTOM);
 const _: () = assert!(description::STATUS_IGNORE == description::STATUSES_IGNORE);
 
 /// A pointer to memory of the application.
 pub trait Buffer: Copy {
-    /// Where it points to.
+    /// The address that it points to.
     fn at(self) -> usize;
     /// The pointer with another address.
     fn elsewhere(self, address: usize) -> Self;
@@ -144,7 +145,7 @@ impl<T> Buffer for *mut T {
     }
 }
 
-/// A buffer, made neutral: `MPI_IN_PLACE` becomes the standard's, where it has another value.
+/// A buffer, made neutral: `MPI_IN_PLACE` becomes the standard's, if it has another value.
 #[inline(always)]
 pub fn buffer<P: Buffer>(buffer: P) -> P {
     if IN_PLACE != description::NEUTRAL_IN_PLACE && buffer.at() == IN_PLACE {
@@ -153,7 +154,7 @@ pub fn buffer<P: Buffer>(buffer: P) -> P {
     buffer
 }
 
-/// What `MPI_IN_PLACE` is.
+/// The value of `MPI_IN_PLACE`.
 pub const IN_PLACE: usize = description::IN_PLACE;
 
 /// Whether a buffer is `MPI_IN_PLACE`.
@@ -162,16 +163,16 @@ pub fn is_in_place(buffer: *const c_void) -> bool {
     buffer.addr() == IN_PLACE
 }
 
-/// What stands for no status.
+/// The address that stands for no status.
 pub const IGNORED: usize = description::STATUS_IGNORE;
 
-/// Whether a pointer to one status or an array of them says `MPI_STATUS(ES)_IGNORE`, or leads nowhere.
+/// Whether a pointer to one status or an array of them is `MPI_STATUS(ES)_IGNORE` or null.
 #[inline(always)]
 pub fn is_ignored(status: *const Status) -> bool {
     status.is_null() || status.addr() == description::STATUS_IGNORE
 }
 
-/// The class of an error code of a library that has the application's ABI. MPICH's codes have more to tell, above their lowest bits.
+/// The class of an error code of a library that has the application's ABI. MPICH's codes hold more, above their lowest bits.
 #[cfg(application = "mpich")]
 pub const fn class(code: c_int) -> c_int {
     const CLASS: c_int = 0x7f;
@@ -187,9 +188,9 @@ pub const fn class(code: c_int) -> c_int {
     code
 }
 
-/// The word under which the lower half knows an object that a handle of the application leads to. What is no handle - a null pointer, an
-/// object that was freed - crosses as the null handle of its kind, so that the real MPI refuses it; for infos, where
-/// the null handle is a good argument, as 0.
+/// The word under which the lower half knows an object that a handle of the application leads to. Any other value - a null pointer, an
+/// object that was freed - crosses as the null handle of its kind, so that the real MPI refuses it. For infos, where
+/// the null handle is a valid argument, it crosses as 0.
 ///
 /// # Safety
 /// `object` must be null, a small number, or an object that a handle leads to, alive or freed.

@@ -1,20 +1,22 @@
-//! What others have returned from, and a member is late for: whether it can be carried out for the member in advance.
+//! Operations that others have returned from, and a member is late for: whether they can be carried out for the member in advance.
 //!
-//! The root of a small broadcast returns at once, and so its operation binds: every member has to come to it before the still point. One that computes
-//! for an hour needs nothing of its own for that, though: whoever has begun the operation remembers its kind, its root and how many bytes it moves
+//! The root of a small broadcast returns at once, and so its operation binds: every member has to come to it before the still point. A member that computes
+//! for an hour need not do so itself, though. Each rank that has begun the operation remembers its kind, its root and how many bytes it moves
 //! ([`Operation`]). So the late member's part is carried out while its application stands, into memory of this library's, and the application is
 //! served from there when it comes.
 //!
-//! That is right where the late member gives nothing: in a broadcast or a scatter whose root is another one, and in a gather whose root it is (its own part
-//! need not travel). Where a member gives something that others need, only its application knows what.
+//! That is right if the late member gives nothing: in a broadcast or a scatter with another root, and in a gather whose root it is (its own part
+//! need not travel). If a member gives something that others need, only its application knows the data.
 //!
-//! A real MPI's operation waits for others. What is carried out in advance must not wait for one who never comes, or who first waits for somebody else:
+//! A real MPI's operation waits for others. An operation that is carried out in advance must not wait for a rank that never comes, or that first waits for
+//! another:
 //!
-//! * who is late stops before it says so, outside of every collective operation, and begins nothing by itself before it is answered: else it might be in
-//!   another operation, with a member that is already carried out for and waits for it here; who cannot stop says that it has no rank ([`Behind::rank`]);
-//! * an operation is carried out only where each member has begun it, and says so, or stands and carries it out as well ([`Question::grant`]): also
-//!   one that does not know the communicator yet has yet to come. What lies behind one that cannot be is left for another question;
-//! * all do so in one order, by clock and number: so the first one that is not over lacks nobody.
+//! * A late rank stops before it says that it is late, outside of every collective operation, and begins nothing by itself before it is answered. Otherwise it
+//!   might be in another operation, with a member that already carries this one out and waits for it here. A rank that cannot stop says that it has no rank
+//!   ([`Behind::rank`]).
+//! * An operation is carried out only if each member has begun it, and says so, or stands and carries it out as well ([`Question::grant`]). A member
+//!   that does not know the communicator yet has yet to come, too. Operations behind one that cannot be carried out are left for another question.
+//! * All late ranks do so in one order, by clock and number: so the first operation that is not over lacks no member.
 
 mod operation;
 
@@ -26,28 +28,28 @@ pub use operation::{KINDS, Kind, Operation, REMEMBERED};
 
 use crate::group::Ggid;
 
-/// What one member has yet to come to on a clock.
+/// The operations that one member has yet to come to on a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Behind {
     pub ggid: Ggid,
-    /// Operations that it has begun, and that all must have begun.
+    /// The number of operations that it has begun; `target` is the number that all must have begun.
     pub begun: u64,
     pub target: u64,
-    /// Its rank in the communicator, and how many members that has; -1: the clock is of no communicator, or of one of two groups, or the application does
-    /// not stand.
+    /// Its rank in the communicator, and the number of members of that. The rank is -1 if the clock belongs to no communicator, or to one of two groups, or if
+    /// the application does not stand.
     pub rank: i32,
     pub size: i32,
 }
 
-/// What one rank answers.
+/// One rank's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Told {
     pub behind: Vec<Behind>,
-    /// Of what was asked for, what it has begun: as it remembers it, or as [`Kind::Unknown`].
+    /// Those of the asked-for operations that it has begun: as it remembers them, or as [`Kind::Unknown`].
     pub operations: Vec<Operation>,
 }
 
-/// A question to all ranks: who is late for what, and who knows what that is.
+/// A question to all ranks: which ranks are late for which operations, and which ranks know what these are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
     told: Vec<Option<Told>>,
@@ -68,7 +70,7 @@ impl Question {
         self.told.iter().all(Option::is_some)
     }
 
-    /// What each late rank that stands is to carry out, in this order; `None` where somebody has to be waited for.
+    /// The operations that each late rank that stands is to carry out, in this order, or `None` if a rank has to be waited for.
     pub fn grant(&self) -> Option<Vec<(u32, Vec<Operation>)>> {
         let told = self.told.iter().map(Option::as_ref);
         let told: Vec<&Told> = told.collect::<Option<_>>()?;
@@ -105,7 +107,7 @@ impl Question {
 }
 
 impl Told {
-    /// What the rank is late for, in the order of the clocks, if it stands.
+    /// The operations that the rank is late for, in the order of the clocks, if it stands.
     fn held(&self) -> Vec<Behind> {
         let stands = self.behind.iter().filter(|behind| behind.rank >= 0);
         let mut held: Vec<Behind> = stands.copied().collect();
@@ -114,7 +116,7 @@ impl Told {
     }
 }
 
-/// Who has begun an operation, and who is late for it, by clock and number.
+/// The ranks that have begun an operation, and those that are late for it, by clock and number.
 #[derive(Default)]
 struct Known {
     begun: BTreeMap<(Ggid, u64), Vec<Operation>>,
@@ -144,7 +146,7 @@ impl Known {
             .map_or(behind.target, |number| number - 1)
     }
 
-    /// What a late member needs to know of an operation; `None` where that is not known, or does not do.
+    /// Returns what a late member needs to know of an operation, or `None` if that is not known or not enough.
     fn part(&self, behind: &Behind, number: u64) -> Option<Vec<Operation>> {
         let key = (behind.ggid, number);
         let begun = self.begun.get(&key)?;
@@ -154,7 +156,7 @@ impl Known {
         let kind = Kind::from_word(first.kind);
         let agrees = |it: &Operation| (it.kind, it.root) == (first.kind, first.root);
         let bytes = |it: &Operation| i64::from(it.count) * i64::from(it.size);
-        // From a broadcast of nothing everybody may return at once.
+        // From a broadcast of nothing every member may return at once.
         let of_nothing = kind == Kind::Bcast && bytes(&first) == 0;
         if !known.iter().all(agrees)
             || !(of_nothing || kind.gives_nothing(behind.rank, first.root))

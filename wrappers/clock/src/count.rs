@@ -1,4 +1,4 @@
-//! What a rank counts of a group's operations, in three words that the application's threads write and the agent reads meanwhile.
+//! A rank's counts of a group's operations, in three words that the application's threads write while the agent reads them.
 //!
 //! ```text
 //! seq               operations begun
@@ -7,14 +7,15 @@
 //! ```
 //!
 //! A blocking operation binds the other members when it is begun. A nonblocking one that can be begun again after a restart binds when
-//! the application is told of its end, and everything that was begun before it with it. Blocking ones are the more frequent, so
+//! the application is told of its end, and everything that was begun before it with it. Blocking operations are more frequent, so
 //! they keep no account of that: one increment is all.
 //!
-//! Where several threads call MPI, the `_shared` functions take the places of the others. They let more bind than has to where threads
-//! mix their steps, and never less.
+//! Where several threads call MPI, the `_shared` functions take the places of the others. If threads mix their steps, these functions may let more operations
+//! bind than necessary, but never fewer.
 //!
-//! The agent sets its flag, calls `membarrier`, and only then reads. Who does not see the flag after an increment, or after what was
-//! told was bound, has it read; who sees the flag takes the increment back, or raises the target.
+//! The agent sets its flag, calls `membarrier`, and only then reads. If a thread does not see the flag after an increment, or after it has marked a told
+//! operation
+//! as bound, the agent reads that. If the thread sees the flag, it takes the increment back, or raises the target.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,13 +25,13 @@ use crate::steps::Steps;
 pub trait Word {
     /// Acquires what was released with it.
     fn load(&self) -> u64;
-    /// Releases what was done before.
+    /// Releases everything done before.
     fn store(&self, value: u64);
-    /// Adds, at once; the value before.
+    /// Adds, at once; returns the value before.
     fn add(&self, value: u64) -> u64;
     /// Subtracts, at once.
     fn subtract(&self, value: u64);
-    /// Makes it the larger one, at once.
+    /// Raises it to the value, at once, if it is smaller.
     fn raise_to(&self, value: u64);
 }
 
@@ -77,10 +78,10 @@ impl<W: Word> Count<W> {
         self.seq.load()
     }
 
-    /// Up to where `seq` binds the other members: what targets are made of. Read while others write it is no less than what binds,
+    /// The number up to which `seq` binds the other members; targets are made of it. A read while others write returns at least the number that binds,
     /// and at most some operations more that have begun.
     pub fn committed(&self) -> u64 {
-        // In this order: what is written is written in the other one.
+        // Writers write in the opposite order.
         let seq = self.seq.load();
         let tentative = self.tentative.load();
         let before = self.committed_before.load();
@@ -103,22 +104,22 @@ impl<W: Word> Count<W> {
         }
     }
 
-    /// Nothing has begun; nobody else may use it yet.
+    /// Resets the clock to no operations; no other thread may use it yet.
     pub fn clear(&self) {
         self.seq.store(0);
         self.tentative.store(0);
         self.committed_before.store(0);
     }
 
-    /// An operation begins that binds.
+    /// Counts an operation that binds.
     #[inline(always)]
     pub fn begin(&self) {
         self.seq.store(self.seq.load() + 1);
     }
 
-    /// [`Count::begin`] where several threads call MPI: its number.
+    /// [`Count::begin`] where several threads call MPI. Returns the operation's number.
     ///
-    /// Noted too, because another thread may take an increment back to where a tentative operation has left `seq`.
+    /// The number is noted too, because another thread may take an increment back to where a tentative operation has left `seq`.
     #[inline(always)]
     pub fn begin_shared(&self) -> u64 {
         let begun = self.seq.add(1) + 1;
@@ -126,13 +127,13 @@ impl<W: Word> Count<W> {
         begun
     }
 
-    /// The operation that binds and was begun last is not begun yet, after all.
+    /// Takes back the newest operation, which binds: it has not begun after all.
     #[inline(always)]
     pub fn take_back(&self) {
         self.seq.subtract(1);
     }
 
-    /// An operation begins that does not bind yet: its number.
+    /// Counts an operation that does not bind yet, and returns its number.
     #[inline(always)]
     pub fn initiate<S: Steps>(&self) -> u64 {
         let seq = self.seq.load();
@@ -155,7 +156,7 @@ impl<W: Word> Count<W> {
         begun
     }
 
-    /// Everything that has begun binds from now on: up to where, if it did not before.
+    /// Lets everything that has begun bind from now on. Returns the number up to which it binds, if it did not before.
     #[inline(always)]
     pub fn bind(&self) -> Option<u64> {
         let seq = self.seq.load();
@@ -166,8 +167,8 @@ impl<W: Word> Count<W> {
         })
     }
 
-    /// [`Count::bind`] where several threads call MPI. Always says up to where: what another thread has just let bind it may take
-    /// back.
+    /// [`Count::bind`] where several threads call MPI. Always returns that number, because another thread may take back the operation that it has just let
+    /// bind.
     #[inline(always)]
     pub fn bind_shared(&self) -> u64 {
         let seq = self.seq.load();
@@ -213,11 +214,11 @@ mod tests {
         count.begin();
         count.begin();
         assert_eq!((count.committed(), count.committed_before_newest()), (2, 1));
-        // Behind what does not bind either.
+        // An operation behind one that does not bind does not bind either.
         assert_eq!(count.initiate::<Every>(), 3);
         count.begin();
         assert_eq!((count.committed(), count.committed_before_newest()), (4, 2));
-        // Over: what was begun before binds with it.
+        // It is over: operations that were begun before bind with it.
         count.begin();
         assert_eq!((count.committed(), count.committed_before_newest()), (5, 4));
     }
@@ -228,7 +229,7 @@ mod tests {
         count.initiate::<Every>();
         count.begin_shared();
         count.take_back();
-        // What has been taken back was noted as binding, and is not counted.
+        // An operation that was taken back was noted as binding, and is not counted.
         count.begin();
         assert_eq!((count.committed(), count.committed_before_newest()), (2, 1));
     }
@@ -237,7 +238,7 @@ mod tests {
     fn a_clock_that_is_cleared_has_counted_nothing() {
         let count = Count::<AtomicU64>::default();
         for _ in 0..3 {
-            // Whatever it was cleared of, the same operations are counted the same.
+            // The same operations are counted the same, whatever the clock had counted before.
             assert_eq!(count.initiate_shared(), 1);
             assert_eq!((count.seq(), count.committed()), (1, 0));
             assert_eq!(count.begin_shared(), 2);
@@ -263,13 +264,13 @@ mod tests {
     #[test]
     fn what_another_thread_takes_back_neither_hides_nor_adds_what_binds() {
         let count = Count::<AtomicU64>::default();
-        // Two begin; the increment that is taken back need not be the last one.
+        // Two operations begin; the increment that is taken back need not be the last one.
         count.begin_shared();
         count.initiate_shared();
         count.begin_shared();
         count.take_back();
         assert_eq!((count.seq(), count.committed()), (2, 2));
-        // Nothing binds that has not begun.
+        // An operation that has not begun does not bind.
         let count = Count::<AtomicU64>::default();
         count.initiate_shared();
         count.begin_shared();
@@ -280,7 +281,7 @@ mod tests {
     #[test]
     fn what_one_thread_began_binds_when_another_begins_something_tentative() {
         let count = Count::<AtomicU64>::default();
-        // Before there was another thread.
+        // These operations began before there was another thread.
         count.begin();
         count.begin();
         assert_eq!(count.initiate_shared(), 3);

@@ -1,8 +1,8 @@
-//! The end of the drain: every rank is parked, none sends, all pull messages in; nothing is on the
+//! The end of the drain: every rank is parked, no rank sends, all pull messages in. Nothing is on the
 //! wire when the job's sums of sent and received messages agree.
 //!
-//! One sum over one moment would do, since nobody sends. Two equal rounds in a row are asked for, so
-//! that a rank whose counters were read while its driver was still leaving a call shows itself.
+//! One sum over one moment would be enough, since no rank sends. Two equal rounds in a row are required, so
+//! that a rank shows itself whose counters were read while its driver was still leaving a call.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,14 +11,14 @@ use core::marker::PhantomData;
 
 use crate::steps::{Every, Steps};
 
-/// What the drain wants done next.
+/// The next action that the drain asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Ask every rank for its counts once more (a moment later).
     Round { round: u32 },
     /// Nothing is on the wire.
     Drained,
-    /// More messages were received than sent, twice: somebody miscounts and the drain cannot end.
+    /// More messages were received than sent, twice: a rank miscounts and the drain cannot end.
     Miscounted { sent: u64, received: u64 },
 }
 
@@ -159,7 +159,7 @@ mod tests {
         let lacks = |drain: &Drain| [0, 1, 2].map(|rank| drain.lacks(rank));
         assert_eq!(lacks(&drain), [true, true, false]);
         assert_eq!(drain.totals(), (0, 0));
-        // Who answers twice is one; the later answer counts.
+        // A rank that answers twice counts once, with its later answer.
         assert_eq!(drain.counts(1, 1, 8, 8), None);
         assert_eq!(drain.counts(1, 1, 2, 3), None);
         assert_eq!(lacks(&drain), [true, false, false]);

@@ -1,9 +1,9 @@
 //! Global group ids (section 4.1 of the paper): the same number on every rank that has a clock.
 //!
-//! The paper has one clock for all communicators of the same members (`MPI_SIMILAR`). That does not do where nonblocking
-//! operations on two of them may be begun in another order by each member: three operations here and three
-//! there need not be the same three. So every communicator has a clock of its own, named by what all its
-//! members call it; what the members do together without a communicator of theirs - making one, giving one up - is counted by the
+//! The paper has one clock for all communicators of the same members (`MPI_SIMILAR`). That is not enough if members may begin nonblocking
+//! operations on two of them in different orders: three operations here and three
+//! there need not be the same three. So every communicator has a clock of its own, named by the identity that all its
+//! members know it by. Calls that the members make together without a communicator of theirs - making one, giving one up - are counted by the
 //! clock of the set of members, which outlives them all. Those calls are blocking, so all members make them in one
 //! order.
 
@@ -37,7 +37,7 @@ fn never_0(hash: u64) -> Ggid {
     hash.max(1)
 }
 
-/// The id of a communicator's own clock: xxh3 (64 bits) of what all members call it and of who they are.
+/// The id of a communicator's own clock: xxh3 (64 bits) of its identity, which all members know, and of its members.
 pub fn communicator_ggid(identity: u128, members: &[u32]) -> Ggid {
     let mut hasher = Xxh3::with_seed(1);
     hasher.update(&identity.to_le_bytes());
@@ -71,14 +71,14 @@ impl fmt::Display for Collision {
 
 impl core::error::Error for Collision {}
 
-/// Whose clock it is.
+/// The owner of a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Owner {
     Group(Vec<u32>),
     Communicator(u128),
 }
 
-/// The clocks that this rank has, by id: which clock cell is whose, and nobody else's.
+/// The clocks that this rank has, by id, each with the one cell that belongs to it.
 #[derive(Clone, Debug, Default)]
 pub struct Groups<S: Steps = Every> {
     known: BTreeMap<Ggid, (Owner, u32)>,
@@ -92,8 +92,8 @@ pub struct Registered {
     pub ggid: Ggid,
     /// Index of the clock cell.
     pub cell: u32,
-    /// Whether the clock was not known before: its cell starts at `seq` 0; what the
-    /// others have to reach comes when the agent has said that the rank knows it.
+    /// Whether the clock was not known before: its cell starts at `seq` 0. The number that the
+    /// others have to reach comes when the agent has said that the rank knows the clock.
     pub new: bool,
 }
 
@@ -111,7 +111,7 @@ impl<S: Steps> Groups<S> {
         self.cells.used()
     }
 
-    /// The clock of a set of members, as for [`ggid`]. A new one gets a cell that is not in use any more if
+    /// The clock of a set of members, as for [`ggid`]. A new one gets a cell that is no longer in use if
     /// `reuse` allows it, else the next one.
     pub fn register(&mut self, members: &[u32], reuse: bool) -> Result<Registered, Collision> {
         self.register_as(ggid(members), members, reuse)
@@ -127,7 +127,7 @@ impl<S: Steps> Groups<S> {
         self.enter(ggid, Owner::Group(members.to_vec()), reuse)
     }
 
-    /// The clock of a communicator that its members call by that name.
+    /// The clock of a communicator that its members know by that identity.
     pub fn register_communicator(
         &mut self,
         identity: u128,
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!([group.cell, one.cell, other.cell], [0, 1, 2]);
         let again = groups.register_communicator(1, &[0, 1], true).unwrap();
         assert_eq!((again.cell, again.new), (1, false));
-        // Everybody calls its `MPI_COMM_SELF` the same.
+        // All ranks know their `MPI_COMM_SELF` by the same identity.
         assert_ne!(communicator_ggid(2, &[0]), communicator_ggid(2, &[1]));
     }
 

@@ -1,5 +1,5 @@
-//! The rank's side of the clock: what a stub does around a collective operation, and what the agent
-//! may conclude from the outside. Algorithms 2 and 3 of the paper, as decisions without state.
+//! The rank's side of the clock: the decisions of a stub around a collective operation, and the conclusions that the agent
+//! may draw from the outside. Algorithms 2 and 3 of the paper, as decisions without state.
 //!
 //! How the runtime drives it, once per collective operation (blocking, nonblocking initiation,
 //! persistent start, making and freeing of communicators, finalize):
@@ -20,7 +20,7 @@
 //! if pending != 0 and commit_finish(..) == Park { park }
 //! ```
 //!
-//! Why the optimistic increment is sound: the agent sets `pending`, calls `membarrier`, and only then
+//! The optimistic increment is sound for this reason: the agent sets `pending`, calls `membarrier`, and only then
 //! reads the cells. A stub that did not see the flag has its increment read. One that saw it takes the
 //! increment back; should the agent have read the larger number, the target includes an operation
 //! that this rank is about to carry out anyway, and it finds its target ahead of it.
@@ -38,8 +38,8 @@
 //!         Return       => break } } }
 //! ```
 //!
-//! A blocking operation that can be begun again does not bind before a member returns from it. Its count says nothing of that; the agent
-//! knows a thread that is inside, and leaves its operation out of what it reads ([`crate::count::Count::committed_before_newest`]):
+//! A blocking operation that can be begun again does not bind before a member returns from it. Its count does not show that. The agent
+//! knows which thread is inside, and leaves its operation out of what it reads ([`crate::count::Count::committed_before_newest`]):
 //!
 //! ```text
 //! inside := cell
@@ -59,20 +59,22 @@
 //! inside := outside
 //! ```
 //!
-//! Who stands still inside has not begun the operation: so it has to go on as soon as that is a target, everybody sees that it has to, and after a
-//! restart it is before it. A thread that says `inside` and has not counted, or has just taken back, is read as one operation too few; so is one that
-//! returns while it is looked at. Both see the flag, and tell what binds there before they can be stopped: at `inside == stub` nobody is. So
-//! nothing stays hidden, and a flag that is not seen is set by an agent that finds the thread at `stub`, and reads everything.
+//! A rank that stands still inside an operation has not begun it. So it has to go on as soon as that operation is a target, every agent sees that it has to,
+//! and
+//! after a restart the rank is before it. A thread that says `inside` and has not counted, or has just taken back, is read as one operation too few; so is one
+//! that
+//! returns while it is looked at. Both see the flag, and tell what binds there before they can be stopped: no thread is stopped at `inside == stub`. So
+//! nothing stays hidden. If a thread does not see the flag, then the agent that sets it finds the thread at `stub`, and reads everything.
 
 use crate::steps::Steps;
 
-/// What the stubs test: how far a checkpoint request has come (`GatePage::pending`).
+/// How far a checkpoint request has come (`GatePage::pending`); the stubs test it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Pending {
     /// No checkpoint is going on.
     No = 0,
-    /// Asked for; the cells' targets do not mean anything yet.
+    /// Asked for; the cells' targets mean nothing yet.
     Asked = 1,
     /// The cells hold this checkpoint's targets.
     Targeted = 2,
@@ -89,7 +91,7 @@ impl Pending {
     }
 }
 
-/// What a stub does before a collective operation.
+/// The next step of a stub before a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// Targets are on their way: wait for the bell, ask again.
@@ -106,7 +108,7 @@ pub enum Begin {
     },
 }
 
-/// What a stub does after an operation, or when it leaves any other MPI call.
+/// The next step of a stub after an operation, or when it leaves any other MPI call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// Return to the application.
@@ -115,25 +117,25 @@ pub enum Finish {
     Park,
 }
 
-/// What a stub does before it tells the application that a nonblocking operation is over.
+/// The next step of a stub before it tells the application that a nonblocking operation is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tell {
     /// Nothing.
     Return,
     /// Targets are on their way: wait for the bell, ask again.
     AwaitTargets,
-    /// What this rank has begun becomes the target, and every member must learn of it.
+    /// The operations that this rank has begun become the target, and every member must learn of it.
     Raise,
 }
 
-/// What a thread does that is blocked inside a collective operation which it has begun.
+/// The next step of a thread that is blocked inside a collective operation which it has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// Goes on waiting for the others: it binds, or nothing is known yet.
+    /// Goes on waiting for the others: the operation binds, or nothing is known yet.
     GoOn,
-    /// Nobody needs it: stands still where it is, and begins anew after a restart.
+    /// Stands still where it is, because no rank needs it, and begins anew after a restart.
     Stand,
-    /// It is needed to get on: raises the target to its operation, so that the others come, and goes on.
+    /// Is needed to get on: raises the target to its operation, so that the others come, and goes on.
     Bind {
         /// One permission to pass a park point was used up.
         uses_advance: bool,
@@ -193,8 +195,8 @@ pub fn commit_finish(pending: Pending, reached: bool, advances: u32) -> Finish {
 /// The application is about to be told that a nonblocking operation of a group is over; `begun` operations of
 /// the group have been begun here.
 ///
-/// Until it is told its buffers are as they were and the operation may be begun again after a restart, by
-/// those who have begun it; from then on all members have to have begun it. It cannot wait for a park
+/// Until then, its buffers are as they were, and ranks that have begun the operation may begin it again after a restart.
+/// From then on all members have to have begun it. It cannot wait for a park
 /// point: the operation is over.
 pub fn tell<S: Steps>(pending: Pending, begun: u64, target: u64) -> Tell {
     binds_from_now::<S>(pending, S::TELL && begun > target)
@@ -217,9 +219,9 @@ fn binds_from_now<S: Steps>(pending: Pending, beyond: bool) -> Tell {
     }
 }
 
-/// A thread is blocked inside the operation with that number, which no member is known to have returned from unless `target` says so.
+/// A thread is blocked inside the operation with that number. No member is known to have returned from it unless `target` says so.
 ///
-/// A blocking operation, too, binds only when a member returns from it: until then it can be begun anew by those who have begun it. Whoever
+/// A blocking operation, too, binds only when a member returns from it: until then, ranks that have begun it can begin it anew. A rank that
 /// returns while a checkpoint is pending makes it bind first ([`tell`]).
 pub fn blocked<S: Steps>(
     pending: Pending,
@@ -240,7 +242,7 @@ pub fn blocked<S: Steps>(
 }
 
 /// Whether every member has to finish the operation with that number in the group's clock before an image is
-/// written; what does not bind is begun again after a restart.
+/// written. An operation that does not bind is begun again after a restart.
 pub fn binds(number: u64, target: u64) -> bool {
     number <= target
 }
@@ -251,7 +253,7 @@ pub fn may_park(pending: Pending, reached: bool, advances: u32) -> bool {
     pending == Pending::Targeted && reached && advances == 0
 }
 
-/// What one rank does, as the job's side needs to know it.
+/// The activity of one rank, as the job's side needs to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
     /// In the application, or in an MPI call that returns without another rank's next move.
@@ -264,14 +266,13 @@ pub enum Activity {
     Parked,
 }
 
-/// What the agent may report, from what it read: `before`, then `advances` and the cells, then
+/// The activity that the agent may report, from what it read: `before`, then `advances` and the cells, then
 /// `after` - in this order, `before` and `after` being two reads of the driver's own state.
-///
 /// A driver leaves its parked state *before* it takes an advance or increments a cell. So a rank that
 /// was about to go on shows in `after`, in `advances` or in a target not reached; a rank that was
 /// parked in both reads with everything reached in between has nothing left to do.
 ///
-/// Having looked, and before it sends what it saw, the agent sends the raises that the rank has left with
+/// After its look, and before it sends what it saw, the agent sends the raises that the rank has left with
 /// it: a raise happened before the state that followed it, and must not be overtaken by its report.
 pub fn observe<S: Steps>(
     before: Activity,

@@ -1,15 +1,15 @@
 //! The job's side of the clock: from the ranks' clocks to the moment when all of them are parked.
 //!
-//! What this machine sends to a rank - its targets, a raised target, a permission to pass a park point -
+//! Everything that this machine sends to a rank - its targets, a raised target, a permission to pass a park point -
 //! is an *order* with a new version number. A rank reports the version of the newest order that it had
 //! applied when it looked at itself, and a report counts only if that is the newest order that the rank was
-//! sent. So a report that crossed an order on the way cannot be mistaken for an answer to it, and because a
+//! sent. So a report that crossed an order on the way cannot be mistaken for an answer to it. Because a
 //! rank leaves its parked state only by an order, "all parked, all current" is final: it is the safe state of
 //! section 4.1.
 //!
 //! Orders go only where they change something: targets to ranks that are behind them, raises to the group's
-//! members. A rank that comes to know a group meanwhile says so before its next report, and is ordered
-//! after what its members already have to reach.
+//! members. A rank that comes to know a group meanwhile says so before its next report, and then gets the number that
+//! the group's members already have to reach as an order.
 //!
 //! Channels from a rank to here, and from here to a rank, keep their order (TCP); nothing is assumed
 //! between channels.
@@ -33,10 +33,10 @@ use stall::{Stall, Verdict};
 
 pub use words::{Action, Event, Report};
 
-/// The machine for one checkpoint. It ends with [`Action::SafeStateFound`] and ignores what comes after.
+/// The machine for one checkpoint. It ends with [`Action::SafeStateFound`] and ignores later events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SafeState<S: Steps = Every> {
-    /// Kept until all are here, and then gone.
+    /// Kept until the clocks of all ranks are here.
     clocks_of: Vec<Option<Vec<(Ggid, u64)>>>,
     clocks_missing: usize,
     targets: Targets<S>,
@@ -78,7 +78,7 @@ impl<S: Steps> SafeState<S> {
         self.advances
     }
 
-    /// Ranks that are not known to be parked, for whoever has to explain a timeout.
+    /// Ranks that are not known to be parked, for a person who has to explain a timeout.
     pub fn not_parked(&self) -> impl Iterator<Item = (u32, Option<Activity>)> + '_ {
         (0u32..)
             .zip(self.reports.all())
@@ -215,7 +215,7 @@ impl<S: Steps> SafeState<S> {
         vec![Action::Advance { ranks, version }]
     }
 
-    /// A new order to those ranks: its version.
+    /// Sends a new order to those ranks and returns its version.
     fn order(&mut self, ranks: impl Iterator<Item = u32>) -> u64 {
         self.version += 1;
         for rank in ranks {

@@ -1,8 +1,8 @@
 //! The steps that the algorithm cannot do without, as constants.
 //!
-//! The code of this crate asks for each of them by name, and in Stillpoint all are taken: [`Every`] is the only
-//! implementation outside the tests, and with it the questions are gone when the code is compiled. The model
-//! checker runs the same code with one step left out at a time and has to find what goes wrong.
+//! The code of this crate asks for each of them by name, and Stillpoint takes all: [`Every`] is the only
+//! implementation outside the tests, and with it the compiler removes the questions. The model
+//! checker runs the same code with one step left out at a time, and has to find the fault.
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -11,7 +11,7 @@ use core::hash::Hash;
 pub trait Steps:
     Copy + Clone + Debug + Default + PartialEq + Eq + Hash + Send + Sync + 'static
 {
-    /// A target is the maximum over all ranks (section 4.2.1), not whatever came last.
+    /// A target is the maximum over all ranks (section 4.2.1), not the last value that came.
     const MAXIMUM: bool = true;
     /// A rank that goes past a target raises it (section 4.2.2).
     const RAISE: bool = true;
@@ -21,23 +21,23 @@ pub trait Steps:
     const AWAIT_TARGETS: bool = true;
     /// A rank has to reach every target before it stands still for good (Algorithm 3).
     const REACH: bool = true;
-    /// A nonblocking operation that the application has been told the end of binds the other members.
+    /// A nonblocking operation binds the other members once the application has been told of its end.
     const TELL: bool = true;
     /// A blocking operation that a member has returned from binds the others.
     const RETURN: bool = true;
-    /// Who is blocked in an operation that binds goes on.
+    /// A rank that is blocked in an operation that binds goes on.
     const LET_ON: bool = true;
-    /// Who is blocked in an operation that does not bind, and is needed elsewhere, makes it bind.
+    /// A rank that is blocked in an operation that does not bind, and is needed elsewhere, makes it bind.
     const CALL: bool = true;
-    /// How far a clock binds is noted before an operation begins that does not bind.
+    /// The number up to which a clock binds is noted before an operation begins that does not bind.
     const NOTE: bool = true;
     /// The agent looks at the driver before and after it looks at the targets.
     const LOOK_TWICE: bool = true;
     /// A report that crossed an order does not count.
     const CURRENT: bool = true;
-    /// When nobody can get on, parked ranks are let past one more park point.
+    /// When no rank can get on, parked ranks are let past one more park point.
     const ADVANCE: bool = true;
-    /// Nobody is let on soon for the sake of collective operations: they end without those who are parked.
+    /// Collective operations alone are no reason to let ranks on soon: they end without the parked ones.
     const COLLECTIVES_END: bool = true;
     /// The drain begins when every rank is parked.
     const ALL_PARKED: bool = true;

@@ -24,7 +24,7 @@
 use crate::rank::Pending;
 use crate::steps::Steps;
 
-/// What a rank in a trivial barrier does next.
+/// The next step of a rank in a trivial barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The barrier is not over: test it, ask again.
@@ -40,14 +40,14 @@ pub enum Step {
     },
     /// Every member has entered: increment, and carry the operation out.
     ///
-    /// Is a checkpoint pending, the increment becomes the target. If not, the flag is tested once more, and the
-    /// increment taken back if it is set by now.
+    /// If a checkpoint is pending, the increment becomes the target. If not, the flag is tested once more, and the
+    /// increment is taken back if the flag is set by now.
     Commit,
 }
 
 /// `past`: the barrier is over here; `reached` and `advances` as for [`crate::rank::commit_begin`].
 ///
-/// There is no park point between the end of the barrier and the increment: a rank whose barrier is over is in no
+/// There is no park point between the end of the barrier and the increment. A rank whose barrier is over must be in no
 /// image, for the others might have gone on to the operation.
 pub fn step<S: Steps>(pending: Pending, past: bool, reached: bool, advances: u32) -> Step {
     match (pending, past) {
@@ -63,7 +63,7 @@ pub fn step<S: Steps>(pending: Pending, past: bool, reached: bool, advances: u32
     }
 }
 
-/// Whether a job has a safe state in which that many nonblocking and persistent operations have been begun: nothing stands
+/// Whether a job has a safe state in which that many nonblocking and persistent operations have been begun: no barrier stands
 /// before these in which a rank could be stopped.
 pub fn has_safe_state<S: Steps>(begun: u32) -> bool {
     begun == 0 || !S::REFUSE
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::steps::Every;
 
-    /// Everything that can be decided, against a table of what has to be.
+    /// Every decision, against a table of the right ones.
     #[test]
     fn every_rank_at_a_barrier_does_what_it_has_to() {
         use Pending::*;

@@ -1,6 +1,6 @@
 //! Every order in which threads and the agent can take the steps of [`Count`], by `loom`.
 //!
-//! The agent's `membarrier` makes everybody's steps one order; here they are in one from the beginning.
+//! The agent's `membarrier` puts the steps of all threads in one order; here they are in one from the beginning.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use loom::thread;
 use stillpoint_clock::count::{Count, Word};
 use stillpoint_clock::steps::Every;
 
-/// A word whose accesses see what all before them did: loads and stores are read-modify-writes, which find the newest value.
+/// A word whose accesses see the effects of all earlier ones: loads and stores are read-modify-writes, which find the newest value.
 struct Shared(AtomicU64);
 
 impl Default for Shared {
@@ -46,11 +46,11 @@ impl Word for Shared {
 struct Rank {
     count: Count<Shared>,
     flag: Shared,
-    /// Up to where operations bind that were begun, or that the application was told of, without a look at the flag that saw it.
+    /// The number up to which operations bind: those that were begun, or that the application was told of, without a look that saw the flag.
     binds: Mutex<u64>,
     /// Whether the thread says that it is inside the clock's operation.
     inside: Shared,
-    /// Up to where the thread has told by itself.
+    /// The number up to which the thread has told by itself.
     told: Mutex<u64>,
 }
 
@@ -81,7 +81,7 @@ impl Rank {
         }
     }
 
-    /// As [`Rank::tell`], one of several threads; who sees the flag raises the target.
+    /// [`Rank::tell`] for one of several threads; a thread that sees the flag raises the target.
     fn tell_shared(&self, number: u64) {
         self.count.bind_shared();
         if !self.sees_flag() {
@@ -89,7 +89,7 @@ impl Rank {
         }
     }
 
-    /// A blocking operation of one of several threads: whether it goes on.
+    /// Begins a blocking operation of one of several threads. Returns whether the thread goes on.
     fn begin_shared(&self) -> bool {
         self.count.begin_shared();
         let seen = self.sees_flag();
@@ -104,21 +104,21 @@ impl Rank {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     No,
-    /// Having taken back, it does not tell first.
+    /// It does not tell first after it has taken back.
     Silent,
     /// It looks whether it has to tell while it says that it is inside.
     LooksInside,
 }
 
 impl Rank {
-    /// What binds so far is told, by a thread that has seen the flag.
+    /// Tells the number that binds so far, on a thread that has seen the flag.
     fn tell_committed(&self) {
         let committed = self.count.committed();
         let mut told = self.told.lock().unwrap();
         *told = committed.max(*told);
     }
 
-    /// A blocking operation that can be begun again: whether the thread goes on.
+    /// Begins a blocking operation that can be begun again. Returns whether the thread goes on.
     fn repeat(&self, fault: Fault) -> bool {
         self.inside.store(1);
         self.count.begin();
@@ -159,7 +159,7 @@ impl Rank {
         self.inside.store(1);
     }
 
-    /// What the agent reads, and what it has set its flag before.
+    /// The agent's read, before which it has set its flag.
     fn read(&self) -> u64 {
         match self.inside.load() {
             1 => self.count.committed_before_newest(),
@@ -168,7 +168,9 @@ impl Rank {
     }
 }
 
-/// Runs a thread beside an agent that leaves out what the thread says it is inside: what was read or told is no less than what has returned.
+/// Runs a thread beside an agent that leaves out the operation that the thread says it is inside. The larger of the numbers read and told covers every
+/// operation that
+/// has returned.
 fn leaving_out(before: fn(&Rank), thread: fn(&Rank)) {
     loom::model(move || {
         let rank = Arc::new(Rank::default());
@@ -253,7 +255,7 @@ fn who_returns_is_no_longer_inside_when_it_looks() {
     );
 }
 
-/// Runs the threads beside an agent that sets its flag and reads, in every order. What was read is given to `judge`.
+/// Runs the threads beside an agent that sets its flag and reads, in every order. `judge` gets the number that was read.
 fn in_every_order<const N: usize>(
     before: fn(&Rank),
     threads: [fn(&Rank); N],
@@ -321,7 +323,7 @@ fn operations_that_nobody_is_told_of() {
     );
 }
 
-/// One thread begins an operation while another is told of the one before.
+/// One thread begins an operation while another is told of the end of the earlier one.
 fn another_is_told_by(tell: fn(&Rank)) {
     let begin = |rank: &Rank| {
         rank.count.initiate_shared();
@@ -372,7 +374,7 @@ fn two_threads_begin() {
     );
 }
 
-/// What is begun after that binds, although it has the number that the tentative one had.
+/// Operations begun after that bind, although they have the number that the tentative one had.
 #[test]
 fn an_increment_is_taken_back_below_a_tentative_one() {
     loom::model(|| {
@@ -389,7 +391,7 @@ fn an_increment_is_taken_back_below_a_tentative_one() {
     });
 }
 
-/// The check bites: with the steps that are for one thread two go wrong.
+/// The check bites: with the steps that are for one thread, two threads go wrong.
 #[test]
 #[should_panic(expected = "bind")]
 fn steps_for_one_thread_are_not_for_two() {

@@ -1,4 +1,4 @@
-//! What a rank's agent does: it carries orders out and says what it sees.
+//! A rank's agent: it carries orders out and says what it sees.
 
 use stillpoint_clock::rank::{Activity, Pending, may_park};
 

@@ -1,4 +1,4 @@
-//! What the coordinator does: its real machine, in one thread that takes its time for every message.
+//! The coordinator: its real machine, in one thread that takes its time for every message.
 
 use std::time::Instant;
 

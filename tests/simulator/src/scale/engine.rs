@@ -1,4 +1,4 @@
-//! What happens when: the job, the order of events, and what is counted.
+//! The job, the order of its events, and the counts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use super::rank::Rank;
 use super::wire::{Said, Word};
 use crate::random::Numbers;
 
-/// What the way to the still point took.
+/// The cost of the way to the still point.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     pub ranks: u32,
@@ -33,7 +33,7 @@ pub struct Outcome {
     /// From the request, in seconds; of these the coordinator was busy.
     pub seconds: f64,
     pub busy_seconds: f64,
-    /// What the coordinator's machine really took, on the computer that simulates, in seconds.
+    /// The time that the coordinator's machine really took, on the computer that simulates, in seconds.
     pub machine_seconds: f64,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Engine {
     pub(super) now: u64,
     pub(super) numbers: Numbers,
     pub(super) safe: SafeState,
-    /// The coordinator handles what has come until then.
+    /// The coordinator handles earlier messages until then.
     pub(super) busy_until: u64,
     pub(super) repeats: u32,
     pub(super) found: Option<u64>,

@@ -1,17 +1,17 @@
-//! Who is in which group, and what everybody does in turn.
+//! The members of each group, and the turns that every rank takes.
 
 /// The structure of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A plane-wave code: bands along rows, plane waves along columns, much within nodes, now and then everybody.
+    /// A plane-wave code: bands along rows, plane waves along columns, much within nodes, now and then all ranks.
     Vasp,
-    /// A stencil: messages to four neighbours, now and then everybody.
+    /// A stencil: messages to four neighbours, now and then all ranks.
     Stencil,
-    /// A spectral code: transposes along rows and columns in turn, now and then everybody.
+    /// A spectral code: transposes along rows and columns in turn, now and then all ranks.
     Spectral,
 }
 
-/// What a rank does next.
+/// The next thing that a rank does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// A collective operation on its group of that kind.
@@ -25,7 +25,7 @@ pub enum Turn {
 
 use Turn::{Column, Exchange, Node, Row, World};
 
-/// Those of them that are collective operations.
+/// The turns that are collective operations.
 pub const TURNS: [Turn; 4] = [World, Row, Column, Node];
 
 impl Kind {
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// What every rank does as its `step`th.
+    /// The turn that every rank takes as its `step`th.
     pub fn turn(self, step: u32) -> Turn {
         let turns = self.turns();
         turns[step as usize % turns.len()]
@@ -93,7 +93,7 @@ impl Layout {
         }
     }
 
-    /// The clock of the communicator that a rank meets the others of that group on.
+    /// The clock of the communicator on which a rank meets the others of that group.
     pub fn clock(&self, rank: u32, turn: Turn) -> u64 {
         u64::from(self.group(rank, turn)) + 1
     }

@@ -1,4 +1,4 @@
-//! What the ranks do: they compute, meet in collective operations and exchange messages.
+//! The ranks' side: they compute, meet in collective operations and exchange messages.
 
 use stillpoint_clock::rank::{Begin, Finish, Pending, commit_begin, commit_finish};
 use stillpoint_clock::steps::Every;
@@ -130,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// A parked rank goes on from where it stands, let past or because a target is ahead.
+    /// A parked rank goes on from where it stands, because it is let past or because a target is ahead.
     pub(super) fn go_on(&mut self, rank: u32, advanced: bool) {
         let it = &mut self.ranks[rank as usize];
         if it.place != Place::Before {

@@ -1,11 +1,11 @@
-//! A rank of a large job: its cells, where it stands, and what its agent has said.
+//! A rank of a large job: its cells, its place in the program, and the last word of its agent.
 
 use stillpoint_clock::rank::{Activity, Pending, all_reached};
 use stillpoint_clock::steps::Every;
 
 use super::layout::Turn;
 
-/// Where a rank stands.
+/// A rank's place in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Computing,
@@ -18,7 +18,7 @@ pub enum Place {
     After,
 }
 
-/// One group's clock: every operation here is blocking, so what is begun is committed.
+/// One group's clock: every operation here is blocking, so each one that has begun is committed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cell {
     pub seq: u64,
@@ -43,7 +43,7 @@ pub struct Rank {
     pub received: u64,
     pub seen: u64,
     pub said: Option<Activity>,
-    /// Changes with every step, so that what was planned for an earlier one is not carried out.
+    /// Changes with every step, so that a plan made for an earlier one is not carried out.
     pub age: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What agents and the coordinator say to each other, and how many bytes that is in the real protocol.
+//! Messages between agents and the coordinator, and how many bytes they take in the real protocol.
 
 use stillpoint_clock::rank::Activity;
 use stillpoint_protocol::agent::{FromAgent, Order, Progress, State, ToAgent};

@@ -6,18 +6,18 @@ use stillpoint_simulator::mutant::Mutant;
 
 use crate::scenarios::Scenario;
 
-/// A job, to be looked at in every interleaving.
+/// A job whose every interleaving is looked at.
 struct Every<S: Mutant> {
     job: Job<S>,
     search: Search,
 }
 
-/// How much of what may happen is looked at.
+/// How many of the possible actions are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
     /// All of it.
     Full,
-    /// What makes a difference (`stillpoint_simulator::reduction`).
+    /// The ones that make a difference (`stillpoint_simulator::reduction`).
     Reduced,
 }
 
@@ -57,7 +57,7 @@ impl<S: Mutant> Model for Every<S> {
 const SAFE: &str = "the still point is one and nothing is lost";
 const ALIVE: &str = "nobody stands still before the end";
 
-/// What the checker found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Found {
     pub states: usize,
@@ -71,7 +71,7 @@ pub fn check<S: Mutant>(scenario: &Scenario, search: Search) -> Found {
     let program = scenario.program.clone();
     let job: Job<S> = match Job::new(program, scenario.circumstances) {
         Ok(job) => job,
-        // Refused when the communicator is made: nothing of it can go wrong.
+        // The job is refused when the communicator is made, so nothing in it can go wrong.
         Err(_) => {
             return Found {
                 states: 0,

@@ -1,4 +1,4 @@
-//! Members that come late to what others have returned from: it is carried out ahead of their applications.
+//! Members that come late to operations from which others have returned: these are carried out ahead of their applications.
 
 use stillpoint_clock::steps::Every;
 use stillpoint_simulator::job::Circumstances;
@@ -35,7 +35,7 @@ const GIVEN_UP_FOR_GOOD: Circumstances = Circumstances {
     aborts: 1,
     ..ONCE
 };
-/// Somebody asks while something else can still happen.
+/// A rank asks while something else can still happen.
 const HASTY: Circumstances = Circumstances {
     asks: Some(1),
     ..ONCE
@@ -49,7 +49,7 @@ const HASTY_GIVEN_UP: Circumstances = Circumstances {
     ..GIVEN_UP
 };
 
-/// What the checker is to look at.
+/// The scenarios that the checker looks at.
 fn all() -> Vec<Scenario> {
     scenarios::given([
         ("2 ranks, twice", TWICE, scattered()),
@@ -148,7 +148,7 @@ fn two_at_once() -> Program {
         .collective(0, Chained)
 }
 
-/// The application comes to the one whose clock is the second first.
+/// The application first comes to the operation whose clock is the second.
 fn alone_on_two() -> Program {
     Program::on(2, &[&[0, 1], &[0, 1]])
         .then(1, linger(Until::Carried))
@@ -156,7 +156,7 @@ fn alone_on_two() -> Program {
         .repeatable(0, Chained)
 }
 
-/// Nobody knows of a nonblocking operation what it is.
+/// No rank knows the kind of a nonblocking operation.
 fn nonblocking_third() -> Program {
     let wait = Op::Wait { on: 0, number: 3 };
     Program::on(2, &[&[0, 1]])
@@ -201,7 +201,7 @@ fn clock_each() -> Program {
         .repeatable(1, Rooted)
 }
 
-/// The root of a gather is late, and so is one who gives, who waits for a message of the root's.
+/// Two ranks are late for a gather: its root, and a member that gives, which waits for a message from the root.
 fn one_unable() -> Program {
     Program::on(3, &[&[1, 0, 2]])
         .then(1, linger(Until::Refused))
@@ -227,7 +227,7 @@ fn message_first() -> Program {
         .repeatable(0, Chained)
 }
 
-/// One is late on a communicator that another member has yet to hear of: it is still in the operation that makes it.
+/// One rank is late on a communicator that another member does not know yet: it is still in the operation that makes the communicator.
 fn yet_to_know() -> Program {
     let (new, pair) = (0, 1);
     let kind = Kind::InPlace;
@@ -241,7 +241,7 @@ fn yet_to_know() -> Program {
         .repeatable(new, Chained)
 }
 
-/// One late member sends something that the other, whose application takes it later, has to have taken.
+/// One late member has a send to finish, which the other, whose application takes it later, has to receive first.
 fn in_a_send() -> Program {
     Program::on(3, &[&[0, 1, 2]])
         .then(2, linger(Until::Refused))

@@ -1,4 +1,4 @@
-//! What the ranks of the small jobs do.
+//! Programs: the operations of the ranks of small jobs.
 
 use stillpoint_simulator::program::{Communicator, Kind, Op, Program, Shape, Until};
 
@@ -27,14 +27,14 @@ pub fn pair() -> Program {
         .collective(0, Synchronizing)
 }
 
-/// A nonblocking operation that one rank is told the end of early.
+/// A nonblocking operation whose end one rank is told of early.
 pub fn nonblocking(ranks: usize) -> Program {
     let members: Vec<usize> = (0..ranks).collect();
     let program = Program::on(ranks, &[&members]).all(0, Rooted, start(0));
     (0..ranks).fold(program, |program, rank| program.then(rank, wait(0)))
 }
 
-/// A nonblocking operation on a communicator where a blocking one was before, which its root may have left before others come.
+/// A nonblocking operation after a blocking one on the same communicator. The root may have left the blocking one before others come.
 pub fn nonblocking_after_blocking() -> Program {
     let wait = Op::Wait { on: 0, number: 2 };
     Program::on(2, &[&[0, 1]])
@@ -44,7 +44,7 @@ pub fn nonblocking_after_blocking() -> Program {
         .then(1, wait)
 }
 
-/// An eager message that is received after a collective operation that was begun after it was sent.
+/// An eager message that is received after a collective operation, which began after the message was sent.
 pub fn crossing_message() -> Program {
     Program::on(2, &[&[0, 1]])
         .then(0, Op::Send { to: 1 })
@@ -121,7 +121,7 @@ pub fn neighbours(ranks: usize) -> Program {
 pub fn made() -> Program {
     let mut program = Program::on(3, &[&[0, 1]]);
     program.communicators.push(Communicator::of([0, 1], false));
-    // The group is another one than its parent's.
+    // The communicator's group differs from its parent's.
     program.communicators[0].members = vec![0, 1, 2];
     program
         .all(0, Rooted, Op::Make { on: 0, new: 1 })
@@ -135,7 +135,7 @@ pub fn freed(shape: Shape) -> Program {
         .free(0, shape)
 }
 
-/// A nonblocking operation whose end is heard of after its communicator has been given up.
+/// A nonblocking operation whose end is told after its communicator has been given up.
 pub fn freed_while_pending() -> Program {
     let program = Program::on(2, &[&[0, 1]]).all(0, Rooted, start(0));
     let program = program.free(0, Alone);
@@ -156,7 +156,7 @@ pub fn freed_by_three() -> Program {
     Program::on(3, &[&[0, 1, 2]]).free(0, Alone)
 }
 
-/// Rank 0 gives a communicator up whose target rank 1 raises, and makes another one on its way to a target that is ahead.
+/// Rank 0 gives a communicator up while rank 1 raises its target, and makes another one on its way to a target that is ahead.
 pub fn used_again() -> Program {
     let (shared, of_one, of_other, alone, new) = (0, 1, 2, 3, 4);
     let begin = |on| Op::Start { on, binds: true };
@@ -189,7 +189,7 @@ pub fn everything() -> Program {
         .then(1, wait(0))
 }
 
-/// Nonblocking operations on similar communicators, begun in another order by each member.
+/// Nonblocking operations on similar communicators, which the members begin in different orders.
 pub fn similar(own_clocks: bool) -> Program {
     let mut program = Program::on(2, &[&[0, 1], &[0, 1]])
         .shaped(0, Rooted)

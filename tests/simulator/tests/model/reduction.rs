@@ -1,4 +1,4 @@
-//! What the reduced search finds is what the full search finds: with every step left out in turn, in the smallest jobs.
+//! The reduced search finds the same as the full search: with every step left out in turn, in the smallest jobs.
 //! (Without pulling, the rounds of counting go on for ever: there is no end of states.)
 
 use stillpoint_clock::steps::Every;
@@ -7,7 +7,7 @@ use stillpoint_simulator::mutant::*;
 use crate::checker::{Search, check};
 use crate::scenarios;
 
-/// In how many jobs a broken promise was found, by both.
+/// Counts the jobs in which both searches found a broken promise.
 fn broken_in<S: Mutant>() -> usize {
     let mut broken = 0;
     for scenario in scenarios::for_comparison() {

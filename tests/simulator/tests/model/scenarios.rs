@@ -6,7 +6,7 @@ use stillpoint_simulator::program::{Program, Shape};
 use crate::programs::*;
 use Shape::{Alone, Rooted, Synchronizing};
 
-/// A program and what happens to it.
+/// A program and its circumstances.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub name: &'static str,
@@ -78,7 +78,7 @@ const STAYS_AWAY: Circumstances = Circumstances {
     ..HELD_BACK
 };
 
-/// What the checker is to look at.
+/// The scenarios that the checker looks at.
 pub fn all() -> Vec<Scenario> {
     given([
         ("2 ranks, twice", TWICE, pair()),
@@ -199,7 +199,7 @@ pub fn given(
     given.into_iter().map(scenario).collect()
 }
 
-/// What a mutant has to go wrong in: the scenarios, and those that only a mutant can begin or that are for one alone.
+/// Scenarios for mutants, which have to go wrong there: all of them, and some that only a mutant can begin or that are for one mutant alone.
 pub fn for_mutants() -> Vec<Scenario> {
     let mut scenarios = all();
     let others = given([
@@ -216,7 +216,7 @@ pub fn for_mutants() -> Vec<Scenario> {
     scenarios
 }
 
-/// Those that are small enough to be looked at without the reduction as well, with every step left out in turn.
+/// Scenarios that are small enough to be searched without the reduction as well, with every step left out in turn.
 pub fn for_comparison() -> Vec<Scenario> {
     let names = [
         "2 ranks, twice",

@@ -1,5 +1,5 @@
-//! Two-phase commit (`--safe-state barrier`), in every interleaving of small jobs as the clock is, with restarts: what a rank does
-//! in its trivial barrier, and what is left of that barrier after a restart.
+//! Two-phase commit (`--safe-state barrier`), in every interleaving of small jobs, as for the clock, with restarts: the steps of a rank
+//! in its trivial barrier, and what remains of that barrier after a restart.
 
 use stillpoint_clock::steps::Every;
 use stillpoint_simulator::job::Circumstances;
@@ -48,7 +48,7 @@ const LET_ON: Circumstances = Circumstances {
     ..GIVEN_UP
 };
 
-/// What the checker is to look at.
+/// The scenarios that the checker looks at.
 fn all() -> Vec<Scenario> {
     scenarios::given([
         ("2 ranks, twice", TWICE, pair()),
@@ -67,7 +67,7 @@ fn all() -> Vec<Scenario> {
     ])
 }
 
-/// What a mutant has to go wrong in.
+/// A scenario in which a mutant has to go wrong, by its name.
 fn named(name: &str) -> Scenario {
     let early = (
         "messages that cross, counted early",
@@ -146,7 +146,7 @@ caught! {
     what_is_raised_has_to_be_reached: NoOwnRaises in "2 ranks, let on and given up",
 }
 
-/// Nothing but an operation.
+/// Just one operation.
 fn plain() -> Program {
     Program::on(2, &[&[0, 1]]).collective(0, Shape::Rooted)
 }

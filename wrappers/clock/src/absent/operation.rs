@@ -1,18 +1,18 @@
-//! What is remembered of an operation: it goes from one half of a process to the other, and from rank to rank.
+//! An operation as ranks remember it: the record goes from one half of a process to the other, and from rank to rank.
 
 use crate::group::Ggid;
 
-/// Operations that a clock remembers: the place of one is its number's last byte.
+/// The number of operations that a clock remembers. The last byte of an operation's number is its place.
 pub const REMEMBERED: usize = 256;
 
 /// Kinds that are remembered.
 pub const KINDS: usize = 4;
 
-/// What a member remembers an operation as.
+/// The kind under which a member remembers an operation.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Any that cannot be carried out in advance.
+    /// Any kind that cannot be carried out in advance.
     #[default]
     Unknown = 0,
     Bcast = 1,
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// An operation as one of those remembers it who have begun it.
+/// An operation, as a rank that has begun it remembers it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Operation {
@@ -54,10 +54,10 @@ pub struct Operation {
     pub number: u64,
     /// A [`Kind`].
     pub kind: u32,
-    /// The root's rank in the communicator, and that of who remembers.
+    /// The root's rank in the communicator, and that of the rank that remembers.
     pub root: i32,
     pub teller: i32,
-    /// Elements, and bytes of each: of a broadcast's buffer, of what a root scatters to one member, of what a member gives to a gather.
+    /// Elements, and bytes of each: of a broadcast's buffer, of the part that a root scatters to one member, or of the part that a member gives to a gather.
     pub count: i32,
     pub size: i32,
     pub reserved: u32,

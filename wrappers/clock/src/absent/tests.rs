@@ -1,4 +1,4 @@
-//! Who is granted what.
+//! Operations that are granted to late ranks.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn a_scatter_s_size_is_the_root_s_and_a_gatherv_s_everybody_s() {
     assert_eq!(scattered[0].1, [operation(A, 1, Kind::Scatter, 1, 1)]);
     let gathered = told(Kind::Gatherv, 2).expect("granted");
     assert_eq!(gathered[0].1.len(), 2);
-    // Of a broadcast all must say the same.
+    // All members must say the same of a broadcast.
     assert_eq!(told(Kind::Bcast, 0), None);
     // One member's part of a gather is not known.
     let one = asked([
@@ -142,7 +142,7 @@ fn several_are_late_and_all_take_the_same_order() {
     let both = |rank| [on(B, rank), on(A, rank)].concat();
     let all = asked([(vec![], told.clone()), (both(1), vec![]), (both(2), vec![])]);
     assert_eq!(all, Some(vec![(1, told.clone()), (2, told.clone())]));
-    // Late on a clock each, of which the other one has begun.
+    // Each is late on a clock on which the other one has begun.
     let begun = |ggid, rank| vec![known(ggid, rank)];
     let each = asked([
         (vec![], told),
@@ -165,7 +165,7 @@ fn a_member_that_says_nothing_of_it_is_waited_for() {
         (late(2, 1), vec![]),
     ]);
     assert_eq!(one, None);
-    // Nor does one come that is late for another one.
+    // A member that is late for another operation does not come either.
     let second = Operation { number: 2, ..known };
     let told = vec![known, second];
     let other = asked([(vec![], told), (late(1, 1), vec![]), (late(2, 2), vec![])]);
@@ -195,7 +195,7 @@ fn as_many_are_carried_out_as_can_be() {
         granted,
         Some(vec![(1, vec![all[1]]), (2, all[..2].to_vec())])
     );
-    // One that does not stand has come as far as the first.
+    // A member that does not stand has come as far as the first.
     let granted = asked([
         (vec![], all.clone()),
         (late(1, -1), vec![begun]),

@@ -1,4 +1,4 @@
-//! What a rank decides, as whole tables.
+//! A rank's decisions, as whole tables.
 
 use super::*;
 use crate::steps::Every;
@@ -25,7 +25,7 @@ fn all_is_reached_where_nothing_is_ahead() {
     assert!(!reached(&[(4, 5)]) && !reached(&[(5, 5), (4, 5)]) && !reached(&[(4, 5), (5, 5)]));
 }
 
-/// Everything that can be decided, against a table of what has to be.
+/// Every decision, against a table of the right ones.
 #[test]
 fn every_rank_that_stands_anywhere_does_what_it_has_to() {
     use Pending::*;

@@ -1,4 +1,4 @@
-//! What the job's side knows of the groups: who is in one, and its target.
+//! The groups as the job's side knows them: the members of each, and its target.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -18,12 +18,12 @@ pub struct Targets<S> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Group {
     target: u64,
-    /// The ranks that have said that they know the group, and what they have said of it first.
+    /// The ranks that have said that they know the group, each with the first number that it has said.
     members: Vec<(u32, u64)>,
 }
 
 impl<S: Steps> Targets<S> {
-    /// A rank knows a group, and this is what binds the others there. Returns the target if that is ahead.
+    /// Notes that a rank knows a group, and the number up to which operations bind the others there. Returns the target if that is ahead.
     pub fn join(&mut self, rank: u32, ggid: Ggid, seq: u64) -> Option<u64> {
         let group = self.groups.entry(ggid).or_default();
         group.members.push((rank, seq));
@@ -46,7 +46,7 @@ impl<S: Steps> Targets<S> {
         Some(members.filter(|member| *member != rank).collect())
     }
 
-    /// For every rank, the targets that are ahead of what it has said.
+    /// For every rank, the targets that are ahead of the numbers that it has said.
     pub fn ahead(&self, ranks: usize) -> Vec<Vec<(Ggid, u64)>> {
         let mut ahead = vec![vec![]; ranks];
         for (ggid, group) in &self.groups {

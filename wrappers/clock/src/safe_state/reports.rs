@@ -1,4 +1,4 @@
-//! The ranks' reports and which of them count, so that a report costs the same for any number of ranks.
+//! The ranks' reports, and which of them count. A report costs the same for any number of ranks.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -26,10 +26,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Whether somebody gets on without those who are parked, as far as can be seen.
+    /// Whether a rank gets on without the parked ones, as far as can be seen.
     ///
-    /// A rank in a collective operation waits for members who have it as a target, and so are not parked. Where nobody runs
-    /// and nobody waits for a message, all who are not parked are in collective operations; not all of these can
+    /// A rank in a collective operation waits for members that have it as a target, and so are not parked. If no rank runs
+    /// and no rank waits for a message, all ranks that are not parked are in collective operations. Not all of these can
     /// wait for each other, so one has all that it needs, except the processor or the time that its data take.
     pub fn somebody_moves<S: Steps>(&self) -> bool {
         self.running > 0 || S::COLLECTIVES_END && self.waiting == 0
@@ -63,7 +63,7 @@ impl Reports {
         self.newest.len()
     }
 
-    /// What the current reports say.
+    /// The current reports, counted.
     pub fn current(&self) -> Tally {
         self.current
     }
@@ -79,7 +79,7 @@ impl Reports {
         (0..self.ranks()).map(|rank| self.current_of(rank))
     }
 
-    /// An order goes to a rank: what it has reported before no longer counts.
+    /// Notes an order to a rank: its earlier reports no longer count.
     pub fn order(&mut self, rank: usize, version: u64) {
         if let Some(before) = self.current_of(rank) {
             self.current.remove(before.activity);
@@ -89,8 +89,8 @@ impl Reports {
         }
     }
 
-    /// Takes a report; returns the poll that the rank has last answered before, or `None` for a rank that
-    /// there is not.
+    /// Takes a report. Returns the poll that the rank has last answered before, or `None` if there is
+    /// no such rank.
     pub fn take(&mut self, rank: usize, report: Report) -> Option<u32> {
         let answered = self.newest.get(rank)?.map_or(0, |before| before.poll);
         if let Some(before) = self.current_of(rank) {
@@ -105,7 +105,7 @@ impl Reports {
         Some(answered)
     }
 
-    /// Takes a report as if it were current: what must not be done.
+    /// Takes a report as if it were current, which is wrong: a mutant does it.
     pub fn take_stale(&mut self, rank: usize, report: Report) -> Option<u32> {
         let seen = self.ordered.get(rank)?.unwrap_or(0);
         self.take(rank, Report { seen, ..report })

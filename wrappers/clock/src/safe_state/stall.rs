@@ -1,20 +1,20 @@
-//! Not everybody is parked and nothing moves. Either a message or the last member of a collective is just
-//! arriving, or somebody computes, or a parked rank is needed. Two equal polls in a row tell the last from the
-//! others; should they be mistaken, a rank parks one call later than it could have.
+//! Not all ranks are parked and nothing moves. Either a message or the last member of a collective is just
+//! arriving, or a rank computes, or a parked rank is needed. Two equal polls in a row tell the last case from the
+//! others. If they are mistaken, a rank parks one call later than it could have.
 //!
 //! A rank that runs may be computing: then the others had better wait. But it may also be in a blocking send whose
 //! receiver waits for a parked rank, or ask again and again for a message that a parked rank has yet to
-//! send. From outside these are the same: so the polls take long as long as somebody runs, and longer after
-//! every time that ranks were let on because of it. Collective operations take as long as their data, or as a busy
-//! machine, make them; they need nobody who is parked ([`super::reports::Tally::somebody_moves`]), so the polls take
-//! long as well where there is nothing else that others could be needed for.
+//! send. These look the same from outside. So the polls take long as long as a rank runs, and longer after
+//! every time that ranks were let on because of it. Collective operations take as long as their data, or a busy
+//! machine, make them take. They need no parked rank ([`super::reports::Tally::somebody_moves`]), so the polls take
+//! long as well if the others could be needed for nothing else.
 
 use alloc::vec::Vec;
 
 use super::words::Report;
 use crate::rank::Activity;
 
-/// What a rank said in a poll.
+/// A rank's words in a poll.
 type Answer = (Activity, u64, u64, u64);
 
 /// The polls of one checkpoint.
@@ -29,11 +29,11 @@ pub struct Stall {
     patient: bool,
     /// How often ranks were let on although others seemed to get on.
     mistrusted: u32,
-    /// What the previous complete poll found.
+    /// The answers to the previous complete poll.
     before: Option<Vec<Answer>>,
 }
 
-/// What follows from the reports.
+/// The conclusion from the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Some answers are missing.
@@ -78,7 +78,7 @@ impl Stall {
         somebody_moves: bool,
         reports: impl Iterator<Item = Report>,
     ) -> Verdict {
-        // Nobody gets on any more: a short pause will do.
+        // No rank gets on any more: a short pause is enough.
         if self.poll.is_none() || self.patient && !somebody_moves {
             return Verdict::Ask;
         }

@@ -37,7 +37,7 @@ fn targeted(clocks: &[&[(u64, u64)]]) -> (SafeState, Vec<Action>) {
 #[test]
 fn a_target_is_the_maximum_over_all_ranks() {
     let (_, actions) = targeted(&[&[(1, 5)], &[(1, 4), (2, 7)], &[(2, 6)]]);
-    // Everybody hears of what is ahead, and of nothing else.
+    // Every rank hears of the targets that are ahead of it, and of nothing else.
     assert_eq!(
         targets(&actions),
         vec![(0, vec![]), (1, vec![(1, 5)]), (2, vec![(2, 7)])]
@@ -307,14 +307,14 @@ fn a_rank_that_joins_after_a_raise_comes_after_it() {
         job.on(Event::Joined { rank: 2, ggid: 7 }),
         raised(&[2], 3, 5)
     );
-    // Of a group that nobody else has begun anything on there is nothing to say; of the first operation there is.
+    // If no other rank has begun anything on a group, there is nothing to say; after a first operation there is.
     assert_eq!(job.on(Event::Joined { rank: 2, ggid: 8 }), vec![]);
     let (mut first, _) = targeted(&[&[(7, 1)], &[]]);
     assert_eq!(
         first.on(Event::Joined { rank: 1, ggid: 7 }),
         raised(&[1], 2, 1)
     );
-    // Nor is it raised again to where it is, or to less.
+    // A repeated or smaller raise gives no order.
     assert_eq!(job.on(raise(1, 5)), vec![]);
     assert_eq!(job.on(raise(1, 4)), vec![]);
     assert_eq!(job.on(raise(1, 6)), raised(&[0, 2], 4, 6));
@@ -431,7 +431,7 @@ fn after_an_order_two_polls_have_to_agree_anew() {
         assert_eq!(say(&mut job, 1, Parked, order, poll), asks(poll + 1));
         say(&mut job, 0, Waiting, 1, poll + 1);
         assert_eq!(say(&mut job, 1, Parked, order, poll + 1), let_on(order + 1));
-        // Says that it stands where it stood, in its own time.
+        // It says, at a moment of its own, that it stands where it stood.
         assert_eq!(say(&mut job, 1, Parked, order + 1, 0), asks(poll + 2));
     }
     assert_eq!((job.advances(), job.version()), (3, 4));

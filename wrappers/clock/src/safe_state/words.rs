@@ -1,11 +1,11 @@
-//! What the machine hears and what it wants done.
+//! The events that the machine hears, and the actions that it asks for.
 
 use alloc::vec::Vec;
 
 use crate::group::Ggid;
 use crate::rank::Activity;
 
-/// What a rank says about itself.
+/// A rank's account of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Report {
     pub activity: Activity,
@@ -20,14 +20,14 @@ pub struct Report {
     pub begun: u64,
 }
 
-/// What happens to the machine.
+/// Events that the machine handles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// What binds the others (`committed`) of every group that a rank knows, read after it has set its
+    /// The number that binds the others (`committed`) in every group that a rank knows, read after the rank has set its
     /// pending flag. The rank takes these numbers for its targets until it hears of larger ones.
     Clocks { rank: u32, clocks: Vec<(Ggid, u64)> },
-    /// A rank has come to know a group after it has sent its clocks; said before its next report and before
-    /// it raises the group's target, which is how anything that it begins there becomes known.
+    /// A rank has come to know a group after it has sent its clocks. It says so before its next report and before
+    /// it raises the group's target: so everything that it begins there becomes known.
     Joined { rank: u32, ggid: Ggid },
     /// A rank went past a target; said before its next report.
     Raise { rank: u32, ggid: Ggid, seq: u64 },
@@ -35,10 +35,10 @@ pub enum Event {
     Report { rank: u32, report: Report },
 }
 
-/// What the machine wants done.
+/// Actions that the machine asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// To one rank: the targets that are ahead of what it has said of itself. Every rank gets one.
+    /// To one rank: the targets that are ahead of the numbers that it has said. Every rank gets one.
     Targets {
         rank: u32,
         version: u64,

@@ -1,4 +1,4 @@
-//! What lives beside the application: stubs, virtual handles, requests, drained messages, recipes.
+//! The library beside the application: stubs, virtual handles, requests, drained messages, recipes.
 //!
 //! The folders are floors: each imports from those above it in this list only (`tests/floors.rs`).
 

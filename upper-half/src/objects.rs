@@ -1,5 +1,5 @@
-//! What MPI programs hold that no message is needed for: groups, datatypes, operators, infos, error handlers, attributes, and what a
-//! communicator is. Each knows how a restart makes it again.
+//! Things of MPI programs that need no message: groups, datatypes, operators, infos, error handlers, attributes, and the facts about a
+//! communicator. A restart makes each again from its recipe.
 
 pub mod attribute;
 pub mod communicator;

@@ -1,4 +1,4 @@
-//! What goes on between ranks: collective operations and their clocks, messages, requests and their completion.
+//! Operations between ranks: collective operations and their clocks, messages, requests and their completion.
 
 pub mod ahead;
 #[cfg(not(application = "openmpi"))]

@@ -19,7 +19,7 @@ unsafe impl Sync for Answer {}
 
 static ANSWER: Answer = Answer(UnsafeCell::new(Text::new()));
 
-/// The text's address, size and length, as the agent finds them.
+/// The text's address.
 pub fn address() -> u64 {
     // SAFETY: only the address is taken.
     unsafe { (*ANSWER.0.get()).address() }

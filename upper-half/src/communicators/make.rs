@@ -94,7 +94,7 @@ unsafe fn see(word: Word) -> Outcome<Seen> {
 }
 
 /// # Safety
-/// Inside a stub; `object` must be new, `seen` what is true of it.
+/// Inside a stub; `object` must be new, `seen` must be true of it.
 unsafe fn complete(
     object: *mut Object,
     seen: Seen,

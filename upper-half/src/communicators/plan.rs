@@ -75,7 +75,7 @@ impl Plan {
     }
 }
 
-/// Adds what others still hold to what we have, in the order in which all are made.
+/// Adds the plans that other ranks still hold to our own, in the order in which all are made.
 fn merge(mut own: Vec<Plan>, others: Vec<Plan>, rank: i32) -> Vec<Plan> {
     for plan in others {
         if own.iter().all(|known| known.identity != plan.identity) {

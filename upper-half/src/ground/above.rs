@@ -1,7 +1,7 @@
-//! What the ground calls of the floors above it: one table, which the constructor lays down before anything else runs.
+//! The functions of the floors above that the ground calls: one table, which the constructor lays down before anything else runs.
 //!
-//! The floors import downwards only. Where something below must reach up - an object's last holder lets go, a stay inside MPI ends
-//! while a checkpoint is pending - it goes through here. A field that nobody fills does not compile.
+//! The floors import downwards only. If code below must reach up - an object's last holder lets go, a stay inside MPI ends
+//! while a checkpoint is pending - it goes through here. An unfilled field does not compile.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -9,19 +9,19 @@ use crate::ground::object::Object;
 
 /// Functions of the floors above.
 pub struct Above {
-    /// Ends what an object's kind and the lower half keep for it: its last holder has let go. Inside a stub.
+    /// Ends everything that an object's kind and the lower half keep for it: its last holder has let go. Inside a stub.
     pub end: unsafe fn(*mut Object),
-    /// A communicator's last holder is about to let go: what uses it without being counted becomes a holder.
+    /// A communicator's last holder is about to let go: users that were not counted become holders.
     pub given_up: fn(),
     /// Fortran is about to know a request by number.
     pub known_to_fortran: unsafe fn(*mut Object),
     /// A thread has left its outermost stub while a checkpoint is pending.
     pub park_point: fn(),
-    /// A thread has just come near: whether it may go the short way, and what that needs. Inside a stub.
+    /// A thread has just come near: decides whether it may go the short way, and prepares that. Inside a stub.
     pub came_near: unsafe fn(),
 }
 
-/// Where no constructor has run, as in unit tests: nothing is above.
+/// The table if no constructor has run, as in unit tests: nothing is above.
 static NOTHING: Above = {
     unsafe fn no_object(_: *mut Object) {}
     unsafe fn no_way() {}

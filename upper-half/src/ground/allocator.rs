@@ -66,7 +66,7 @@ impl Pool {
         // A block lies on a multiple of its size: so every alignment up to it is met.
         let start = (self.next as usize).wrapping_add(bytes - 1) & !(bytes - 1);
         if self.next.is_null() || start + bytes > self.end as usize {
-            // If memory is short, as much as is asked for now.
+            // If memory is short, maps only as much as is needed now.
             let sizes = [CHUNK, whole_pages(bytes)];
             let chunks = sizes.map(|size| move || (arch::map(size), size));
             let found = chunks.iter().map(|map| map()).find(|(at, _)| !at.is_null());
@@ -96,7 +96,7 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's layout.
         let block = unsafe { self.alloc(layout) };
-        // What was mapped just now is zero, and stays untouched, so that it takes no room.
+        // Memory that was mapped just now is zero, and stays untouched, so that it takes no room.
         if !block.is_null() && class_of(layout).is_some() {
             // SAFETY: the block has that many bytes.
             unsafe { ptr::write_bytes(block, 0, layout.size()) };

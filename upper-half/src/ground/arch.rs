@@ -1,4 +1,4 @@
-//! What depends on the processor: thread pointers, the record behind GS, system calls.
+//! The parts that depend on the processor: thread pointers, the record behind GS, system calls.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

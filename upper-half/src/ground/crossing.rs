@@ -2,8 +2,8 @@
 //!
 //! A stub holds an [`Inside`] from its first line to its last. While one exists the stop handler
 //! leaves the thread alone; when the outermost one ends, and a checkpoint is pending, the thread
-//! parks. [`cross`] lends the thread the lower half's thread pointer for one call; [`cross_near`] leaves the
-//! thread its own where that has room for what the lower half keeps in thread-local storage.
+//! parks. [`cross`] lends the thread the lower half's thread pointer for one call. [`cross_near`] leaves the
+//! thread its own if that has room for the lower half's thread-local storage.
 //!
 //! Rules: the application's `errno`, signal mask and stack are not touched; nothing here allocates.
 
@@ -71,8 +71,8 @@ impl Drop for Inside {
     }
 }
 
-/// Runs `call` inside, also where the stub has not said so: what is called of other libraries is code in which a thread could be stopped. Whatever the thread
-/// said before, it says again; there is no park point.
+/// Runs `call` inside, even if the stub has not said so: functions of other libraries are code in which a thread could be stopped. Afterwards the thread says
+/// again what it said before; there is no park point.
 ///
 /// # Safety
 /// On a thread that has a record.
@@ -117,7 +117,7 @@ pub unsafe fn cross<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
     }
 }
 
-/// [`cross`] for frequent calls: where the thread is near ([`Reach`]), the thread pointer stays as it is.
+/// [`cross`] for frequent calls: if the thread is near ([`Reach`]), the thread pointer stays as it is.
 ///
 /// # Safety
 /// As [`cross`].
@@ -161,7 +161,7 @@ unsafe extern "C" {
     safe fn gnu_get_libc_version() -> *const core::ffi::c_char;
 }
 
-/// Runs `call` with the upper half's thread pointer in place, whichever half's was before.
+/// Runs `call` with the upper half's thread pointer in place, whatever was in place before.
 ///
 /// # Safety
 /// On a thread of the upper half that is inside; `call` may do what a stub does outside of the lower half.

@@ -1,4 +1,4 @@
-//! The slab in which the application's MPI objects live, and how they are held.
+//! The slab in which the application's MPI objects live, and the count of their holders.
 //!
 //! An [`Object`] never moves: under Open MPI's ABI its address is the handle. Slots are mapped in
 //! chunks, freed ones are handed out again last in, first out. An object lives until its last holder
@@ -79,7 +79,7 @@ fn chunk_layout() -> Layout {
     unsafe { Layout::from_size_align_unchecked(STRIDE * SLOTS, 64) }
 }
 
-/// Makes an object with one holder. `body` is what the kind's module keeps with it, or null.
+/// Makes an object with one holder. `body` is the data that the kind's module keeps with it, or null.
 pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
     let object = SLAB.lock().take();
     // SAFETY: the slot has room for an object and is nobody else's.
@@ -108,7 +108,7 @@ pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
     object
 }
 
-/// One more holder.
+/// Adds one holder.
 ///
 /// # Safety
 /// `object` must point to a live object.
@@ -118,7 +118,7 @@ pub unsafe fn retain(object: *mut Object) {
     unsafe { Object::holders(object).fetch_add(1, Ordering::Relaxed) };
 }
 
-/// One more holder of an object that another thread may be about to end: unless nobody holds it any more, or it is none of that kind (another object
+/// Adds one holder to an object that another thread may be about to end. Fails if the object has no holder any more, or is not of that kind (another object
 /// may lie there by now).
 ///
 /// # Safety
@@ -142,7 +142,7 @@ pub unsafe fn retain_if_alive(object: *mut Object, kind: HandleKind) -> bool {
     }
 }
 
-/// One holder less; the last one ends the object and what the lower half holds for it. Predefined
+/// Removes one holder; the last one ends the object and its counterpart in the lower half. Predefined
 /// objects never end.
 ///
 /// # Safety
@@ -161,7 +161,7 @@ pub unsafe fn release(object: *mut Object) {
     }
 }
 
-/// Gives an object's slot back, without asking who holds it or what it has in the lower half.
+/// Gives an object's slot back, without regard to its holders or its counterpart in the lower half.
 ///
 /// # Safety
 /// `object` must point to a live object of the slab that nobody uses any more.
@@ -170,7 +170,7 @@ pub unsafe fn recycle(object: *mut Object) {
     unsafe {
         fortran::forget(object);
         (*object).magic = FREED;
-        // What is called directly looks at these alone.
+        // Directly called functions look at these alone.
         (*object).lower = 0;
         (*object).cell = std::ptr::null();
         (*object).counts = NOT_COUNTED.cell();

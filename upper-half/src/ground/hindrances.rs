@@ -1,5 +1,5 @@
-//! What of this rank's MPI state cannot be carried into an image: while any of it lives, a checkpoint
-//! is refused by name; the program itself is passed through faithfully.
+//! The parts of this rank's MPI state that cannot be carried into an image. While any of them lives, a checkpoint
+//! is refused by name; the program's own calls are passed through faithfully.
 
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use stillpoint_wrappers::gate::HINDRANCES;
 #[repr(usize)]
 pub enum Reason {
     Window = 0,
-    /// On communicators with processes of other worlds, or with a name that cannot be told.
+    /// On communicators with processes of other worlds, or with a name that is not known.
     File = 1,
     DynamicProcess = 2,
 }
@@ -28,12 +28,12 @@ pub enum Kept {
 
 static ALIVE: [AtomicU32; HINDRANCES.len()] = [const { AtomicU32::new(0) }; HINDRANCES.len()];
 
-/// Where the counts are, for the agent: it need not wait for a still point that such state may keep from coming.
+/// The address of the counts. The agent reads them without waiting for a still point, which such state may keep from coming.
 pub fn address() -> u64 {
     ALIVE.as_ptr() as u64
 }
 
-/// An object forbids a checkpoint as long as it holds one of these: what was not counted cannot be taken back.
+/// An object holds one of these as long as it forbids a checkpoint. Only a counted reason can be taken back.
 #[derive(Debug)]
 pub struct Alive(Reason);
 
@@ -65,7 +65,7 @@ pub fn given_up(what: Kept) {
 /// Bytes of refusal text that the agent can read.
 pub const TEXT_BYTES: usize = 4096;
 
-/// Text of bounded length; what does not fit is left out.
+/// Text of bounded length; the part that does not fit is left out.
 pub struct Text {
     bytes: [u8; TEXT_BYTES],
     used: usize,
@@ -91,7 +91,7 @@ impl Text {
         self.used == 0
     }
 
-    /// Where the bytes are, for the agent.
+    /// The address of the bytes, for the agent.
     pub fn address(&self) -> u64 {
         self.bytes.as_ptr() as u64
     }

@@ -1,4 +1,4 @@
-//! What the lower half may call and read of this one ([`UpperHooks`]): filled in by the constructor.
+//! The functions and data of this half that the lower half may call and read ([`UpperHooks`]): filled in by the constructor.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use stillpoint_wrappers::contract;
 use stillpoint_wrappers::gate::{ClockRoom, UpperHooks};
 
-/// What the lower half may call, in memory that never moves.
+/// The hooks, in memory that never moves.
 pub struct Hooks(UnsafeCell<UpperHooks>);
 
 // SAFETY: written by the constructor before any other thread is there; from then on only its atomics
@@ -26,7 +26,7 @@ impl Deref for Hooks {
 }
 
 impl Hooks {
-    /// Where they are, for the constructor to fill in.
+    /// Their address, for the constructor to fill them in.
     pub fn place(&self) -> *mut UpperHooks {
         self.0.get()
     }
@@ -61,7 +61,7 @@ pub static HOOKS: Hooks = Hooks(UnsafeCell::new(UpperHooks {
     remembered: None,
 }));
 
-/// Notes which operation the calling thread is in, for whoever asks.
+/// Notes the operation that the calling thread is in, for a later reader.
 #[inline(always)]
 pub fn note_call(name: &'static CStr) {
     HOOKS.call.store(name.as_ptr() as u64, Ordering::Relaxed);

@@ -1,15 +1,15 @@
-//! Where the input of an operation in place (`MPI_IN_PLACE`) lies, which is kept for a restart.
+//! The input of an operation in place (`MPI_IN_PLACE`), which is kept for a restart: its place in the buffer.
 
-/// Which part of the buffer is input, of an operation in place.
+/// The part of the buffer that is input, for an operation in place.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keeps {
-    /// Not to be known from a count and a datatype, or not kept.
+    /// A count and a datatype do not tell it, or it is not kept.
     Nothing,
     /// `count` elements.
     Once,
     /// `count` elements for each member.
     EachMember,
-    /// Of the blocks of `count` elements this member's own.
+    /// Only this member's own, of the blocks of `count` elements.
     OwnBlock,
 }

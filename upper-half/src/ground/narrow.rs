@@ -1,12 +1,13 @@
-//! Handles that are numbers of 32 bits: which number an object has, and which object a number.
+//! Handles that are numbers of 32 bits: the number of each object, and the object of each number.
 //!
-//! Such a number has the bits of its kind, as the kind's null handle, two bits that no predefined handle has (MPICH's "indirect" handles), and the place
+//! The number has the bits of its kind, as the kind's null handle, two bits that no predefined handle has (MPICH's "indirect" handles), and the place
 //! of the object's slot. So a handle leads to its object by an address from a table and a multiplication, and slots keep their places for ever.
 //!
-//! Shorter is the way to an object that has been asked for before: a second table has, by the last bits of a number, the object that such a number led to last.
-//! Each object says its own number, so whether it is the right one is seen there, and nothing ever has to be taken out of that table ([`known`]).
+//! There is a shorter way to an object that has been asked for before. A second table holds, by a number's last bits, the object that such a number led to
+//! last.
+//! Each object says its own number, so a reader sees there whether it is the right one, and no entry ever has to be taken out of that table ([`known`]).
 //!
-//! Nothing of this is done, and the tables take no room, where no handle is such a number.
+//! If no handle is such a number, nothing of this is done, and the tables take no room.
 //!
 //! Runs in the application's threads, inside stubs: no allocation, no lock.
 
@@ -28,7 +29,7 @@ const CHUNK: usize = SLOTS.next_power_of_two();
 /// Chunks that may have places.
 const CHUNKS: usize = (PLACE as usize + 1) / CHUNK;
 
-/// Where the chunks are.
+/// The addresses of the chunks.
 static TABLE: [AtomicPtr<u8>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 
 /// Whether any handle is such a number.
@@ -42,10 +43,10 @@ pub const fn are_narrow(kind: u16) -> bool {
 
 const _: () = assert!(narrow(HandleKind::File).is_none());
 
-/// Whether requests are, and with them what messages are described by.
+/// Whether requests are such numbers, and with them the descriptions of messages.
 pub const NARROW: bool = are_narrow(HandleKind::Request as u16);
 
-/// What lies behind an object in its slot.
+/// The record behind an object in its slot.
 #[repr(C)]
 pub(super) struct Numbered {
     place: u32,
@@ -100,18 +101,18 @@ impl Numbered {
     }
 }
 
-/// Where an object says its number.
+/// The distance from an object to its number.
 pub const NUMBER: usize = ROOM + offset_of!(Numbered, handle);
 
-/// Places for the objects of a kind that numbers have led to: as many as a byte has values.
+/// Places for the objects of a kind that numbers have led to: one for each value of a byte.
 const REMEMBERED: usize = 256;
 /// Kinds, which are numbered from 1.
 const KINDS: usize = if ANY { HandleKind::Session as usize } else { 1 };
 
-/// What numbers have led to, for each kind by a number's last byte.
+/// The objects that numbers have led to, for each kind by a number's last byte.
 pub struct Known([[AtomicPtr<Object>; REMEMBERED]; KINDS]);
 
-/// Where nothing was asked for yet.
+/// The stand-in for a place in which no object was noted yet.
 #[repr(C, align(64))]
 struct Nothing {
     room: [u64; ROOM / 8],
@@ -135,7 +136,7 @@ impl Nothing {
     }
 }
 
-/// Their numbers end in 0 and in 1: no number leads to one by its own last byte.
+/// Their numbers end in 0 and in 1, and each stands in places of other last bytes: no number leads to one of them.
 static NOTHING: [Nothing; 2] = [Nothing::with(0), Nothing::with(1)];
 
 const _: () = assert!(offset_of!(Nothing, numbered) == ROOM);
@@ -148,12 +149,12 @@ const fn nothing_known() -> [AtomicPtr<Object>; REMEMBERED] {
     places
 }
 
-/// An object that stands for none, whose number is no handle's.
+/// An object that stands for none; its number is not a handle.
 pub const fn nothing() -> *mut Object {
     NOTHING[0].object()
 }
 
-/// Where in [`KNOWN`] the objects of a kind stand.
+/// The distance in [`KNOWN`] at which the objects of a kind stand.
 pub const fn known_of(kind: HandleKind) -> usize {
     (if ANY { kind as usize - 1 } else { 0 }) * size_of::<[AtomicPtr<Object>; REMEMBERED]>()
 }
@@ -165,7 +166,7 @@ fn remembered(kind: HandleKind, handle: i32) -> Option<&'static AtomicPtr<Object
         .get(usize::from(handle as u8))
 }
 
-/// The object that a handle of a kind leads to, if one with the same last byte was asked for last, and it was that one.
+/// The object that a handle of a kind leads to, if the last handle with the same last byte was this one.
 #[inline(always)]
 pub fn known(kind: HandleKind, handle: i32) -> Option<*mut Object> {
     let object = remembered(kind, handle)?.load(Ordering::Acquire);
@@ -173,7 +174,7 @@ pub fn known(kind: HandleKind, handle: i32) -> Option<*mut Object> {
     unsafe { (number_of(object) == handle).then_some(object) }
 }
 
-/// Notes what a handle of a kind leads to.
+/// Notes the object that a handle of a kind leads to.
 #[inline(always)]
 pub fn remember(kind: HandleKind, handle: i32, object: *mut Object) {
     if !object.is_null()
@@ -200,7 +201,7 @@ pub unsafe fn number_of(object: *mut Object) -> i32 {
     unsafe { (*Numbered::behind(object)).handle }
 }
 
-/// The place of the object that a handle of a kind leads to, if the program has made it. Whether there is one, [`at`] knows.
+/// The place of the object that a handle of a kind leads to, if the program has made it. [`at`] tells whether there is one.
 #[inline(always)]
 pub fn place_of(kind: HandleKind, handle: i32) -> Option<u32> {
     let handle = handle.cast_unsigned();
@@ -208,7 +209,7 @@ pub fn place_of(kind: HandleKind, handle: i32) -> Option<u32> {
     (handle & !PLACE == bits).then_some(handle & PLACE)
 }
 
-/// The object there, alive or freed; null where there never was one.
+/// The object there, alive or freed; null if there never was one.
 #[inline(always)]
 pub fn at(place: u32) -> *mut Object {
     let place = place as usize;
@@ -223,7 +224,7 @@ pub fn at(place: u32) -> *mut Object {
     chunk.wrapping_add(index * STRIDE).cast()
 }
 
-/// Out of the way of those that are there.
+/// Kept out of the way of the objects that exist.
 #[cold]
 #[inline(never)]
 fn nowhere() -> *mut Object {
@@ -245,7 +246,7 @@ mod tests {
             .collect();
         // SAFETY: the objects are the test's own.
         unsafe {
-            // Three of each last byte, in turn: none is taken for another.
+            // Three objects for each last byte, in turn: none is taken for another.
             for _ in 0..2 {
                 for object in &made {
                     let number = number_of(*object);

@@ -1,10 +1,10 @@
-//! What a handle of the application leads to.
+//! The objects that the application's handles lead to.
 //!
 //! Under Open MPI's ABI a handle *is* the address of an [`Object`] (predefined ones live in the data
-//! symbols that this library defines in Open MPI's stead); under the standard's it is that too, but for predefined ones, which are
-//! small numbers. Open MPI's Fortran layer, left as it is beside the application, reads and writes some fields of
-//! what it takes for Open MPI's own objects; `crate::ground::fortran` keeps those (see `fortran::mirror`),
-//! which is why this head ends at byte 80, why the Fortran handle lies at byte 24, and why objects have room
+//! symbols that this library defines in Open MPI's stead). Under the standard's it is that too, except for predefined ones, which are
+//! small numbers. Open MPI's Fortran layer stays unchanged beside the application. It reads and writes some fields of
+//! the objects, which it takes for Open MPI's own; `crate::ground::fortran` keeps those (see `fortran::mirror`).
+//! For that reason this head ends at byte 80, the Fortran handle lies at byte 24, and objects have room
 //! for [`ROOM`] bytes.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub const ROOM: usize = internals::OBJECT_BYTES;
 /// The head of every MPI object of the application: at most 80 bytes.
 #[repr(C)]
 pub struct Object {
-    /// What crosses to the lower half. Refreshed at a restart.
+    /// The word that crosses to the lower half. Refreshed at a restart.
     pub lower: Word,
     /// [`ALIVE`] or [`FREED`].
     pub magic: u32,
@@ -37,14 +37,14 @@ pub struct Object {
     /// Holders: the application's handle, attached recipes, pending operations. Changed with
     /// `handle::retain` and `handle::release` only.
     pub references: u32,
-    /// Fortran handle (f2c/c2f index), -1 while none was asked for.
+    /// Fortran handle (f2c/c2f index), -1 until it is asked for.
     pub fortran: i32,
-    /// The collective-clock cell: a communicator's own, for windows and files that of the set of their members. A request has none, and says here what the
+    /// The collective-clock cell: a communicator's own, and for windows and files that of the set of their members. A request has none, and keeps here what the
     /// short way needs to know of it (`operations::request::light`).
     pub clock: u32,
     /// The kind's own part (recipe, name, attributes, error handler): a `Box` of the kind's module, or null.
     pub body: *mut (),
-    /// Communicators and groups: this process's rank and the (local) group's size, so that both are
+    /// Communicators and groups: this process's rank and the (local) group's size, so that questions for both are
     /// answered here.
     pub rank: i32,
     /// Predefined datatypes: bytes of an element, once MPI has started.
@@ -53,21 +53,21 @@ pub struct Object {
     /// application knows to be over (or that cannot be begun again): see `collective`.
     pub begun: u32,
     pub told: u32,
-    /// Communicators: the clock's cell itself, null where nonblocking collective operations may not go the direct way.
+    /// Communicators: the clock's cell itself, or null if nonblocking collective operations may not go the direct way.
     pub cell: *const ClockCell,
-    /// What a blocking collective operation counts that goes the direct way: a communicator's own cell, otherwise [`NOT_COUNTED`].
+    /// The counts of a blocking collective operation that goes the direct way: a communicator's own cell, otherwise [`NOT_COUNTED`].
     pub counts: *const ClockCell,
     /// Predefined datatypes whose elements have no gaps: bytes from one element to the next, once MPI has started. Otherwise `u64::MAX`.
     pub between: u64,
 }
 
-/// A cell for whatever has no clock: the real MPI refuses the operation. Never null, so that nobody has to look.
+/// A cell for objects without a clock: the real MPI refuses the operation. Never null, so that no check is needed.
 pub static NOT_COUNTED: NotCounted = NotCounted([const { AtomicU64::new(0) }; ROOM_WORDS]);
 
 /// Words of a [`ClockRoom`].
 const ROOM_WORDS: usize = size_of::<ClockRoom>() / 8;
 
-/// A [`ClockRoom`] that nobody reads.
+/// A [`ClockRoom`] that no code reads.
 #[repr(C, align(64))]
 pub struct NotCounted([AtomicU64; ROOM_WORDS]);
 
@@ -118,7 +118,7 @@ impl Object {
         unsafe { AtomicU32::from_ptr(&raw mut (*object).references) }
     }
 
-    /// How many hold the object now.
+    /// The number of holders that the object has now.
     ///
     /// # Safety
     /// `object` must point to an object.

@@ -1,6 +1,6 @@
 //! Attributes: keyvals, values, and the application's copy and delete functions, all above the crossing.
 //!
-//! The lower half knows no attribute of the application's. What MPI itself says through attributes is
+//! The lower half knows no attribute of the application's. The values of MPI's own attributes are
 //! copied into our own memory when MPI has started, so that no address of the lower half ever gets out.
 
 mod callback;
@@ -20,11 +20,11 @@ pub use predefined::{
 use crate::ground::object::Object;
 use store::{Attribute, Language, STORE, Value};
 
-/// What a keyval that is not there, or not for this, gives: Open MPI says `MPI_ERR_OTHER`.
+/// The error class for a keyval that does not exist, or is not for this kind: Open MPI says `MPI_ERR_OTHER`.
 const ERR_KEYVAL: i32 = crate::objects::outcome::class::OTHER;
 
 /// Hangs a value on an object; an older one with the same keyval is deleted first. `Err` is an error class, or
-/// what the application's delete function returned.
+/// the error of the application's delete function.
 ///
 /// # Safety
 /// `object` must be a live object of the kind; inside a stub, nothing locked.
@@ -57,7 +57,7 @@ pub unsafe fn set(
     Ok(())
 }
 
-/// An object's value as a language sees it; `None` where there is none. `Err` is an error class.
+/// An object's value as a language sees it, or `None` if it has none. `Err` is an error class.
 ///
 /// # Safety
 /// Inside a stub, nothing locked.
@@ -94,7 +94,7 @@ pub unsafe fn delete(object: *mut Object, kind: HandleKind, number: i32) -> Resu
         return Err(ERR_KEYVAL);
     }
     let Some(old) = STORE.lock().take(object as usize, number) else {
-        // MPICH has nothing against it.
+        // MPICH accepts that.
         return match cfg!(application = "openmpi") {
             true => Err(ERR_KEYVAL),
             false => Ok(()),
@@ -114,8 +114,8 @@ pub unsafe fn delete(object: *mut Object, kind: HandleKind, number: i32) -> Resu
     }
 }
 
-/// Gives `new`, a copy of `old`, what the copy functions say it shall have. `Err` is what one of them
-/// returned; the copy then has what was copied before.
+/// Gives `new`, a copy of `old`, the attributes that the copy functions grant it. `Err` is the error of one of
+/// them; the copy then has those that were copied before.
 ///
 /// # Safety
 /// As [`set`], for both.
@@ -171,8 +171,8 @@ pub unsafe fn copy_all(old: *mut Object, new: *mut Object) -> Result<(), i32> {
     Ok(())
 }
 
-/// Takes all attributes off an object, newest first. The first error of a delete function ends it: `Err` is
-/// what it returned.
+/// Takes all attributes off an object, newest first. The first error of a delete function ends it, and is
+/// returned as `Err`.
 ///
 /// # Safety
 /// As [`set`].
@@ -199,7 +199,7 @@ pub unsafe fn delete_all(object: *mut Object) -> Result<(), i32> {
     }
 }
 
-/// Forgets what hangs on an object that ends without its delete functions being called.
+/// Forgets the attributes of an object that ends without its delete functions being called.
 pub fn forget(object: *mut Object) {
     let mut store = STORE.lock();
     while let Some(number) = store.numbers(object as usize).pop() {

@@ -1,6 +1,6 @@
-//! What a communicator is: who is in it, what it is called by all its members, what hangs on it.
+//! A communicator's facts: its members, its identity, and the things that hang on it.
 //!
-//! How one is made, freed and made again is further up (`crate::communicators`); clocks and requests, which lie between, need
+//! The code that makes, frees and remakes communicators is further up (`crate::communicators`). Clocks and requests, which lie between, need
 //! no more than this.
 
 pub mod cartesian;
@@ -27,7 +27,7 @@ use crate::ground::{abi, handle};
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, class, live};
 
-/// Who is in a communicator, in world ranks.
+/// The members of a communicator, in world ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
     /// The (local) group, in rank order.
@@ -36,12 +36,12 @@ pub struct Members {
     pub remote: Option<Arc<[i32]>>,
 }
 
-/// What a communicator keeps.
+/// The data of a communicator.
 pub struct Body {
     pub identity: Identity,
-    /// `None` where there are processes of other worlds: such a communicator is never in an image.
+    /// Absent if there are processes of other worlds: such a communicator is never in an image.
     pub members: Option<Members>,
-    /// There where it is never in an image.
+    /// Present if the communicator is never in an image.
     _foreign: Option<Alive>,
     pub topology: Option<Topology>,
     /// The clock cell of the set of members; the communicator's own is in its object.
@@ -51,7 +51,7 @@ pub struct Body {
     pub notes: SpinLock<Notes>,
 }
 
-/// Communicators that some members of another have made with one tag. They are made one after the other, whichever threads make others meanwhile.
+/// Communicators that some members of another have made with one tag. They are made one after the other, even if other threads make others meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct MadeBySome {
     pub times: u64,
@@ -59,23 +59,24 @@ pub struct MadeBySome {
     pub cell: u32,
 }
 
-/// What changes in a communicator's life.
+/// The part of a communicator that changes in its life.
 #[derive(Default)]
 pub struct Notes {
     pub name: Option<Vec<u8>>,
     pub info: Pairs,
     /// Communicators that were made from it by all members together.
     pub made: u64,
-    /// Communicators that were made from it by some members, by who they are and the tag.
+    /// Communicators that were made from it by some members, by these members and the tag.
     pub made_by: BTreeMap<(u128, i32), MadeBySome>,
     /// Persistent collective operations that were made on it.
     pub operations: Operations,
-    /// The application has freed it; it lives on for what is pending.
+    /// The application has freed it; it lives on for pending operations.
     pub freed: bool,
 }
 
 impl Body {
-    /// That of a new communicator, without a session and its clock. Where it has processes of other worlds it forbids a checkpoint as long as it lives.
+    /// The body of a new communicator, without a session and its clock. If the communicator has processes of other worlds, the body forbids a checkpoint as
+    /// long as it lives.
     pub fn new(
         identity: Identity,
         members: Option<Members>,
@@ -97,7 +98,7 @@ impl Body {
     }
 }
 
-/// The communicator of all ranks that only this library knows; 0 where it is not made.
+/// The communicator of all ranks that only this library knows; 0 before it is made.
 static CONTROL: AtomicU64 = AtomicU64::new(0);
 
 /// The lower half's word for it.
@@ -105,7 +106,7 @@ pub fn control() -> Word {
     CONTROL.load(Ordering::Relaxed)
 }
 
-/// It has another word: the one before.
+/// Gives it another word, and returns the old one.
 pub fn set_control(word: Word) -> Word {
     CONTROL.swap(word, Ordering::Relaxed)
 }
@@ -125,7 +126,7 @@ pub fn null() -> *mut Object {
     abi::predefined(HandleKind::Communicator, 256)
 }
 
-/// The body of a live communicator; `None` for the null one.
+/// The body of a live communicator, or `None` for the null one.
 ///
 /// # Safety
 /// `object` must be a live communicator.
@@ -146,7 +147,7 @@ pub unsafe fn usable<'a>(object: *mut Object) -> Outcome<(*mut Object, &'a Body)
     }
 }
 
-/// The clock cell of the set of a communicator's members, for what may outlive the communicator.
+/// The clock cell of the set of a communicator's members, for anything that may outlive the communicator.
 ///
 /// # Safety
 /// `object` must be a live communicator.
@@ -155,7 +156,7 @@ pub unsafe fn group_clock(object: *mut Object) -> u32 {
     unsafe { body(object).map_or((*object).clock, |body| body.group_clock) }
 }
 
-/// Whether the members agree in a restart which of their pending operations are begun again: those of one
+/// Whether the members agree in a restart on the pending operations that are begun again. Members of one
 /// group within this world do.
 ///
 /// # Safety
@@ -187,7 +188,7 @@ pub fn for_each_live(mut look: impl FnMut(*mut Object)) {
     }
 }
 
-/// As [`for_each_live`], while other threads may free communicators: each is held as long as it is looked at.
+/// As [`for_each_live`], while other threads may free communicators: each is held during the look at it.
 ///
 /// # Safety
 /// Inside a stub.
@@ -203,7 +204,7 @@ pub unsafe fn for_each_held(mut look: impl FnMut(*mut Object)) {
     });
 }
 
-/// Says which session a new communicator comes from.
+/// Notes the session that a new communicator comes from.
 ///
 /// # Safety
 /// As [`set_topology`].
@@ -216,7 +217,7 @@ pub unsafe fn set_session(object: *mut Object, session: u32) {
     }
 }
 
-/// Gives a new communicator the topology that was learnt only after it was made.
+/// Gives a new communicator a topology that became known only after it was made.
 ///
 /// # Safety
 /// `object` must be a live communicator that no other thread knows yet.

@@ -1,7 +1,7 @@
-//! Datatypes: each remembers how it was made, which answers the application's questions and makes it
+//! Datatypes: each remembers how it was made. That answers the application's questions, and makes the datatype
 //! again after a restart.
 //!
-//! A datatype that the application has freed lives on while a request or another datatype is made of it.
+//! A datatype that the application has freed lives on while a request or another datatype uses it.
 
 #[cfg(not(application = "openmpi"))]
 pub mod asked;
@@ -37,14 +37,14 @@ use crate::objects::outcome::{Outcome, class, live};
 use crate::objects::{attribute, errhandler};
 use recipe::Recipe;
 
-/// What a datatype keeps. Predefined ones get it when they are given a name.
+/// The data of a datatype. Predefined ones get it when they are given a name.
 pub struct Body {
-    /// `None` for a predefined datatype.
+    /// Absent for a predefined datatype.
     pub recipe: Option<Recipe>,
     pub notes: SpinLock<Notes>,
 }
 
-/// What changes in a datatype's life.
+/// The part of a datatype that changes in its life.
 #[derive(Default)]
 pub struct Notes {
     pub committed: bool,
@@ -52,7 +52,7 @@ pub struct Notes {
     pub name: Option<Vec<u8>>,
     /// One of the datatypes of `MPI_Type_create_f90_*`, which cannot be freed.
     pub lasting: bool,
-    /// What it says of itself in the place of its recipe.
+    /// The arguments that it reports instead of its recipe's.
     #[cfg(not(application = "openmpi"))]
     pub asked: Option<Box<asked::Asked>>,
 }
@@ -88,7 +88,7 @@ pub unsafe fn create(recipe: Recipe) -> Outcome<*mut Object> {
     }
 }
 
-/// A datatype that a function may be given (not the null one).
+/// A datatype that a function may be given (any but the null one).
 ///
 /// # Safety
 /// `datatype` must be null or a handle.
@@ -97,7 +97,7 @@ pub unsafe fn usable(datatype: *mut Object) -> Outcome<*mut Object> {
     unsafe { live(datatype, HandleKind::Datatype) }
 }
 
-/// Ends a datatype that nobody holds any more, in the lower half too.
+/// Ends a datatype that has no holder any more, in the lower half too.
 ///
 /// # Safety
 /// `object` must be a live datatype of the slab; inside a stub.
@@ -126,7 +126,7 @@ pub unsafe fn end(object: *mut Object) {
     }
 }
 
-/// Called once when MPI has started: how large the elements of predefined datatypes are, where whoever remembers an operation, or keeps its input, finds it.
+/// Called once when MPI has started: notes the sizes of predefined datatypes' elements, for code that remembers an operation or keeps its input.
 ///
 /// # Safety
 /// Inside a stub; predefined objects have their words.
@@ -150,8 +150,8 @@ pub unsafe fn note_sizes() {
     }
 }
 
-/// Makes all datatypes again in a fresh lower half: in order of creation, so that what a datatype is made
-/// of is always there before it.
+/// Makes all datatypes again in a fresh lower half: in order of creation, so that the parts of a datatype
+/// always exist before it.
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs.

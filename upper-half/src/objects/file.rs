@@ -1,10 +1,10 @@
-//! Open files: what a restart opens them again with.
+//! Open files, and the data with which a restart opens them again.
 //!
-//! A file object keeps how the application has opened it and what it has set since: view, hints. Where the file stands - positions,
-//! atomicity - the real MPI knows, and is asked at the still point ([`still`]). A restart opens every file again on its
-//! communicator, sets all that, and looks whether it is so ([`again`]).
+//! A file object keeps how the application has opened it and what it has set since: view, hints. The real MPI knows the file's state - positions,
+//! atomicity - and is asked at the still point ([`still`]). A restart opens every file again on its
+//! communicator, sets all that, and checks the result ([`again`]).
 //!
-//! A file is not carried where its communicator has processes of other worlds, or where its name cannot be told:
+//! A file is not carried if its communicator has processes of other worlds, or if its name is not known:
 //! then a checkpoint is refused as long as it is open.
 
 mod again;
@@ -36,10 +36,12 @@ pub mod mode {
     pub const READ_AND_WRITE: i32 = 32;
     pub const SEQUENTIAL: i32 = 64;
 
-    /// What the real MPI is told of a mode.
+    /// The mode that the real MPI gets.
     ///
-    /// What is to be deleted when the file is closed is deleted by `MPI_File_close`: a suspended job closes it too. That a file is sequential the real MPI does not
-    /// know: ROMIO would neither say where its shared pointer stands nor move it. What that mode forbids the stubs refuse. Together with another mode it is an
+    /// `MPI_File_close` of this library deletes a file that is to be deleted when it is closed, because a suspended job closes it too. The real MPI does not
+    /// learn that a file is
+    /// sequential: ROMIO would neither say where its shared pointer stands nor move it. The stubs refuse the calls that this mode forbids. Together with
+    /// another mode it is an
     /// error, which the real MPI finds.
     pub fn below(asked: i32) -> i32 {
         match asked & READ_AND_WRITE {
@@ -51,7 +53,7 @@ pub mod mode {
 
 /// How the application has opened a file.
 pub struct Recipe {
-    /// From the root directory on, behind the name of a file system's driver if the application gave one.
+    /// The absolute path, behind the name of a file system's driver if the application gave one.
     pub path: CString,
     /// Neutral, as the application has asked for it.
     pub mode: i32,
@@ -67,12 +69,12 @@ impl Recipe {
     }
 }
 
-/// A file, in messages.
+/// A file's name in messages.
 fn name_of(recipe: &Recipe) -> String {
     format!("the MPI file {}", recipe.path.to_string_lossy())
 }
 
-/// What the application sees of a file (`MPI_File_set_view`). The datatypes are held.
+/// The application's view of a file (`MPI_File_set_view`). The datatypes are held.
 pub struct View {
     pub displacement: i64,
     pub elementary: *mut Object,
@@ -81,7 +83,7 @@ pub struct View {
     pub hints: Pairs,
 }
 
-/// What ends a split collective operation.
+/// A function that ends a split collective operation.
 pub type End = fn(&'static Dispatch, Word, *mut c_void, *mut Status) -> i32;
 
 /// A split collective operation that the application has begun and not ended.
@@ -92,16 +94,16 @@ pub enum Split {
     Ended(Status, i32),
 }
 
-/// Where a file stands, as the real MPI says. Positions are in units of the view.
+/// A file's state, as the real MPI tells it. Positions are in units of the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     pub position: i64,
-    /// `None` where this process has not used it.
+    /// Absent if this process has not used it.
     pub shared: Option<i64>,
     pub atomic: i32,
 }
 
-/// What changes while a file is open.
+/// The part of a file that changes while it is open.
 #[derive(Default)]
 pub struct Notes {
     pub view: Option<View>,
@@ -111,17 +113,17 @@ pub struct Notes {
     pub standing: Standing,
 }
 
-/// What a file keeps.
+/// The data of a file.
 pub struct Body {
     /// Held: it lives as long as the file.
     pub communicator: *mut Object,
-    /// `None` where the file cannot be carried.
+    /// Absent if the file cannot be carried.
     pub recipe: Option<Recipe>,
-    /// There where it cannot.
+    /// Present if it cannot.
     _uncarried: Option<Alive>,
     /// The mode as the application has it.
     pub given_mode: c_int,
-    /// This process has used the shared pointer. One that nobody has used is not asked for: ROMIO makes a file for it beside the other one.
+    /// This process has used the shared pointer. A pointer that was never used is not asked for: ROMIO makes a file for it beside the other one.
     shares: AtomicBool,
     pub notes: SpinLock<Notes>,
 }
@@ -139,7 +141,7 @@ impl Body {
     }
 }
 
-/// The body of a live file; `None` for the null one.
+/// The body of a live file, or `None` for the null one.
 ///
 /// # Safety
 /// `object` must be a live file.
@@ -148,7 +150,7 @@ pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
     unsafe { (*object).body.cast::<Body>().as_ref() }
 }
 
-/// The application's name of a file, from the root directory on; `None` where that cannot be told in UTF-8.
+/// The application's name of a file as an absolute path, or `None` if that cannot be told in UTF-8.
 ///
 /// # Safety
 /// `name` must be a string.
@@ -173,7 +175,7 @@ pub unsafe fn absolute(name: *const c_char) -> Option<CString> {
     CString::new(format!("{system}{directory}/{name}")).ok()
 }
 
-/// How many bytes of a name say which file system's driver ROMIO is to take, as MPICH and what shares its ABI read it.
+/// The length of a name's prefix that selects ROMIO's file system driver, as MPICH and libraries with its ABI read it.
 fn prefix(name: &str) -> usize {
     const SYSTEMS: [&str; 12] = [
         "ufs:", "nfs:", "panfs:", "xfs:", "pvfs2:", "lustre:", "gpfs:", "testfs:", "daos:", "ime:",
@@ -228,7 +230,7 @@ pub unsafe fn end(object: *mut Object) {
     }
 }
 
-/// The file has a new view; what the old one held is let go of.
+/// Gives the file a new view; the datatypes of the old one are let go of.
 ///
 /// # Safety
 /// Inside a stub; the datatypes must be alive.

@@ -1,6 +1,6 @@
 //! Groups: ordered sets of processes, kept and computed above the crossing.
 //!
-//! A group is the list of its members' ranks in `MPI_COMM_WORLD`. The lower half is given a group of its
+//! A group is the list of its members' ranks in `MPI_COMM_WORLD`. The lower half gets a group of its
 //! own only when a function there asks for one ([`word`]). Groups with processes of another
 //! `MPI_COMM_WORLD` (spawned or connected) have no such list: they exist in the lower half alone, and operations
 //! on them are carried out there.
@@ -28,10 +28,10 @@ pub enum Members {
     Foreign,
 }
 
-/// What a group keeps.
+/// The data of a group.
 struct Body {
     members: Members,
-    /// The number of the session that it comes from, 0 for none: communicators that are made of it belong to that.
+    /// The number of the session that it comes from, 0 for none: communicators made of it belong to that session.
     session: u32,
 }
 
@@ -81,7 +81,7 @@ pub unsafe fn session(object: *mut Object) -> u32 {
     unsafe { (*object).body.cast::<Body>().as_ref() }.map_or(0, |body| body.session)
 }
 
-/// The same group, which comes from a session.
+/// Marks a group as coming from a session, and returns it.
 ///
 /// # Safety
 /// `object` must be a live group that no other thread knows yet.
@@ -108,7 +108,7 @@ pub unsafe fn create_foreign(word: Word, rank: i32, size: i32) -> *mut Object {
     object
 }
 
-/// The members of a live group; `None` for a foreign one.
+/// The members of a live group, or `None` for a foreign one.
 ///
 /// # Safety
 /// `object` must be a live group.
@@ -121,7 +121,7 @@ pub unsafe fn members(object: *mut Object) -> Option<Arc<[i32]>> {
     }
 }
 
-/// Fills in what the predefined groups answer by themselves.
+/// Fills in the facts that the predefined groups tell by themselves.
 ///
 /// # Safety
 /// No other thread may be inside MPI.
@@ -133,7 +133,7 @@ pub unsafe fn initialise() {
     }
 }
 
-/// Ends a group that nobody holds any more.
+/// Ends a group that has no holder any more.
 ///
 /// # Safety
 /// `object` must be a live group of the slab; inside a stub.

@@ -1,6 +1,6 @@
 //! Info objects: lists of keys and values, kept above the crossing.
 //!
-//! The lower half is given an info of its own only while a function there asks for one ([`word`]).
+//! The lower half gets an info of its own only while a function there asks for one ([`word`]).
 
 mod calls;
 mod lower;
@@ -18,10 +18,10 @@ use crate::ground::{crossing, handle};
 use crate::objects::outcome::{Outcome, class, live};
 use pairs::Pairs;
 
-/// What an info object keeps.
+/// The data of an info object.
 struct Body {
     pairs: Pairs,
-    /// The lower half's copy no longer says the same.
+    /// The lower half's copy is out of date.
     stale: bool,
 }
 
@@ -88,7 +88,7 @@ unsafe fn change<T>(object: *mut Object, change: impl FnOnce(&mut Pairs) -> T) -
     }
 }
 
-/// Fills `MPI_INFO_ENV` with what the lower half says; from then on it says that for ever.
+/// Fills `MPI_INFO_ENV` with the lower half's values, which stay from then on.
 unsafe fn environment(object: *mut Object) -> Outcome {
     // SAFETY: inside; the word is the lower half's own info.
     unsafe {
@@ -102,7 +102,7 @@ unsafe fn environment(object: *mut Object) -> Outcome {
     Ok(())
 }
 
-/// Ends an info that nobody holds any more.
+/// Ends an info that has no holder any more.
 ///
 /// # Safety
 /// `object` must be a live info of the slab; inside a stub.

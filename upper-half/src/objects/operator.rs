@@ -1,6 +1,6 @@
 //! User-defined operators.
 //!
-//! The lower half reduces, so it calls: a function made for each operator (`Services::make_callback`)
+//! The lower half carries a reduction out, so it must call the operator. A function made for each operator (`Services::make_callback`)
 //! leads back to [`call`], which runs the application's function under the application's own thread
 //! pointer, with the application's own datatype handle.
 
@@ -27,11 +27,11 @@ type FortranFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int
 #[cfg(not(application = "openmpi"))]
 type LargeFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut DatatypeHandle);
 
-/// What an operator keeps.
+/// The data of an operator.
 struct Body {
     function: usize,
     commutative: bool,
-    /// Of the former C++ bindings: what calls `function`.
+    /// The function that calls `function`, for the former C++ bindings.
     intercept: usize,
     /// The function finds the count in eight bytes.
     large: bool,
@@ -135,10 +135,10 @@ pub unsafe extern "C" fn call(
     }
 }
 
-/// Calls a function that finds the count in eight bytes.
+/// Calls a function that takes the count in eight bytes.
 ///
 /// # Safety
-/// `function` must be such a one, and the rest as the hook gives it.
+/// `function` must be such a function; the rest is as the hook gives it.
 #[cfg(not(application = "openmpi"))]
 unsafe fn call_large(
     function: usize,
@@ -167,7 +167,7 @@ unsafe fn call_large(
 ) {
 }
 
-/// Notes that an operator's function finds the count in eight bytes.
+/// Notes that an operator's function takes the count in eight bytes.
 ///
 /// # Safety
 /// `object` must be a live operator of the application's.
@@ -179,7 +179,7 @@ pub unsafe fn count_in_eight_bytes(object: *mut Object) {
     }
 }
 
-/// Makes `intercept` what calls an operator's function, which stays (the former C++ bindings).
+/// Makes `intercept` the function that calls an operator's function, which stays (the former C++ bindings).
 ///
 /// # Safety
 /// `object` must be a live operator of the application's.
@@ -191,7 +191,7 @@ pub unsafe fn set_caller(object: *mut Object, intercept: usize) {
     }
 }
 
-/// Makes `intercept` what calls an operator's function (the former C++ bindings).
+/// Makes `intercept` the function that calls an operator's function (the former C++ bindings).
 ///
 /// # Safety
 /// `object` must be a live operator of the application's.
@@ -202,7 +202,7 @@ pub unsafe fn set_intercept(object: *mut Object, function: usize) {
     }
 }
 
-/// Ends an operator that nobody holds any more, in the lower half too.
+/// Ends an operator that has no holder any more, in the lower half too.
 ///
 /// # Safety
 /// `object` must be a live operator of the slab; inside a stub.

@@ -1,4 +1,4 @@
-//! What hand-written stubs are made of: error classes, and checks of what the application gave.
+//! Tools of hand-written stubs: error classes, and checks of the application's arguments.
 
 use std::ffi::{CStr, c_int};
 
@@ -41,7 +41,7 @@ pub mod class {
 /// A neutral error class or code.
 pub type Outcome<T = ()> = Result<T, i32>;
 
-/// The error that a lower-half function returned, if it did.
+/// Turns the return value of a lower-half function into an outcome.
 #[inline]
 pub fn check(error: i32) -> Outcome {
     if error == 0 { Ok(()) } else { Err(error) }
@@ -78,7 +78,7 @@ pub unsafe fn live(object: *mut Object, kind: HandleKind) -> Outcome<*mut Object
     }
 }
 
-/// The application's place for a result.
+/// Puts a result into the application's place for it.
 ///
 /// # Safety
 /// `place` must be null or point to a place for a `T`.
@@ -92,7 +92,7 @@ pub unsafe fn give<T>(place: impl Takes<T>, value: T) -> Outcome {
     Ok(())
 }
 
-/// The application's array, empty where the count is not positive.
+/// The application's array, empty if the count is not positive.
 ///
 /// # Safety
 /// `array` must be null or have `count` elements.

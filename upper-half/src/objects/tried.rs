@@ -1,9 +1,9 @@
-//! What a rehearsal says of an object; see `checkpoint::rehearsal`.
+//! A rehearsal's words about an object; see `checkpoint::rehearsal`.
 
 use crate::ground::abi;
 use crate::objects::outcome::class;
 
-/// What came of trying one object: what is wrong with it, in words.
+/// The outcome of trying one object; the error describes the fault.
 pub type Tried = Result<(), String>;
 
 /// Says that a function of the real MPI failed.
@@ -12,7 +12,7 @@ pub fn failed(what: &str, error: i32) -> String {
     format!("the real MPI does not make {what} again: error class {error}")
 }
 
-/// Says that the recipe of an object leads to something else than the object.
+/// Says that the recipe of an object does not lead to the same object.
 pub fn differs(what: &str) -> String {
     format!("{what} would not be the same after a restart")
 }

@@ -1,8 +1,8 @@
-//! Operations that are carried out ahead of the application: others have returned from them, and this rank computes (`stillpoint_clock::absent`).
+//! Operations that are carried out ahead of the application, because others have returned from them while this rank computes (`stillpoint_clock::absent`).
 //!
-//! The parked driver thread takes part in them by the real MPI, with buffers of this library's, and counts them. What has come is kept, in the image too,
-//! until the application comes to the operation: then its stub serves it ([`serve`]) and counts nothing. As long as something is kept, blocking
-//! collective operations go the long way, where that is looked for.
+//! The parked driver thread takes part in them by the real MPI, with buffers of this library's, and counts them. The received data is kept, in the image too,
+//! until the application comes to the operation. Then its stub serves it ([`serve`]) and counts nothing. As long as something is kept, blocking
+//! collective operations go the long way, whose functions look for kept data.
 
 mod serve;
 
@@ -36,22 +36,22 @@ struct Ahead {
     clock: u32,
     kind: Kind,
     root: i32,
-    /// What the real MPI said.
+    /// The error code that the real MPI returned.
     error: i32,
     parts: Vec<Part>,
 }
 
-/// What one member has given.
+/// The data that one member has given.
 struct Part {
     /// Its rank in the communicator.
     from: usize,
     bytes: Vec<u8>,
 }
 
-/// In the order in which they were carried out.
+/// Operations in the order in which they were carried out.
 static KEPT: SpinLock<VecDeque<Ahead>> = SpinLock::new(VecDeque::new());
 
-/// One round of `Command::CarryOut`: carries out what the agent names, if that is new, and says so.
+/// One round of `Command::CarryOut`: carries out the operations that the agent names, if they are new, and says so.
 ///
 /// # Safety
 /// On the driver thread, parked or in a call that waits for a message.
@@ -67,7 +67,7 @@ pub unsafe fn held() {
     points::say(DriverState::CarriedOut);
 }
 
-/// Takes part in the operations that the agent names, in their order. One that the application has come to by itself is left out.
+/// Takes part in the operations that the agent names, in their order. An operation that the application has come to by itself is left out.
 ///
 /// # Safety
 /// On the driver thread, parked or in a call that waits for a message, MPI running.
@@ -131,7 +131,7 @@ fn communicator_of(ggid: u64) -> Option<*mut Object> {
     found
 }
 
-/// Takes part in one operation; `told` is what is known of it, in a gather with different counts by every other member.
+/// Takes part in one operation; `told` is what ranks have told of it: in a gather with different counts, the word of every other member.
 ///
 /// # Safety
 /// As [`carry_out`].
@@ -176,7 +176,7 @@ unsafe fn take_part(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>> {
     }
 }
 
-/// [`take_part`] in a gather where each member gives as much as it likes.
+/// [`take_part`] in a gather where members may give different amounts.
 unsafe fn gatherv_from(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>> {
     // SAFETY: the caller's.
     unsafe {
@@ -221,7 +221,7 @@ fn bytes_of(operation: &Operation) -> Outcome<usize> {
     usize::try_from(bytes).map_err(|_| class::NO_MEM)
 }
 
-/// Memory for so many bytes: at least one, because the address of none may be `MPI_IN_PLACE`.
+/// Memory for that many bytes: at least one, because the address of an empty block may be `MPI_IN_PLACE`.
 fn room(bytes: usize) -> Vec<u8> {
     vec![0u8; bytes.max(1)]
 }
@@ -235,7 +235,7 @@ fn byte() -> Word {
     unsafe { (*abi::predefined(HandleKind::Datatype, BYTE)).lower }
 }
 
-/// A datatype of the lower half with elements of that many bytes: so that the real MPI divides a buffer as it does for everybody else.
+/// A datatype of the lower half with elements of that many bytes, so that the real MPI divides a buffer as it does on the other ranks.
 struct Elements(Word);
 
 impl Elements {
@@ -262,7 +262,7 @@ impl Drop for Elements {
     }
 }
 
-/// Takes what was carried out ahead of the operation that the application has come to on a communicator; `None` where nothing was.
+/// Takes the parts of an operation that the application has come to on a communicator, or `None` if it was not carried out ahead.
 ///
 /// # Safety
 /// Inside a stub; `on` must be null or a handle, alive or freed.
@@ -300,8 +300,8 @@ unsafe fn take_kept(on: *mut Object, kind: Kind, root: i32) -> Option<Outcome<Ve
     })
 }
 
-/// Blocking operations may go the direct way again. An agent that begins a checkpoint meanwhile closes it before or after; what this thread
-/// does not see of that it would have seen as an operation's beginning, and no other thread calls MPI.
+/// Lets blocking operations go the direct way again. An agent that begins a checkpoint meanwhile closes it before or after this. This thread would see at an
+/// operation's beginning what it does not see here, and no other thread calls MPI.
 fn open_direct_way() {
     if points::pending() != Pending::No {
         return;

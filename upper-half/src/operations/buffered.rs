@@ -1,7 +1,9 @@
 //! Buffered sends and their buffers - of the process, of a communicator, of a session (MPI 5.0, section 3.6) -, for ABIs that have all three and flushes of them.
 //!
-//! MPICH 4.0 and Open MPI have the process's alone, so the real MPI is told of none: a message is packed into its buffer, or into memory of ours where the buffer is
-//! automatic, and goes from there by a send that nobody waits for but this module ([`sends`]). An image has the copy as any other memory, and the send as any other
+//! MPICH 4.0 and Open MPI have only the process's, so the real MPI does not learn of any. A message is packed into its buffer, or into memory of ours if the
+//! buffer is
+//! automatic, and goes from there by a send that only this module waits for ([`sends`]). An image holds the copy like any other memory, and the send like any
+//! other
 //! request: at a checkpoint all have come to their end. A flush is a generalized request, which is completed when its sends are found to be over ([`flush`]).
 
 use core::ffi::{CStr, c_int, c_void};
@@ -30,7 +32,7 @@ pub use flush::{
 use sends::{ALL, Buffer, Owner};
 pub use sends::{Message, send};
 
-/// Whose buffer a call is about, as the application says.
+/// The owner of the buffer that a call is about, as the application says.
 #[derive(Clone, Copy)]
 pub enum Of {
     Process,
@@ -39,7 +41,7 @@ pub enum Of {
 }
 
 impl Of {
-    /// What errors are raised on.
+    /// The object on which errors are raised.
     fn object(self) -> *mut Object {
         match self {
             Of::Process => ptr::null_mut(),
@@ -89,7 +91,7 @@ pub unsafe fn attach(of: Of, buffer: *mut c_void, size: Count, name: &'static CS
     }
 }
 
-/// Takes an owner's buffer away, and waits until what is in it is sent.
+/// Takes an owner's buffer away, and waits until its messages are sent.
 ///
 /// # Safety
 /// As the MPI function.
@@ -104,7 +106,7 @@ pub unsafe fn detach(of: Of, buffer: *mut c_void, size: *mut Count, name: &'stat
         if code != 0 {
             return code;
         }
-        // Where there is none, MPI behaves as if it were of no size.
+        // If there is no buffer, MPI behaves as if it had one of no size.
         let (address, bytes) = match taken {
             None => (0, 0),
             Some((id, address, bytes)) => {
@@ -122,7 +124,7 @@ pub unsafe fn detach(of: Of, buffer: *mut c_void, size: *mut Count, name: &'stat
     0
 }
 
-/// An owner ends, and its buffer with it: waits until what is in it is sent.
+/// An owner ends, and its buffer with it: waits until the buffer's messages are sent.
 ///
 /// # Safety
 /// In a stub, not inside; a handle of the application.
@@ -138,7 +140,7 @@ pub unsafe fn ends(of: Of) {
     }
 }
 
-/// A communicator is freed: nobody waits for what its buffer holds, and that still goes out.
+/// A communicator is freed: its buffer's messages still go out, but no thread waits for them.
 ///
 /// # Safety
 /// Inside a stub; a live communicator.
@@ -155,7 +157,7 @@ pub fn finish() {
     buffers.into_iter().for_each(flush::until_over);
 }
 
-/// A smaller function's place for a size: what an int does not hold is undefined.
+/// A smaller function's place for a size: a size that an int does not hold is undefined.
 unsafe fn detach_small(
     of: Of,
     buffer: *mut c_void,
@@ -272,7 +274,7 @@ pub unsafe fn ibsend(
     0
 }
 
-/// Gives the processor to others, between two looks at what is under way.
+/// Gives the processor to others, between two looks at pending messages.
 fn pause() {
     arch::yield_processor();
 }

@@ -1,8 +1,8 @@
 //! Waiting for requests and testing them: `MPI_Wait`, `MPI_Test` and their `any`, `all` and `some` forms.
 //!
-//! The lower half gets an array of words, one a request; a request that is done above (its message had been
+//! The lower half gets an array of words, one a request. A request that is done above (its message had been
 //! drained, or it came to its end while parked) crosses as a null or inactive one and has its
-//! status filled in here. What blocks is interruptible: after each interruption everything is looked
+//! status filled in here. A call that blocks is interruptible: after each interruption everything is looked
 //! up anew, because a restart may lie in between.
 
 use core::ffi::{CStr, c_int};

@@ -280,7 +280,7 @@ fn in_every_order<const N: usize>(
     });
 }
 
-/// No less was read than binds, and nothing that never began.
+/// The agent read no less than what binds, and no operation that never began.
 fn is_sound(rank: &Rank, committed: u64) {
     let binds = *rank.binds.lock().unwrap();
     assert!(committed >= binds, "{committed} read where {binds} bind");

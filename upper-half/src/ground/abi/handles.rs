@@ -1,8 +1,8 @@
-//! Handles of the application, and the objects that they lead to: the one place where a handle becomes an object, and an object a handle.
+//! Handles of the application, and the objects that they lead to: only this module turns handles into objects, and objects into handles.
 //!
 //! A generated stub has the application's handles for parameters. Its first lines turn each into an object, a [`PlaceOf`] or a [`ListOf`], and
-//! whatever it calls knows objects alone. Each kind of handle is a type of its own with nothing in it that others may read (`types.rs`), so
-//! that whoever forgets the conversion is told by the compiler.
+//! all functions that it calls know objects alone. Each kind of handle is a type of its own, whose contents no other module may read (`types.rs`). So
+//! the compiler reports a forgotten conversion.
 
 use core::ffi::c_int;
 
@@ -12,9 +12,9 @@ use super::predefined::numbered;
 use crate::ground::narrow;
 use crate::ground::object::Object;
 
-/// What a handle is made of, as the description of the ABI says: it knows its object.
+/// The representation of a handle, as the description of the ABI gives it: it knows its object.
 pub(super) trait Raw: Copy {
-    /// The object of a handle of that kind. What is no handle leads to none: to null or a small address, as [`word`](super::word) expects it.
+    /// The object of a handle of that kind. Any other value leads to none: to null or a small address, as [`word`](super::word) expects it.
     fn object(self, kind: HandleKind) -> *mut Object;
     /// The handle of an object.
     fn of(object: *mut Object) -> Self;
@@ -39,10 +39,10 @@ impl Raw for *mut Object {
     }
 }
 
-/// Numbers below this are no addresses: those of predefined handles, where they are numbers.
+/// Numbers below this are not addresses: they are predefined handles, if these are numbers.
 const FIRST_ADDRESS: usize = 4096;
 
-/// A handle that is its object's address, but for predefined ones, which are small numbers.
+/// A handle that is its object's address, except predefined ones, which are small numbers.
 impl Raw for usize {
     #[inline(always)]
     fn object(self, kind: HandleKind) -> *mut Object {
@@ -99,18 +99,18 @@ impl Raw for c_int {
 
 /// A handle of the application, of one kind.
 pub trait Handle: Copy {
-    /// The object that it leads to, alive or freed; what is no handle gives null or a small address.
+    /// The object that it leads to, alive or freed; any other value gives null or a small address.
     fn object(self) -> *mut Object;
     /// The handle of an object.
     fn of(object: *mut Object) -> Self;
-    /// Whether it is the same.
+    /// Whether both are the same handle.
     fn same(self, other: Self) -> bool;
     /// The object that it leads to, where it was asked for before.
     #[cfg(application = "mpich")]
     fn known(self) -> Option<*mut Object>;
 }
 
-/// Where the application keeps a handle, or several side by side.
+/// The place where the application keeps a handle, or several side by side.
 #[repr(transparent)]
 pub struct PlaceOf<H>(*mut H);
 
@@ -141,10 +141,10 @@ impl<H: Handle> PlaceOf<H> {
         self.0.is_null()
     }
 
-    /// The place of the handle so many behind this.
+    /// The place of the handle that many places further on.
     ///
     /// # Safety
-    /// The array must have so many elements, or one less.
+    /// The array must have that many elements, or one less.
     #[inline(always)]
     pub unsafe fn add(self, index: usize) -> Self {
         // SAFETY: the caller's array.
@@ -161,7 +161,7 @@ impl<H: Handle> PlaceOf<H> {
         unsafe { *self.0 }.object()
     }
 
-    /// The object of the handle there, if that is found at once; else the address of one that stands for none, or no address.
+    /// The object of the handle there, if that is found at once; otherwise the address of an object that stands for none, or a value that is not an address.
     ///
     /// # Safety
     /// A handle must be there.
@@ -175,7 +175,7 @@ impl<H: Handle> PlaceOf<H> {
         return unsafe { self.get() };
     }
 
-    /// Whether this very handle is there: for one that is asked for again and again.
+    /// Whether this very handle is there: for a handle that is asked for again and again.
     ///
     /// # Safety
     /// A handle must be there.
@@ -240,7 +240,7 @@ impl<H: Handle> ListOf<H> {
     /// The objects of the first `count` handles.
     ///
     /// # Safety
-    /// There must be so many.
+    /// There must be that many.
     pub unsafe fn objects(self, count: usize) -> impl Iterator<Item = *mut Object> {
         // SAFETY: the caller's array.
         (0..count).map(move |index| unsafe { *self.0.add(index) }.object())

@@ -1,4 +1,4 @@
-//! The predefined handles as objects: where they are, how they are filled, how they are found.
+//! The predefined handles as objects: their places, their contents, and the ways to find them.
 //!
 //! [`initialise_predefined`] runs when the library is loaded and again in every restart; until then the
 //! symbols are zero. No allocation, no system call, no panic.
@@ -36,7 +36,7 @@ impl<const BYTES: usize> Default for Symbol<BYTES> {
     }
 }
 
-/// Where a symbol is: filled in by the dynamic linker.
+/// The address of a symbol, filled in by the dynamic linker.
 pub struct Address(*mut Object);
 
 // SAFETY: a number; see `Symbol` for what it leads to.
@@ -55,16 +55,16 @@ impl Address {
     }
 }
 
-/// What a number leads to, where predefined handles are numbers: in a table in which each number has a place of its own.
+/// An entry of the table from numbers to objects, if predefined handles are numbers: each number has a place of its own in it.
 #[repr(C)]
 pub struct Found {
     number: i32,
-    /// How far behind the first object its own is.
+    /// The distance of its object from the first one.
     behind: u32,
 }
 
 impl Found {
-    /// That of the object at `index`.
+    /// The entry for the object at `index`.
     pub const fn new<const BYTES: usize>(
         _objects: &[Symbol<BYTES>],
         index: usize,
@@ -76,13 +76,13 @@ impl Found {
         }
     }
 
-    /// A number's place in a table of so many bits: the highest ones of a product.
+    /// A number's place in a table of that many bits: the highest bits of a product.
     #[inline(always)]
     pub const fn place(number: i32, factor: u32, bits: u32) -> usize {
         (number.cast_unsigned().wrapping_mul(factor) >> (32 - bits)) as usize
     }
 
-    /// The object of a number whose place this is; null where it is another one's.
+    /// The object of a number that has this place; null if the place is another number's.
     #[inline(always)]
     pub fn object<const BYTES: usize>(
         &self,
@@ -143,7 +143,7 @@ pub unsafe fn is_null_handle(object: *const Object) -> bool {
     standard != 0 && NULL_VALUES.contains(&standard)
 }
 
-/// Whether a communicator, window or file has members: it is no null handle. (Predefined with members are the world
+/// Whether a communicator, window or file has members, that is, is not a null handle. (The only predefined ones with members are the world
 /// and the process alone.)
 ///
 /// # Safety
@@ -170,7 +170,7 @@ pub fn null_word(kind: HandleKind) -> Word {
     unsafe { (*object).lower }
 }
 
-/// The predefined object that the lower half knows as `word`; null if it is none.
+/// The predefined object that the lower half knows as `word`, or null.
 pub fn predefined_from_word(kind: HandleKind, word: Word) -> *mut Object {
     predefined_handles()
         .filter(|(entry, _)| entry.kind == kind)
@@ -179,8 +179,8 @@ pub fn predefined_from_word(kind: HandleKind, word: Word) -> *mut Object {
         .map_or(core::ptr::null_mut(), |(_, object)| object)
 }
 
-/// Fills the head of every predefined object, or, where that has happened, gives it the word that the
-/// current lower half knows it by.
+/// Fills the head of every predefined object. If it is filled already, gives the object the word by which the
+/// current lower half knows it.
 ///
 /// # Safety
 /// `services` must be those of a lower half whose MPI is loaded; no other thread may be inside MPI.
@@ -202,7 +202,7 @@ pub unsafe fn initialise_predefined(services: &Services) {
     }
 }
 
-/// A predefined object that nothing is attached to yet.
+/// A predefined object without attachments.
 fn head(entry: &Entry, lower: Word) -> Object {
     Object {
         lower,

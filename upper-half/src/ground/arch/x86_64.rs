@@ -1,6 +1,6 @@
 //! x86-64: FS is the thread pointer of a libc, GS leads to our own record of the thread.
 //!
-//! Rules of this place: no libc, no `errno`, no memory but what is named. Every function here may
+//! Rules of this place: no libc, no `errno`, no memory except that which is named. Every function here may
 //! run with either half's FS in place, except [`upper_thread_pointer`].
 
 use core::arch::asm;
@@ -10,7 +10,7 @@ use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, SHUT, Thr
 
 use crate::ground::object::Object;
 
-/// The body of a naked function: goes on in another, as if that had been called.
+/// The body of a naked function: goes on in another, as if that one had been called.
 macro_rules! go_to {
     ($function:path) => {
         core::arch::naked_asm!("jmp {function}", function = sym $function)
@@ -134,8 +134,9 @@ pub unsafe fn set_reach(value: Reach) {
     }
 }
 
-/// Whether both `record.inside` and `record.reach` are 0: in the application, and the shortest way is there and not shut. Each is read as it is written, in 32 bits: a load of both at once could
-/// not be answered from the store that the call before has just made, and would wait until that is in the cache.
+/// Whether both `record.inside` and `record.reach` are 0: the thread is in the application, and the shortest way exists and is not shut. Each is read as it is
+/// written, in 32 bits. A load of both at once could not be answered from the store that the call before has just made, and would wait until that is in the
+/// cache.
 ///
 /// # Safety
 /// As [`record`].
@@ -155,7 +156,7 @@ pub unsafe fn outside_and_direct() -> bool {
     true
 }
 
-/// Whether a code of MPI's is 0, in a way that the compiler does not see: the 0 that is there is returned, and not made again.
+/// Whether a code of MPI's is 0, in a way that the compiler does not see: the existing 0 is returned, and not made again.
 #[inline(always)]
 pub fn is_success(code: i32) -> bool {
     // SAFETY: a comparison.
@@ -197,7 +198,7 @@ pub unsafe fn is_driver() -> bool {
     value != 0
 }
 
-/// One more message sent by this thread.
+/// Counts one more message sent by this thread.
 ///
 /// # Safety
 /// As [`record`].
@@ -207,7 +208,7 @@ pub unsafe fn count_sent() {
     unsafe { asm!("inc qword ptr gs:[0x20]", options(nostack)) }
 }
 
-/// One message less: the send that was counted has failed or was cancelled.
+/// Counts one message less: the send that was counted has failed or was cancelled.
 ///
 /// # Safety
 /// As [`record`].
@@ -217,7 +218,7 @@ pub unsafe fn uncount_sent() {
     unsafe { asm!("dec qword ptr gs:[0x20]", options(nostack)) }
 }
 
-/// One more message received by this thread.
+/// Counts one more message received by this thread.
 ///
 /// # Safety
 /// As [`record`].
@@ -227,7 +228,7 @@ pub unsafe fn count_received() {
     unsafe { asm!("inc qword ptr gs:[0x28]", options(nostack)) }
 }
 
-/// So many more messages received by this thread.
+/// Counts that many more messages received by this thread.
 ///
 /// # Safety
 /// As [`record`].
@@ -252,7 +253,7 @@ pub unsafe fn lower_thread_pointer() -> u64 {
 }
 
 /// The upper half's thread pointer, read from the thread control block that it points to (its first
-/// word is its own address, by the x86-64 TLS ABI) and noted in the record, for whoever
+/// word is its own address, by the x86-64 TLS ABI) and noted in the record, for code that
 /// interrupts the lower half.
 ///
 /// # Safety
@@ -286,7 +287,7 @@ pub unsafe fn noted_upper_thread_pointer() -> u64 {
     value
 }
 
-/// The thread pointer in place, whichever half's: the first word of either's thread control block.
+/// The thread pointer in place, of either half: the first word of its thread control block.
 #[inline(always)]
 pub fn thread_pointer() -> u64 {
     let value;
@@ -300,7 +301,7 @@ pub fn thread_pointer() -> u64 {
 /// Switches the thread pointer by the instruction for it.
 ///
 /// # Safety
-/// `value` must be a thread pointer that whatever runs next belongs to; the kernel must allow
+/// `value` must be a thread pointer that belongs to the code that runs next; the kernel must allow
 /// `wrfsbase` (`GatePage::fsgsbase`).
 #[inline(always)]
 pub unsafe fn write_fs(value: u64) {
@@ -342,9 +343,9 @@ pub fn is_address(handle: *const Object) -> bool {
     true
 }
 
-/// Bytes that each thread's static thread-local storage leaves to the lower half. It must cover the places,
+/// Bytes that each thread's static thread-local storage leaves to the lower half. They must cover the places,
 /// seen from FS, at which the lower half's executable and libraries keep theirs: from some 4 KiB below
-/// FS, and what its libc keeps for libraries that are loaded later.
+/// FS, and the storage that its libc keeps for libraries that are loaded later.
 pub const ROOM_BYTES: usize = 8 * 1024;
 
 core::arch::global_asm!(
@@ -358,7 +359,7 @@ core::arch::global_asm!(
     bytes = const ROOM_BYTES,
 );
 
-/// Where the calling thread's room for the lower half starts.
+/// The start of the calling thread's room for the lower half.
 pub fn room() -> usize {
     let start;
     // SAFETY: the upper FS is in place wherever the upper half's functions run; the library is loaded at the program's start,

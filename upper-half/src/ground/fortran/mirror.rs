@@ -1,6 +1,6 @@
 //! The fields of Open MPI's objects that its Fortran layer touches by itself.
 //!
-//! Where they lie, what they are and who reads them is told in Open MPI's description, `wrappers/abi/openmpi.txt`.
+//! Open MPI's description, `wrappers/abi/openmpi.txt`, tells their offsets, their meaning and their readers.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -15,11 +15,11 @@ use crate::ground::object::Object;
 
 const _: () = assert!(core::mem::offset_of!(Object, fortran) == GROUP_NUMBER);
 
-/// Where we keep what [`LOCAL_GROUP`] and [`REMOTE_GROUP`] lead to: free room in a communicator's slot.
+/// The shadows that [`LOCAL_GROUP`] and [`REMOTE_GROUP`] lead to: free room in a communicator's slot.
 const LOCAL_SHADOW: usize = 0x180;
 const REMOTE_SHADOW: usize = 0x1a0;
 
-/// Where the attribute table of a kind lies.
+/// The offset of a kind's attribute table.
 const fn attributes(kind: HandleKind) -> Option<usize> {
     match kind {
         HandleKind::Communicator => Some(COMMUNICATOR_ATTRIBUTES),
@@ -44,7 +44,7 @@ unsafe fn put<T>(object: *mut Object, offset: usize, value: T) {
     };
 }
 
-/// Lays out what the Fortran layer expects in a new object, or lays it out again when the object's
+/// Lays out the fields that the Fortran layer expects in a new object, or lays them out again when the object's
 /// Fortran number has changed.
 ///
 /// # Safety
@@ -66,7 +66,7 @@ pub unsafe fn mirror(object: *mut Object) {
             HandleKind::Datatype,
             HandleKind::Window,
         ] {
-            // An attribute table's "address" is its object's: that is all that our functions need.
+            // An attribute table's "address" is its object's: our functions need nothing else.
             if let (true, Some(offset)) = (kind == of as u16, attributes(of)) {
                 put(object, offset, object);
             }
@@ -87,7 +87,7 @@ pub unsafe fn renumber(object: *mut Object) {
     }
 }
 
-/// Whether a generalized request's functions are C's, as the Fortran layer has noted there.
+/// Whether a generalized request's functions are C's, as the Fortran layer has noted in it.
 ///
 /// # Safety
 /// `request` must be a request that was laid out.
@@ -96,7 +96,7 @@ pub unsafe fn is_in_c(request: *mut Object) -> bool {
     unsafe { *request.cast::<u8>().add(GREQUEST_IN_C) != 0 }
 }
 
-/// Whether an operator's function takes Fortran's arguments, as the Fortran layer has noted there.
+/// Whether an operator's function takes Fortran's arguments, as the Fortran layer has noted in it.
 ///
 /// # Safety
 /// `operator` must be an operator that was laid out.
@@ -130,7 +130,7 @@ pub unsafe fn mirror_groups(object: *mut Object, local: i32, remote: Option<i32>
     }
 }
 
-/// Calls an error handler of the former C++ bindings, which have left in it how to do that.
+/// Calls an error handler of the former C++ bindings, which have left the way to call it in the handler.
 ///
 /// # Safety
 /// `handler` must be a live error handler that they made with `function`.
@@ -153,7 +153,7 @@ pub unsafe fn call_cxx_handler(
     }
 }
 
-/// Calls an operator's function of the former C++ bindings through what they have given for that.
+/// Calls an operator's function of the former C++ bindings through the function that they have given for that.
 ///
 /// # Safety
 /// `intercept` must be theirs; the vectors, the count and the handle's place as MPI gives them to an operator.

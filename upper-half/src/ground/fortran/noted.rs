@@ -1,4 +1,4 @@
-//! What MPICH's Fortran and C++ layers have us note in objects: whose functions they have. They look into no object.
+//! Notes in objects for MPICH's Fortran and C++ layers, about the language of an object's functions. The layers themselves look into no object.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -9,7 +9,7 @@ use crate::ground::description::internals::{
 };
 use crate::ground::object::Object;
 
-/// Behind an object's head: what calls an error handler of C++'s, or whether a generalized request's functions are Fortran's.
+/// The word behind an object's head: the function that calls an error handler of C++'s, or whether a generalized request's functions are Fortran's.
 unsafe fn note(object: *mut Object) -> *mut usize {
     object.wrapping_byte_add(OBJECT_HEAD).cast()
 }
@@ -61,7 +61,7 @@ pub unsafe fn takes_fortran(_operator: *mut Object) -> bool {
     false
 }
 
-/// Notes what calls an error handler's function, which is C++'s.
+/// Notes the function that calls an error handler of C++'s.
 ///
 /// # Safety
 /// `handler` must be a live error handler.
@@ -70,7 +70,7 @@ pub unsafe fn note_cxx_handler(handler: *mut Object, function: usize) {
     unsafe { note(handler).write(function) };
 }
 
-/// Calls an error handler of the former C++ bindings through what they have given for that.
+/// Calls an error handler of the former C++ bindings through the function that they have given for that.
 ///
 /// # Safety
 /// `handler` must be a live error handler that they made with `function`.
@@ -103,7 +103,7 @@ pub unsafe fn call_cxx_handler(
     }
 }
 
-/// Calls an operator's function of the former C++ bindings through what they have given for that.
+/// Calls an operator's function of the former C++ bindings through the function that they have given for that.
 ///
 /// # Safety
 /// `intercept` must be theirs; the vectors, the count and the handle's place as MPI gives them to an operator.

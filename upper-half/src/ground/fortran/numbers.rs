@@ -1,8 +1,8 @@
 //! Fortran handles: the integers by which Fortran programs know our objects (f2c and c2f).
 //!
 //! The numbers of predefined handles are constants of `mpif.h`; an object made by the application gets
-//! the next free one of its kind when it is first asked for. Where handles are numbers in C, the numbers of predefined ones are these, and
-//! in no table here; where all handles of a kind are numbers of 32 bits, those of made ones are these too.
+//! the next free one of its kind when its number is first asked for. If handles are numbers in C, those of predefined handles are the same, and
+//! in no table here. If all handles of a kind are numbers of 32 bits, those of made objects are the same, too.
 
 use stillpoint_wrappers::gate::HandleKind;
 
@@ -32,7 +32,7 @@ static TABLES: SpinLock<[Table; KINDS]> = SpinLock::new(
     }; KINDS],
 );
 
-/// Where a table has a number; `None`: nowhere.
+/// The place of a number in a table, or `None` if it can have none.
 fn place_of(number: i32) -> Option<usize> {
     usize::try_from(number.checked_sub(FIRST_NUMBER)?).ok()
 }
@@ -52,8 +52,8 @@ impl Table {
     }
 }
 
-/// Enters a predefined object under the number that `mpif.h` has for it, and lays out what the Fortran layer
-/// finds in it.
+/// Enters a predefined object under the number that `mpif.h` has for it, and lays out the fields for the Fortran
+/// layer in it.
 ///
 /// # Safety
 /// `object` must be a predefined object with the room of its kind; no other thread may be inside MPI.
@@ -66,7 +66,7 @@ pub unsafe fn predefine(object: *mut Object, number: i32) {
             && number >= 0
         {
             table.enter(number, object);
-            // Names of one datatype share its first number.
+            // Several names of one datatype share its first number.
             if (*object).fortran < 0 {
                 (*object).fortran = number;
             }
@@ -110,7 +110,7 @@ pub unsafe fn to_fortran(object: *mut Object) -> i32 {
     }
 }
 
-/// The object that a Fortran number stands for; null where there is none.
+/// The object that a Fortran number stands for, or null.
 pub fn from_fortran(kind: HandleKind, number: i32) -> *mut Object {
     if narrow(kind).is_some() {
         return match place_of_handle(kind, number) {

@@ -147,7 +147,7 @@ unsafe fn delete_c<H: Handle>(
     }
 }
 
-/// What an object's copy gets of an attribute: its value, or nothing. An error is the application's.
+/// Returns the value that an object's copy gets of an attribute, or nothing. An error is the application's.
 ///
 /// # Safety
 /// The keyval's functions must be the application's own for `object`'s kind; nothing may be locked.
@@ -178,7 +178,7 @@ pub unsafe fn copy(
     Ok(new.map(|new| Value::new(keyval.language, new)))
 }
 
-/// Tells the application that an attribute of `object` goes. Its error, or 0.
+/// Tells the application that an attribute of `object` goes. Returns the application's error, or 0.
 ///
 /// # Safety
 /// As [`copy`].

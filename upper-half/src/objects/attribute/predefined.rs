@@ -1,4 +1,4 @@
-//! What MPI itself says through attributes, copied into our own memory.
+//! MPI's own attributes, copied into our own memory.
 
 use std::ffi::c_int;
 
@@ -54,7 +54,7 @@ fn hang(object: *mut Object, kind: HandleKind, standard: i32, value: Value) {
 }
 
 /// Called once when MPI has started: makes the predefined keyvals and asks the lower half for the values
-/// that `MPI_COMM_WORLD` has, but for the size of the universe ([`universe`]).
+/// that `MPI_COMM_WORLD` has, except the size of the universe ([`universe`]).
 ///
 /// # Safety
 /// Inside a stub.
@@ -96,7 +96,7 @@ pub unsafe fn initialise(last_used_code: c_int) {
     }
 }
 
-/// The object that has an attribute: what MPI says of itself MPICH says on every communicator, Open MPI on those that have come from `MPI_COMM_WORLD` by copies.
+/// The object that has an attribute: MPICH gives MPI's own attributes on every communicator, Open MPI on those that have come from `MPI_COMM_WORLD` by copies.
 pub fn told_by(object: *mut Object, kind: HandleKind, number: i32) -> *mut Object {
     let is_told = |standard: &i32| abi::keyval_from_neutral(*standard) == number;
     if cfg!(application = "openmpi")
@@ -108,13 +108,13 @@ pub fn told_by(object: *mut Object, kind: HandleKind, number: i32) -> *mut Objec
     abi::predefined(HandleKind::Communicator, 257)
 }
 
-/// Gives a communicator that has what MPI says of itself the size of the universe, if that is what is asked for. Not before: a process of MPICH without a
+/// Gives a communicator with MPI's own attributes the size of the universe, if that is asked for. Not before: a process of MPICH without a
 /// launcher starts one to find out.
 ///
 /// # Safety
 /// Inside a stub, nothing locked.
 pub unsafe fn universe(object: *mut Object, number: i32) {
-    /// What MPI has said; 0: nothing yet.
+    /// The size that MPI has said, or 0 before that.
     static SAID: AtomicI32 = AtomicI32::new(0);
     let world = abi::predefined(HandleKind::Communicator, 257);
     if number != abi::keyval_from_neutral(UNIVERSE) {
@@ -150,7 +150,7 @@ pub unsafe fn universe(object: *mut Object, number: i32) {
 /// Whether the application has been told the largest tag: then it may use all up to that one for good.
 static BOUND_TOLD: AtomicBool = AtomicBool::new(false);
 
-/// The application gets to know an attribute's value.
+/// Notes that the application gets to know an attribute's value.
 pub fn note_told(number: c_int) {
     if number == abi::keyval_from_neutral(TAG_BOUND) {
         BOUND_TOLD.store(true, Ordering::Relaxed);
@@ -164,8 +164,8 @@ pub struct SmallerBound {
     pub now: c_int,
 }
 
-/// Called in a restart, whose library may be another one: what the application has been told stays true, or the restart is refused. What it has not been told is
-/// what this library says.
+/// Called in a restart, whose library may be another one. A bound that the application has been told stays true, or the restart is refused. A bound
+/// that it has not been told becomes this library's.
 ///
 /// # Safety
 /// Inside a stub, `MPI_COMM_WORLD`'s word in place.
@@ -210,7 +210,7 @@ pub fn is_copied(number: i32) -> bool {
     number != abi::keyval_from_neutral(LAST_USED_CODE)
 }
 
-/// Called for every new window: copies what MPI says about it.
+/// Called for every new window: copies MPI's attributes of it.
 ///
 /// # Safety
 /// Inside a stub; `window` must be a live window whose word is in place.
@@ -240,7 +240,7 @@ pub unsafe fn describe_window(window: *mut Object) {
     }
 }
 
-/// Says of a window how it was made, and where its memory is: both may be otherwise in the lower half. `flavor` is the standard ABI's.
+/// Says of a window how it was made, and where its memory is: both may differ in the lower half. `flavor` is the standard ABI's.
 pub fn say_memory(window: *mut Object, flavor: i32, base: usize) {
     let value = Value::Integer(Box::new(abi::flavor_from_neutral(flavor)));
     hang(window, HandleKind::Window, FLAVOR, value);

@@ -1,6 +1,6 @@
 //! Functions of attributes that a layer of the application's MPI calls: those of Fortran and of C++ under MPICH's ABI.
 //!
-//! The layer says for a keyval what calls its functions (`MPII_Keyval_set_proxy`). That gets the value itself, and how it was set.
+//! For a keyval, the layer names a function that calls its functions (`MPII_Keyval_set_proxy`). That function gets the value itself, and how it was set.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,7 @@ pub struct Proxied {
 }
 
 impl Proxied {
-    /// Of an attribute whose keyval has a proxy, and a function.
+    /// Returns the attribute in this form, if its keyval has a proxy and a function.
     pub fn copying(attribute: &Attribute) -> Option<Self> {
         let keyval = &attribute.keyval;
         let proxy = keyval.proxies[0].load(Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl Proxied {
         })
     }
 
-    /// What the copy of `object` gets.
+    /// Returns the value for the copy of `object`.
     ///
     /// # Safety
     /// As `callback::copy`.
@@ -70,7 +70,7 @@ impl Proxied {
     }
 }
 
-/// Tells the application by its keyval's proxy that an attribute goes: its error. `None` where there is no proxy.
+/// Tells the application by its keyval's proxy that an attribute goes. Returns the application's error, or `None` if there is no proxy.
 ///
 /// # Safety
 /// As `callback::delete`.

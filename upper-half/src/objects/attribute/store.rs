@@ -1,8 +1,8 @@
-//! Keyvals and the attributes that hang on objects: who holds what, without calling anybody.
+//! Keyvals and the attributes that hang on objects: the store, which calls no function.
 //!
 //! An attribute remembers the language that set it, because the three bindings see one value in three ways
 //! (MPI 5.0, section 19.3.7): C sees a pointer, Fortran's old functions an INTEGER, its new ones an
-//! INTEGER(KIND=MPI_ADDRESS_KIND). What Fortran set, C finds through a pointer to it.
+//! INTEGER(KIND=MPI_ADDRESS_KIND). C finds a value that Fortran set through a pointer to it.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -13,7 +13,7 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use crate::ground::lock::SpinLock;
 
-/// Which binding a keyval's functions, or an attribute's value, come from.
+/// The binding that a keyval's functions, or an attribute's value, come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     C,
@@ -25,7 +25,7 @@ pub enum Language {
     Cxx,
 }
 
-/// What a keyval was made with.
+/// The parts of a keyval.
 #[derive(Debug)]
 pub struct Keyval {
     /// The kind of object that the keyval is for.
@@ -40,12 +40,12 @@ pub struct Keyval {
     pub predefined: bool,
     /// The application has freed it.
     pub freed: AtomicBool,
-    /// What calls the functions, copying and deleting, where a layer of the application's MPI has said so; else 0.
+    /// The functions that call the copy and the delete function, if a layer of the application's MPI has named them; otherwise 0.
     pub proxies: [AtomicUsize; 2],
 }
 
 impl Keyval {
-    /// No layer has said that anything else calls the functions.
+    /// The value while no layer has named such functions.
     pub const fn no_proxies() -> [AtomicUsize; 2] {
         [const { AtomicUsize::new(0) }; 2]
     }
@@ -69,7 +69,7 @@ impl Value {
         }
     }
 
-    /// The value itself, whoever set it.
+    /// The value itself, whatever language set it.
     pub fn raw(&self) -> isize {
         match self {
             Self::Pointer(value) => *value as isize,
@@ -78,7 +78,7 @@ impl Value {
         }
     }
 
-    /// Another value as this one was set.
+    /// Another value, in the form in which this one was set.
     pub fn like(&self, value: isize) -> Self {
         match self {
             Self::Pointer(_) => Self::Pointer(value as usize),
@@ -155,7 +155,7 @@ impl Store {
             .cloned()
     }
 
-    /// Notes what calls a keyval's functions.
+    /// Notes the functions that call a keyval's functions.
     pub fn set_proxies(&self, number: i32, proxies: [usize; 2]) {
         if let Some(keyval) = self.keyvals.get(&number) {
             for (place, proxy) in keyval.proxies.iter().zip(proxies) {

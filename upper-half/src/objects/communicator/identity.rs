@@ -1,17 +1,17 @@
 //! The name that all members of a communicator agree on without a message.
 //!
-//! It is a 128-bit hash of how the communicator was made: from which one, by which of the calls that all
-//! members make on that one in the same order, and with which members.
+//! It is a 128-bit hash of the way the communicator was made: its parent, its number among the calls that all
+//! members make on the parent in the same order, and its members.
 
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Members;
 
-/// What a communicator is called by every member of it.
+/// The name by which every member knows a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity(pub u128);
 
-/// How a communicator came about.
+/// The way a communicator was made.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin {
     /// The `made`th one that all members of the parent made together.
@@ -46,7 +46,7 @@ pub fn of_groups(members: &Members) -> u128 {
     hasher.digest128()
 }
 
-/// A hash of two communicators and of where their leaders have met, the same from both sides.
+/// A hash of two communicators and of the place where their leaders have met, the same from both sides.
 pub fn of_meeting(mut locals: [Identity; 2], peer: Identity) -> u128 {
     locals.sort_unstable();
     let mut hasher = Xxh3::new();
@@ -62,7 +62,7 @@ impl Identity {
         [0, 1, 2, 3].map(|part| (self.0 >> (32 * part)) as u32 as i32)
     }
 
-    /// What was told by [`Identity::words`].
+    /// The identity from its [`Identity::words`].
     pub fn of_words(words: [i32; 4]) -> Self {
         let parts = words.into_iter().rev();
         Self(parts.fold(0, |all, part| all << 32 | u128::from(part as u32)))
@@ -94,7 +94,7 @@ impl Identity {
         Self(hasher.digest128())
     }
 
-    /// What a persistent operation on the communicator is called.
+    /// The name of a persistent operation on the communicator.
     pub fn operation(self, number: u64) -> u128 {
         let mut hasher = Xxh3::new();
         hasher.update(&[3]);

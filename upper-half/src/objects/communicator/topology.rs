@@ -22,7 +22,7 @@ impl Topology {
     }
 }
 
-/// What `MPI_Graph_create` was given.
+/// The arguments of `MPI_Graph_create`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     pub index: Vec<i32>,

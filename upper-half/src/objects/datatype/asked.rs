@@ -1,5 +1,5 @@
-//! What the application has asked for where a datatype is made of other parts: a constructor with numbers that an int does not hold. It is told by
-//! `MPI_Type_get_envelope_c` and `MPI_Type_get_contents_c` alone (MPI 5.0, section 5.1.13).
+//! The application's own arguments for a datatype that is made of other parts: a constructor with numbers that an int does not hold. Only
+//! `MPI_Type_get_envelope_c` and `MPI_Type_get_contents_c` tell them (MPI 5.0, section 5.1.13).
 
 use std::ffi::c_int;
 
@@ -20,7 +20,7 @@ pub struct Asked {
     pub datatypes: Vec<*mut Object>,
 }
 
-/// Keeps what a new datatype was asked for; it holds the datatypes of that.
+/// Keeps the arguments of a new datatype, which then holds their datatypes.
 ///
 /// # Safety
 /// Inside a stub; a live datatype that no other thread knows yet, and live datatypes.
@@ -45,7 +45,7 @@ pub(super) unsafe fn is_asked(datatype: *mut Object) -> bool {
     unsafe { body(datatype) }.is_some_and(|body| body.notes.lock().asked.is_some())
 }
 
-/// [`is_asked`] of what the application gives.
+/// [`is_asked`] for a handle of the application's.
 ///
 /// # Safety
 /// Inside a stub; null or a handle.

@@ -1,4 +1,4 @@
-//! Whether a datatype's recipe makes the datatype that is there.
+//! The rehearsal of datatypes: whether a datatype's recipe makes the datatype that exists.
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
@@ -9,7 +9,7 @@ use crate::ground::{crossing, handle};
 use crate::objects::outcome::{Outcome, check};
 use crate::objects::tried::{Tried, differs, failed, without_recipe};
 
-/// What messages and files see of a datatype.
+/// The measures of a datatype that messages and files see.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Measures {
     size: i64,
@@ -68,7 +68,7 @@ unsafe fn compare(object: *mut Object, made: Word) -> Outcome<bool> {
     unsafe { Ok(measure((*object).lower)? == measure(made)?) }
 }
 
-/// Frees what was made, unless the real MPI gave the same once more (as it does for Fortran's selected kinds).
+/// Frees the new datatype, unless the real MPI gave the old one once more (as it does for Fortran's selected kinds).
 ///
 /// # Safety
 /// As [`compare`].

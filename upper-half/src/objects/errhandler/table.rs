@@ -22,11 +22,11 @@ pub enum Function {
     C(usize),
     /// `SUBROUTINE F(HANDLE, ERROR)`.
     Fortran(usize),
-    /// Of the former C++ bindings, which keep beside it how to call it.
+    /// Of the former C++ bindings, which keep beside it the way to call it.
     Cxx(usize),
 }
 
-/// What an error handler of the application's making is.
+/// An error handler that the application has made.
 #[derive(Clone, Copy, Debug)]
 pub struct Handler {
     /// The kind of object that it is for.
@@ -57,7 +57,7 @@ pub unsafe fn make_cxx(object: *mut Object) {
     }
 }
 
-/// Ends an error handler that nobody holds any more.
+/// Ends an error handler that has no holder any more.
 ///
 /// # Safety
 /// `object` must be a live error handler made by [`new_handler`].
@@ -72,7 +72,7 @@ pub unsafe fn end(object: *mut Object) {
     }
 }
 
-/// What an object has that was given none: communicators and windows end the job, files return (MPI 5.0, section 9.3). A file gets the handler of
+/// The handler of an object that was given none: communicators and windows end the job, files return (MPI 5.0, section 9.3). A file gets the handler of
 /// `MPI_FILE_NULL` when it is opened ([`inherit`]), and not later (section 14.7).
 fn default_of(object: *mut Object) -> *mut Object {
     // SAFETY: the callers' objects are alive, or null.

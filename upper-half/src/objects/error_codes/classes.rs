@@ -1,4 +1,5 @@
-//! The classes that MPI itself has, by their neutral values: each is its own class, whatever the library below knows of it, and has a text here where the library has none.
+//! The classes that MPI itself has, by their neutral values. Each is its own class, whatever the library below knows of it, and has a text here if the library
+//! has none.
 
 use crate::ground::crossing;
 
@@ -18,7 +19,7 @@ pub unsafe fn is_known_below(neutral: i32) -> bool {
     code == 0 && class == neutral
 }
 
-/// What a class means that some library has not: those that are newer than MPI 3.1, and that of the tool interface that few give a text.
+/// The meaning of a class for which a library may have no text: those newer than MPI 3.1, and that of the tool interface that few give a text.
 pub fn text(neutral: i32) -> &'static str {
     match neutral {
         46 => "memory cannot be attached to the window",

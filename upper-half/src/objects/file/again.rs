@@ -17,14 +17,14 @@ use crate::objects::{communicator, info};
 /// Neutral `MPI_SEEK_SET`.
 const SET: i32 = 403;
 
-/// What of a mode counts for the first time alone, or for the last.
+/// Bits of a mode that count only when a file is first opened.
 const NOT_AGAIN: i32 = mode::CREATE | mode::EXCLUSIVE | mode::APPEND;
 
 /// Standard-ABI value of `MPI_BYTE`.
 const BYTE: i32 = 583;
 
 /// Opens every file again. Collective: all members of a communicator have the same files open on it, opened in the same
-/// order; so nobody waits for somebody who waits. An error comes with what could not be opened.
+/// order; so no member waits in a circle. An error comes with the file that could not be opened.
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs; communicators and datatypes have their words.
@@ -76,7 +76,7 @@ unsafe fn again(file: *mut Object, body: &Body, recipe: &Recipe) -> Outcome {
             check(cross(|d| (d.file_seek_shared)(word, shared, SET)))?;
         }
         check(cross(|d| (d.file_seek)(word, expected.position, SET)))?;
-        // What is silently different is worse than what is not there.
+        // A silent difference is worse than a missing file.
         match standing(word, body)? == expected {
             true => Ok(()),
             false => Err(class::FILE),
@@ -84,7 +84,7 @@ unsafe fn again(file: *mut Object, body: &Body, recipe: &Recipe) -> Outcome {
     }
 }
 
-/// Where the shared pointer of a file stood: those know it who have used it.
+/// The position of a file's shared pointer: ranks that have used the pointer know it.
 ///
 /// # Safety
 /// As [`rebuild`]; collective over the file's members.

@@ -1,4 +1,4 @@
-//! Files at a still point: split collective operations come to their end, and the real MPI says where each file stands.
+//! Files at a still point: split collective operations come to their end, and the real MPI tells each file's state.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use crate::ground::object::Object;
 use crate::objects::outcome::{Outcome, check};
 use crate::objects::tried::Tried;
 
-/// What the last [`at_still_point`] could not find out.
+/// The failure of the last [`at_still_point`], if there was one.
 static UNKNOWN: SpinLock<Option<String>> = SpinLock::new(None);
 
 /// The live files that a restart opens again.
@@ -33,7 +33,7 @@ pub(super) unsafe fn carried<'a>() -> Vec<(*mut Object, &'a Body, &'a Recipe)> {
     .collect()
 }
 
-/// Where a file stands, as the real MPI says.
+/// A file's state, as the real MPI tells it.
 ///
 /// # Safety
 /// Inside MPI; `word` must be a file of the lower half's.
@@ -43,7 +43,7 @@ pub(super) unsafe fn standing(word: Word, body: &Body) -> Outcome<Standing> {
     // SAFETY: inside; the caller's word.
     unsafe {
         check(cross(|d| (d.file_get_atomicity)(word, &mut found.atomic)))?;
-        // One that the real MPI does not tell may be kept elsewhere until the file is closed (Open MPI's `individual` shared pointers).
+        // A position that the real MPI does not tell may be kept elsewhere until the file is closed (Open MPI's `individual` shared pointers).
         if body.shares.load(Ordering::Relaxed) {
             check(cross(|d| (d.file_get_position_shared)(word, &mut shared)))?;
             found.shared = Some(shared);
@@ -53,7 +53,7 @@ pub(super) unsafe fn standing(word: Word, body: &Body) -> Outcome<Standing> {
     Ok(found)
 }
 
-/// Asks where each file stands: whether that can be found out.
+/// Asks for each file's state, to learn whether it can be found out.
 ///
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.
@@ -72,8 +72,8 @@ fn told(recipe: &Recipe, error: i32) -> String {
     format!("the real MPI does not say where {name} stands: error class {error}")
 }
 
-/// Nothing is pending on any file but split collective operations, which all members have begun: ends these, and writes
-/// down where each file stands.
+/// Ends the split collective operations, which all members have begun, and writes down each file's state. Nothing else is pending on any
+/// file.
 ///
 /// # Safety
 /// As [`rehearse`].
@@ -102,7 +102,7 @@ pub fn failed() -> bool {
     UNKNOWN.lock().is_some()
 }
 
-/// Says so.
+/// Describes that failure.
 pub fn describe(text: &mut Text) {
     if let Some(unknown) = UNKNOWN.lock().take() {
         let separator = if text.is_empty() { "" } else { "\n" };

@@ -67,7 +67,7 @@ unsafe fn make(members: &[i32]) -> Outcome<Word> {
     }
 }
 
-/// The world ranks of a group of the lower half; `None` if there are processes of other worlds.
+/// The world ranks of a group of the lower half, or `None` if there are processes of other worlds.
 ///
 /// # Safety
 /// Inside a stub; `word` must be a group of the lower half's.
@@ -90,7 +90,7 @@ pub unsafe fn members_of(word: Word) -> Outcome<Option<Arc<[i32]>>> {
     }
 }
 
-/// Makes an object of a group that came up from the lower half, which is ours from then on.
+/// Makes an object of a group that came up from the lower half; the group is ours from then on.
 ///
 /// # Safety
 /// As [`members_of`].
@@ -114,7 +114,7 @@ pub unsafe fn adopt(word: Word) -> Outcome<*mut Object> {
     }
 }
 
-/// Frees what the lower half has of a group.
+/// Frees the lower half's counterpart of a group.
 ///
 /// # Safety
 /// `object` must be a live group of the slab; inside a stub.

@@ -1,6 +1,6 @@
-//! The application comes to an operation that was carried out ahead of it: what has come goes into its buffers.
+//! Serves an operation that was carried out ahead of the application, when the application comes to it: the received data goes into its buffers.
 //!
-//! Each function has the arguments of the MPI function of its name, and is `None` where nothing was carried out ahead: then the stub goes on.
+//! Each function has the arguments of the MPI function of its name, and returns `None` if nothing was carried out ahead: then the stub goes on.
 
 use core::ffi::c_void;
 
@@ -22,7 +22,7 @@ struct Room {
     datatype: Datatype,
 }
 
-/// Puts what has come into a buffer, as a receive does.
+/// Puts received data into a buffer, as a receive does.
 ///
 /// # Safety
 /// Inside a stub; the room as for `MPI_Recv`.
@@ -88,7 +88,7 @@ pub unsafe fn scatter(
     }
 }
 
-/// Puts the one part that there is.
+/// Puts the only part.
 #[cold]
 unsafe fn first(
     parts: Outcome<Vec<Part>>,
@@ -165,7 +165,7 @@ pub unsafe fn gatherv(
     }
 }
 
-/// Puts every member's part where `place` says (count, and elements from the buffer's beginning), and the root's own.
+/// Puts every member's part at `place` (count, and elements from the buffer's beginning), and the root's own.
 #[cold]
 unsafe fn gathered(
     parts: Outcome<Vec<Part>>,
@@ -206,7 +206,7 @@ unsafe fn gathered(
     }
 }
 
-/// What the root itself gives.
+/// Packs the root's own part.
 unsafe fn packed(
     me: usize,
     from: *const c_void,

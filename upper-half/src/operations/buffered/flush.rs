@@ -1,4 +1,4 @@
-//! Flushes: waiting for what a buffer holds, and requests that are over when it is sent.
+//! Flushes: waiting for a buffer's messages, and requests that are over when these are sent.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -27,12 +27,12 @@ struct Flush {
 unsafe impl Send for Flush {}
 
 static FLUSHES: SpinLock<Vec<Flush>> = SpinLock::new(Vec::new());
-/// How many there are: mostly none.
+/// How many there are: mostly 0.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Waits until all messages of a buffer are over that it has now.
+/// Waits until all messages are over that a buffer has now.
 ///
-/// In a stub, not inside: whoever waits is stopped between two looks, as in a loop of the application's.
+/// In a stub, not inside: a thread that waits is stopped between two looks, as in a loop of the application's.
 pub fn until_over(buffer: u64) {
     let mut newest = None;
     loop {
@@ -101,7 +101,7 @@ unsafe fn is_flush(request: *mut Object) -> bool {
     COUNT.load(Ordering::Relaxed) != 0 && FLUSHES.lock().iter().any(|it| it.request == request)
 }
 
-/// Whether one of these requests is.
+/// Whether one of these requests is a flush.
 ///
 /// # Safety
 /// In a stub, not inside; the application's array.
@@ -114,7 +114,7 @@ pub unsafe fn has_flush(requests: PlaceOf<RequestHandle>, count: c_int) -> bool 
     (0..usize::try_from(count).unwrap_or(0)).any(|at| unsafe { is_flush(requests.add(at).get()) })
 }
 
-/// Waits for all of these requests that are flushes: the real MPI, which does not know what they wait for, would wait for ever.
+/// Waits for all of these requests that are flushes: the real MPI does not know what they wait for, and would wait for ever.
 ///
 /// # Safety
 /// In a stub, not inside; the application's array.
@@ -141,7 +141,7 @@ pub fn asked_again(mut ask: impl FnMut() -> Option<c_int>) -> c_int {
     }
 }
 
-/// A flush tells its status, that of a request without a message.
+/// Tells a flush's status, that of a request without a message.
 unsafe extern "C" fn query(_: *mut c_void, status: *mut abi::Status) -> c_int {
     if !abi::is_ignored(status) {
         // SAFETY: the real MPI's place for the status.
@@ -154,12 +154,12 @@ unsafe extern "C" fn free(_: *mut c_void) -> c_int {
     0
 }
 
-/// What is on its way goes on.
+/// Does nothing: messages on their way go on.
 unsafe extern "C" fn cancel(_: *mut c_void, _: c_int) -> c_int {
     0
 }
 
-/// Waits until what an owner's buffer holds is sent.
+/// Waits until the messages of an owner's buffer are sent.
 ///
 /// # Safety
 /// As the MPI function.
@@ -178,7 +178,7 @@ unsafe fn flush(of: Of, name: &'static CStr) -> c_int {
     code
 }
 
-/// Makes a request that is over when what an owner's buffer holds is sent.
+/// Makes a request that is over when the messages of an owner's buffer are sent.
 ///
 /// # Safety
 /// As the MPI function.

@@ -1,4 +1,4 @@
-//! The buffers that there are, and the messages that are on their way from them.
+//! The existing buffers, and the messages that are on their way from them.
 
 use core::ffi::{c_int, c_void};
 
@@ -19,7 +19,7 @@ use crate::operations::request::{self, Arguments, Kind, Request, State};
 /// Standard-ABI value of `MPI_PACKED`.
 const PACKED: i32 = 519;
 
-/// Whose a buffer is: communicators by their objects' addresses, sessions by their numbers.
+/// The owner of a buffer: communicators by their objects' addresses, sessions by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     Process,
@@ -37,12 +37,12 @@ struct Sent {
     _copy: Vec<u8>,
 }
 
-// SAFETY: a request of ours, which whoever has the list has alone.
+// SAFETY: a request of ours; only the holder of the list has it.
 unsafe impl Send for Sent {}
 
 /// A buffer.
 pub struct Buffer {
-    /// Nobody's, once it is taken away: it goes with its last message.
+    /// `None` once the buffer is taken away: it goes with its last message.
     owner: Option<Owner>,
     id: u64,
     address: usize,
@@ -50,7 +50,7 @@ pub struct Buffer {
     automatic: bool,
     room: Room,
     sent: Vec<Sent>,
-    /// Which message is looked at next.
+    /// The index of the message to look at next.
     next: usize,
 }
 
@@ -68,7 +68,7 @@ impl Buffer {
         }
     }
 
-    /// Looks whether messages are over, so many of them at most; those that are go to `over`.
+    /// Looks at up to that many messages; those that are over go to `over`.
     ///
     /// # Safety
     /// Inside a stub.
@@ -120,7 +120,7 @@ impl All {
         found.map(|it| it.id)
     }
 
-    /// Takes a buffer from its owner: its number, where and how large it is.
+    /// Takes a buffer from its owner. Returns its number, address and size.
     pub fn take_away(&mut self, owner: Owner) -> Option<(u64, usize, Count)> {
         let found = self.buffers.iter_mut().find(|it| it.owner == Some(owner))?;
         found.owner = None;
@@ -137,7 +137,7 @@ impl All {
         self.numbers
     }
 
-    /// Whether all messages of a buffer are over that are no newer than that, as far as was looked.
+    /// Whether all messages of a buffer up to that number are over, as far as was looked.
     pub fn is_empty(&self, id: u64, newest: u64) -> bool {
         let found = self.buffers.iter().find(|it| it.id == id);
         found.is_none_or(|it| it.sent.iter().all(|sent| sent.number > newest))
@@ -178,7 +178,7 @@ impl All {
     }
 }
 
-/// The request of a message that is over, and out of every list: to be ended when nothing is locked.
+/// The request of a message that is over, and in no list any more: to be ended when nothing is locked.
 #[must_use]
 pub struct Over(*mut Request);
 
@@ -188,12 +188,12 @@ pub struct Over(*mut Request);
 /// Inside a stub, nothing locked.
 pub unsafe fn end(over: Vec<Over>) {
     for Over(request) in over {
-        // SAFETY: a request of ours that nobody else has. What a send that was buffered has failed with, nobody is told.
+        // SAFETY: a request of ours that no other code has. The error of a buffered send that failed is told to no caller.
         let _ = unsafe { request::complete(request, None) };
     }
 }
 
-/// Whether a send is over; then it is done, and the lower half has nothing of it any more.
+/// Whether a send is over; then it is done, and the lower half has no trace of it any more.
 unsafe fn is_over(request: *mut Request) -> bool {
     // SAFETY: the caller's request.
     unsafe {
@@ -243,7 +243,8 @@ impl Message {
     }
 }
 
-/// So many messages are looked at when one more is sent: more than one, so that there are fewer and fewer, and few, where many wait for their receivers.
+/// The number of messages that are looked at when one more is sent: more than one, so that their number shrinks, and only a few, because many may wait for
+/// their receivers.
 const LOOKED_AT: usize = 8;
 
 /// Puts a message into its buffer and begins to send it.
@@ -291,7 +292,7 @@ pub unsafe fn send(message: &Message) -> Outcome {
 /// Takes room, packs, and begins the send, if there is room. Looks at some messages before.
 ///
 /// # Safety
-/// As [`send`]; `bytes` must be what the message takes when it is packed.
+/// As [`send`]; `bytes` must be the size of the packed message.
 unsafe fn begin(
     message: &Message,
     bytes: c_int,
@@ -336,10 +337,10 @@ unsafe fn begin(
     Ok(())
 }
 
-/// Packs a message to a place and begins to send it from there, as what any type of the receiver's is right for.
+/// Packs a message to a place and begins to send it from there as `MPI_PACKED`, which matches any datatype of the receiver's.
 ///
 /// # Safety
-/// As [`begin`]; so many bytes must be writable at `to`.
+/// As [`begin`]; that many bytes must be writable at `to`.
 unsafe fn begin_from(message: &Message, to: *mut c_void, bytes: c_int) -> Outcome<*mut Request> {
     // SAFETY: the caller's arguments and place.
     unsafe {

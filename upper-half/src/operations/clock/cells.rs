@@ -1,4 +1,4 @@
-//! The table of clocks' cells, and what people call each clock.
+//! The table of clocks' cells, and the clocks' names for people.
 
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ use crate::ground::lock::SpinLock;
 use crate::ground::object::NOT_COUNTED;
 use crate::ground::{arch, crossing};
 
-/// Clocks that one rank can have at most, and where its address space is limited (`RLIMIT_AS`) at least.
+/// The most clocks that one rank can have, and the fewest if its address space is limited (`RLIMIT_AS`).
 const MOST: usize = 1 << 17;
 const LEAST: usize = 1 << 10;
 
@@ -28,7 +28,7 @@ static ROOMS: AtomicPtr<ClockRoom> = AtomicPtr::new(core::ptr::null_mut());
 static NAMES: AtomicPtr<[u8; CLOCK_NAME]> = AtomicPtr::new(core::ptr::null_mut());
 static GROUPS: SpinLock<Groups> = SpinLock::new(Groups::new());
 
-/// Maps the table of clocks, which never moves. Null when there is no memory for it.
+/// Maps the table of clocks, which never moves. Returns null if there is no memory for it.
 pub fn map_cells() -> *mut ClockRoom {
     let most = arch::address_space() / PART / size_of::<ClockRoom>();
     let capacity = 1 << most.clamp(LEAST, MOST).ilog2();
@@ -47,7 +47,7 @@ pub fn map_names() -> *mut [u8; CLOCK_NAME] {
     names
 }
 
-/// What people call a clock: as much as there is room for.
+/// Gives a clock its name for people, cut to the room for it.
 pub fn call_clock(index: u32, name: &[u8]) {
     let names = NAMES.load(Ordering::Relaxed);
     if names.is_null() || index as usize >= capacity() {
@@ -60,7 +60,7 @@ pub fn call_clock(index: u32, name: &[u8]) {
     unsafe { names.add(index as usize).write(kept) };
 }
 
-/// A communicator of that name is given up, which the clock counts: see `ClockCell::given_up`.
+/// Notes that a communicator of that name is given up, which the clock counts: see `ClockCell::given_up`.
 pub fn note_given_up(index: u32, name: u128) {
     cell(index)
         .given_up
@@ -80,7 +80,7 @@ pub fn room(index: u32) -> &'static ClockRoom {
     unsafe { &*ROOMS.load(Ordering::Relaxed).add(index as usize) }
 }
 
-/// The place of the cell whose address has this lower half; `None` where no clock in use has.
+/// The index of the clock whose cell has this lower half of its address, or `None` if no clock in use has it.
 pub fn index_of(address: u32) -> Option<u32> {
     let distance = address.wrapping_sub(address_of(0)) as usize;
     let index = (distance / size_of::<ClockRoom>()) as u32;
@@ -88,13 +88,13 @@ pub fn index_of(address: u32) -> Option<u32> {
     (there && address != (NOT_COUNTED.cell().addr() as u32)).then_some(index)
 }
 
-/// The lower half of the address of a clock's cell: what `ThreadRecord::inside` says of a thread in an operation that can be begun again.
+/// The lower half of the address of a clock's cell: `ThreadRecord::inside` holds it for a thread in an operation that can be begun again.
 pub fn address_of(index: u32) -> u32 {
     core::ptr::from_ref(cell(index)).addr() as u32
 }
 
 /// The cell of the set of these world ranks (ascending, without duplicates; see
-/// `stillpoint_clock::group::ascending`), which counts what they do together without a communicator of theirs. An error means
+/// `stillpoint_clock::group::ascending`). It counts the ranks' common calls without a communicator of theirs. An error means
 /// that another clock has the same id, or that there are too many; the communicator must not be made.
 ///
 /// # Safety
@@ -116,7 +116,7 @@ pub unsafe fn cell_of(identity: u128, members: &[u32]) -> Result<u32, Collision>
 /// Looks a clock up; makes it if it is new.
 ///
 /// A cell that was given up has no id. While a checkpoint is pending it is not used again, so that no target that is
-/// meant for the communicator before gets into it: the agent writes targets into cells by their ids, and the id
+/// meant for the earlier communicator gets into it: the agent writes targets into cells by their ids, and the id
 /// was gone before the flag was looked at.
 unsafe fn enter(
     register: impl FnOnce(&mut Groups, bool) -> Result<Registered, Collision>,
@@ -149,7 +149,7 @@ unsafe fn enter(
     Ok(registered.cell)
 }
 
-/// A communicator is gone, and with it its clock. All members have given it up, or will before the next still point: the
+/// Ends the clock of a communicator that is gone. All members have given the communicator up, or will before the next still point: the
 /// clock of the set of members sees to that (see [`bind_all`]).
 pub fn retire(index: u32) {
     let cell = cell(index);

@@ -1,15 +1,15 @@
 //! The collective clock around every collective operation (section 4 of "Collective Vector Clocks"); the
 //! decisions are the clock crate's, the cells and the waiting are here.
 //!
-//! Nonblocking operations count as begun when they are (section 4.3.1), but bind the other members only
-//! when the application has been told that one is over: until then its buffers are as they were, and all
-//! who have begun it begin it again after a restart. So the job need not wait for a rank that has yet to
-//! begin what others already have pending. Which operations of a communicator are begun again, its
-//! members agree upon in the restart (`Object::told`); those whose buffers MPI itself changes on the way
+//! Nonblocking operations count as begun when they begin (section 4.3.1), but bind the other members only
+//! when the application has been told that one is over. Until then its buffers are as they were, and all
+//! members that have begun it begin it again after a restart. So the job need not wait for a rank that has yet to
+//! begin an operation that others already have pending. In the restart, the members of a communicator agree on the
+//! operations that are begun again (`Object::told`). Operations whose buffers MPI itself changes on the way
 //! (`MPI_IN_PLACE`) bind at once.
 //!
 //! Blocking operations bind when a member returns from them ([`repeatable`], and the direct way): a thread that waits inside stands still below the real
-//! MPI (`inside.rs`), and begins anew after a restart. Those that cannot be begun again bind when they are begun ([`begin`]).
+//! MPI (`inside.rs`), and begins anew after a restart. Operations that cannot be begun again bind when they are begun ([`begin`]).
 //!
 //! Without a checkpoint an operation costs one increment and one test more. The agent sets the flag,
 //! calls `membarrier`, and only then reads the cells; so no fence is needed here.
@@ -63,7 +63,7 @@ unsafe fn begin_noted(index: u32, note: &Note) {
     }
 }
 
-/// A nonblocking operation has begun on a communicator: its numbers there and in the group's clock.
+/// Counts a nonblocking operation that has begun on a communicator. Returns its numbers there and in the group's clock.
 ///
 /// # Safety
 /// Inside a stub; `communicator` must be a live communicator.
@@ -80,7 +80,7 @@ pub unsafe fn initiated(communicator: *mut Object) -> (u32, u64) {
     }
 }
 
-/// An operation that does not bind yet has begun on a clock: its number there.
+/// Counts an operation on a clock that does not bind yet. Returns its number there.
 pub fn initiated_in(index: u32) -> u64 {
     let cell = cell(index);
     if concurrent() {
@@ -90,7 +90,7 @@ pub fn initiated_in(index: u32) -> u64 {
     }
 }
 
-/// The application is about to be told of the end of what was begun on a clock: it binds from now on.
+/// Binds all operations that have begun on a clock, because the application is about to be told of the end of one.
 ///
 /// # Safety
 /// Inside a stub.
@@ -99,7 +99,7 @@ pub unsafe fn bind_cell(index: u32) {
     unsafe { bind(cell(index)) };
 }
 
-/// [`initiated`] where one thread calls MPI.
+/// [`initiated`] if only one thread calls MPI.
 ///
 /// # Safety
 /// As [`initiated`]; the communicator has a cell.
@@ -120,7 +120,7 @@ unsafe fn initiated_on(communicator: *mut Object, cell: &ClockCell) -> (u32, u64
     }
 }
 
-/// [`tell`] where one thread calls MPI.
+/// [`tell`] if only one thread calls MPI.
 ///
 /// # Safety
 /// As [`tell`]; the communicator has a cell.
@@ -140,8 +140,8 @@ pub unsafe fn tell_alone(communicator: *mut Object, number: u32) {
     }
 }
 
-/// The application is about to be told that nonblocking operation `number` of a communicator is over: it,
-/// and what has begun before, binds from now on.
+/// The application is about to be told that nonblocking operation `number` of a communicator is over: that operation,
+/// and all that have begun before, bind from now on.
 ///
 /// # Safety
 /// Inside a stub; `communicator` must be a live communicator.
@@ -155,7 +155,7 @@ pub unsafe fn tell(communicator: *mut Object, number: u32) {
     }
 }
 
-/// Everything that has begun on a clock binds from now on.
+/// Binds everything that has begun on a clock.
 #[inline(always)]
 unsafe fn bind(cell: &ClockCell) {
     let news = if concurrent() {
@@ -172,9 +172,9 @@ unsafe fn bind(cell: &ClockCell) {
     }
 }
 
-/// What has begun on a communicator binds: to be called before it is given up, because a restart cannot begin anything again
-/// there without those who have forgotten it. That it is given up is counted by the clock of the set of its
-/// members, which is still there when this rank has forgotten the communicator and others have not.
+/// Binds everything that has begun on a communicator. To be called before the communicator is given up, because a restart cannot begin anything again
+/// there without the ranks that have forgotten it. The clock of the set of its members counts the giving up. That clock
+/// still exists when this rank has forgotten the communicator and others have not.
 ///
 /// # Safety
 /// Inside a stub, with no lock held; `communicator` must be a live communicator.
@@ -186,10 +186,11 @@ pub unsafe fn bind_all(communicator: *mut Object) {
     }
 }
 
-/// A blocking operation on a clock is over, and a checkpoint is pending: it binds before the application hears of it. Or it has been taken back, after the
-/// agent may have taken the thread for one that is inside: then what binds is told that the agent has left out.
+/// A blocking operation on a clock is over, and a checkpoint is pending: it binds before the application hears of it. Or the operation has been taken back,
+/// after the
+/// agent may have taken the thread for one that is inside: then the thread tells of the operations that bind and that the agent has left out.
 ///
-/// Not to be stopped before: at `inside` the thread says that it is in a stub, or in a collective operation, and no clock.
+/// The thread must not be stopped before that: its `inside` says that it is in a stub, or in a collective operation, and names no clock.
 ///
 /// # Safety
 /// Inside a stub.
@@ -202,7 +203,8 @@ pub unsafe fn returned(cell: &ClockCell) {
 /// Runs a blocking operation of a clock that can be begun again: it binds when it is over. `call` is run anew after a restart that finds the thread
 /// inside it ([`AGAIN`]).
 ///
-/// Where several threads have called MPI it binds when it is begun: of those that wait, Open MPI lets one alone make progress, and the others cannot stand
+/// If several threads have called MPI, the operation binds when it is begun: Open MPI lets only one of the waiting threads make progress, and the others cannot
+/// stand
 /// still inside.
 ///
 /// # Safety
@@ -220,7 +222,7 @@ pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32)
             // The record is another one after a restart.
             arch::set_inside(address_of(index));
             match call() {
-                // Taken back.
+                // The increment was taken back.
                 AGAIN => cell.count.begin(),
                 code => break code,
             }
@@ -233,7 +235,7 @@ pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32)
     }
 }
 
-/// The cell and the number of the operation that the calling thread is inside; `None` where it is in none that can be begun again.
+/// The cell and the number of the operation that the calling thread is inside, or `None` if it is in no operation that can be begun again.
 ///
 /// # Safety
 /// The thread must have a record.
@@ -322,7 +324,7 @@ unsafe fn begin_pending(index: u32, note: &Note) {
                         if !points::at_collective(bell) {
                             continue;
                         }
-                        // Let past by an advance that the park point has used up.
+                        // An advance, which the park point has used up, lets the thread past.
                         false
                     }
                 };
@@ -333,7 +335,7 @@ unsafe fn begin_pending(index: u32, note: &Note) {
             if uses_advance {
                 points::use_advance();
             }
-            // What came between may have been carried out in advance.
+            // Operations that came between may have been carried out in advance.
             note.write(index);
             let begun = cell.count.begin_shared();
             // Another checkpoint may have been asked for since, whose agent has read the clock before.
@@ -350,7 +352,7 @@ unsafe fn begin_pending(index: u32, note: &Note) {
     }
 }
 
-/// Runs a collective operation within a stub of the caller's: no error handler. As [`repeatable`], so `call` takes words of handles from their objects.
+/// Runs a collective operation within a stub of the caller's: no error handler. Like [`repeatable`], so `call` takes words of handles from their objects.
 ///
 /// # Safety
 /// Inside a stub, no lock held; `clock` a group's cell; `call` does nothing but call the lower half.
@@ -365,7 +367,7 @@ pub unsafe fn clocked(clock: u32, mut call: impl FnMut(&'static Dispatch) -> i32
     }
 }
 
-/// As [`clocked`], of what cannot be begun again: it binds when it is begun. A restart may come before that: so `work` takes words of handles from
+/// [`clocked`] for an operation that cannot be begun again: it binds when it is begun. A restart may come before that: so `work` takes words of handles from
 /// their objects too.
 ///
 /// # Safety

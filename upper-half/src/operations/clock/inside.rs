@@ -1,9 +1,9 @@
-//! A thread that waits for others inside a blocking collective operation, where that can be begun again: while a checkpoint is pending and nobody
-//! needs the operation, it stands still below the real MPI.
+//! A thread that waits for others inside a blocking collective operation that can be begun again. While a checkpoint is pending and no rank
+//! needs the operation, the thread stands still below the real MPI.
 //!
-//! A checkpoint that lets the job carry on returns to the real MPI, which has noticed nothing. After a restart nothing of that is left: the real MPI's
-//! function returns [`AGAIN`] instead, and the stub begins anew. What members have sent each other by then is forgotten by all of them, since
-//! none has returned.
+//! A checkpoint that lets the job carry on returns to the real MPI, which has noticed nothing. After a restart, no trace of that call is left: the real MPI's
+//! function returns [`AGAIN`] instead, and the stub begins anew. All members forget the messages that they have sent each other by then, since
+//! no member has returned.
 //!
 //! Rules: both functions run on the application's stack, in the middle of the real MPI, with any FS; nothing here allocates.
 
@@ -20,7 +20,7 @@ use crate::ground::{abi, arch};
 use crate::operations::clock::collective::{self, all_reached, raise};
 use crate::operations::clock::points::{self, pending, restarts, stand_aside, stand_still};
 
-/// What the calling thread has to do, which waits in that operation.
+/// The next action of the calling thread, which waits in that operation.
 unsafe fn due(cell: &ClockCell, number: u64) -> Blocked {
     let pending = pending();
     if pending != Pending::Targeted {
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn stands() -> u32 {
         };
         match due(cell, number) {
             Blocked::GoOn => {
-                // What one member alone has begun waits for something that others hold, and they may be parked: it waits as a receive does.
+                // An operation of one member alone waits for something that other ranks hold, and they may be parked: it waits as a receive does.
                 let alone = cell.size.load(Ordering::Relaxed) == 1;
                 if alone && pending() == Pending::Targeted && arch::is_driver() {
                     points::say(DriverState::Waiting);
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn stands() -> u32 {
     }
 }
 
-/// `UpperHooks::stand`, of a thread that is in an operation: false where it is in none.
+/// `UpperHooks::stand` for a thread in an operation. Returns false if it is in none.
 ///
 /// # Safety
 /// As [`stands`], which said so; `caller` must be where the real MPI was called from.
@@ -91,7 +91,7 @@ pub unsafe fn stand(caller: &Caller) -> bool {
         with_upper_fs(|| {
             let let_past = wait(cell, number);
             if restarts() != before {
-                // As the functions of the table do that are called while a checkpoint is pending.
+                // Takes the increment back, as the table's functions do that are called while a checkpoint is pending.
                 cell.count.take_back();
                 arch::return_to(caller, AGAIN);
             }
@@ -103,7 +103,7 @@ pub unsafe fn stand(caller: &Caller) -> bool {
     true
 }
 
-/// `UpperHooks::look_up`. Where a stub has gone the long way, it has noted its name itself.
+/// `UpperHooks::look_up`. A stub that has gone the long way has noted its name itself.
 ///
 /// # Safety
 /// As [`stand`].
@@ -114,10 +114,10 @@ pub unsafe extern "C" fn look_up(caller: *const Caller) {
     }
 }
 
-/// Stands still until the operation has to go on. Returns whether that was allowed although nobody else needs it.
+/// Stands still until the operation has to go on. Returns whether it was let past although no other rank needs it.
 ///
 /// Meanwhile the operation is not begun: so the thread goes on when it becomes a target, and the agent sees that it has to. While it is neither counted nor
-/// taken back for good, the thread says that it is in a collective operation, and of no clock: what the agent reads then is no less than what binds.
+/// taken back for good, the thread says that it is in a collective operation, but names no clock: then the agent reads no less than what binds.
 unsafe fn wait(cell: &ClockCell, number: u64) -> bool {
     // SAFETY: the caller's.
     unsafe {

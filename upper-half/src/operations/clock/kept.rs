@@ -1,10 +1,10 @@
-//! Input that lies in the buffer for the result (`MPI_IN_PLACE`): MPI may change it before the operation is over, so it is copied before the
-//! operation begins, and put back where that begins anew after a restart.
+//! Input that lies in the buffer for the result (`MPI_IN_PLACE`). MPI may change it before the operation is over. So it is copied before the
+//! operation begins, and put back if the operation begins anew after a restart.
 //!
-//! Up to [`BESIDE`] bytes lie on the stack of the stub that is written out (`arch::collective`); up to [`MOST`] are copied by the long way. What
-//! is larger is not copied: such an operation binds.
+//! Up to [`BESIDE`] bytes lie on the stack of the stub that is written out (`arch::collective`); up to [`MOST`] are copied by the long way. Larger
+//! input is not copied: its operation binds.
 //!
-//! Rules: as in `collective`. What is copied is what MPI itself is about to read.
+//! Rules: as in `collective`. Only memory that MPI itself is about to read is copied.
 
 use core::ffi::c_void;
 
@@ -23,18 +23,18 @@ pub const BESIDE: usize = arch::KEPT_BESIDE;
 /// Bytes that the long way copies at most: about a sixteenth of the time that the operation itself takes.
 pub const MOST: usize = 16 << 10;
 
-/// What a restart needs of the input of a blocking operation, to begin it anew.
+/// The input of a blocking operation, as a restart needs it to begin the operation anew.
 pub enum Input {
     /// MPI leaves it as it is.
     Untouched,
-    /// MPI changes it, and nobody has it: the operation binds when it is begun.
+    /// MPI changes it, and there is no copy: the operation binds when it is begun.
     Changed,
-    /// A copy, and where it came from.
+    /// A copy, and the address that it came from.
     Kept(Vec<u8>, *mut u8),
 }
 
 impl Input {
-    /// Of an operation whose input is left as it is, or changed.
+    /// The input of an operation that leaves it as it is, or changes it.
     #[inline(always)]
     pub fn untouched(is_untouched: bool) -> Input {
         if is_untouched {
@@ -44,7 +44,7 @@ impl Input {
         }
     }
 
-    /// Copies the input of an operation in place, where it is small.
+    /// Copies the input of an operation in place, if it is small.
     ///
     /// # Safety
     /// Inside a stub; the arguments must be the application's, handles alive, freed or null.
@@ -82,7 +82,7 @@ impl Input {
     }
 }
 
-/// Where the input of an operation in place lies, and how long it is, if it is not longer than [`MOST`].
+/// The address and length of the input of an operation in place, if it is not longer than [`MOST`].
 unsafe fn region(
     keeps: Keeps,
     buffer: *mut c_void,
@@ -119,7 +119,7 @@ unsafe fn region(
     ))
 }
 
-/// Of a datatype: how far its elements are apart, where the content of one begins, and how long that is.
+/// The layout of a datatype: the distance of its elements, the offset of an element's content, and its length.
 ///
 /// # Safety
 /// It must be alive.
@@ -142,7 +142,7 @@ unsafe fn layout(datatype: Datatype) -> Option<(i64, i64, i64)> {
     }
 }
 
-/// Puts back what a stub has kept on its stack, whose `arguments` in registers lie there: the end of an operation that begins anew.
+/// Puts back the copy that a stub has kept on its stack, beside its `arguments` in registers: the end of an operation that begins anew.
 ///
 /// # Safety
 /// The stub must have made the `copy`.

@@ -1,4 +1,4 @@
-//! What each clock remembers of the newest blocking operations, for members that come late (`stillpoint_clock::absent`).
+//! The log of the newest blocking operations on each clock, for members that come late (`stillpoint_clock::absent`).
 //!
 //! A stub notes an operation before it counts it; the direct way does both in assembly (`arch::collective`).
 
@@ -12,18 +12,18 @@ use crate::ground::arch;
 use crate::ground::hooks::HOOKS;
 use crate::ground::object::Object;
 
-/// What is noted of an operation.
+/// The log's entry for an operation.
 #[derive(Clone, Copy)]
 pub struct Note {
     pub kind: Kind,
     pub count: i32,
-    /// As the application has it.
+    /// The root as the application has it.
     pub root: i32,
     pub datatype: *mut Object,
 }
 
 impl Note {
-    /// Of an operation that cannot be carried out in advance.
+    /// The entry for an operation that cannot be carried out in advance.
     pub const NOTHING: Note = Note {
         kind: Kind::Unknown,
         count: 0,
@@ -49,7 +49,7 @@ impl Note {
 
 /// `UpperHooks::remembered`.
 ///
-/// Only predefined datatypes are told of: any other one may have been freed since, and its place may be another one's.
+/// Only predefined datatypes are told: any other one may have been freed since, and its place may be another one's.
 ///
 /// # Safety
 /// `result` must be writable.

@@ -1,11 +1,11 @@
 //! The clock of each persistent collective operation.
 //!
 //! Members make these operations in one order, but may start them in any. So an operation is known by its number among those of
-//! its communicator, and has a clock of its own, which counts its starts: whoever has been told that one is over has all members start it,
+//! its communicator, and has a clock of its own, which counts its starts. A rank that has been told that one is over has all members start it,
 //! and no other in its place, before a still point.
 //!
 //! The clock of an operation that this rank has freed stays until every member is known to have started it as often: at a still
-//! point all have. Where none comes for long, the members ask each other when they make the next operations.
+//! point all have. If none comes for long, the members ask each other when they make the next operations.
 
 use stillpoint_clock::group::Collision;
 use stillpoint_wrappers::dispatch::Dispatch;
@@ -17,17 +17,17 @@ use crate::objects::communicator::{self, Body, Clock, Operations, all_of};
 use crate::objects::outcome::{Outcome, class};
 use crate::operations::clock::collective;
 
-/// After so many operations made the members ask each other which ones all have freed.
+/// After that many operations made, the members ask each other which ones all have freed.
 const ASK: u64 = 1024;
 
-/// What a new operation is called, and its clock.
+/// The number of a new operation, and its clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
     pub number: u64,
     pub cell: u32,
 }
 
-/// The cell of the clock of one persistent operation on a communicator; `None` where not all members are of this world.
+/// The cell of the clock of one persistent operation on a communicator, or `None` if some members are of other worlds.
 ///
 /// # Safety
 /// Inside a stub.
@@ -63,7 +63,7 @@ pub unsafe fn name(on: *mut Object) -> Outcome<Named> {
     }
 }
 
-/// The application has freed an operation of a communicator, or it could not be made.
+/// Notes that the application has freed an operation of a communicator, or that it could not be made.
 ///
 /// # Safety
 /// Inside a stub; `on` must be a live communicator.
@@ -78,7 +78,7 @@ pub unsafe fn freed(on: *mut Object, number: u64) {
     }
 }
 
-/// Everything that has begun on the operations' clocks binds; see `collective::bind_all`.
+/// Binds everything that has begun on the operations' clocks; see `collective::bind_all`.
 ///
 /// # Safety
 /// As `collective::bind_all`.
@@ -97,7 +97,7 @@ pub unsafe fn bind_all(on: *mut Object) {
     }
 }
 
-/// All members have come to a still point: the clocks of what this rank has freed are not needed any more.
+/// Retires the clocks of operations that this rank has freed: all members have come to a still point, so they are not needed any more.
 ///
 /// # Safety
 /// `on` must be a live communicator.
@@ -109,13 +109,13 @@ pub unsafe fn at_still_point(on: *mut Object) {
     }
 }
 
-/// The communicator is gone.
+/// Retires all clocks: the communicator is gone.
 pub fn retire_all(operations: &mut Operations) {
     let cells = operations.take(|_, _| true);
     cells.into_iter().for_each(collective::retire);
 }
 
-/// Which operations have a clock when it is time to ask about them, in order: the same on all members. The values say whether this rank
+/// The operations that have a clock when it is time to ask about them, in order: the same on all members. The values say whether this rank
 /// has not freed it yet.
 pub fn to_ask(on: &Body, number: u64) -> Option<Vec<(u64, i32)>> {
     if !number.is_multiple_of(ASK) {
@@ -130,7 +130,7 @@ pub fn to_ask(on: &Body, number: u64) -> Option<Vec<(u64, i32)>> {
     )
 }
 
-/// Asks all members which operations none of them has any more, and gives up their clocks.
+/// Asks all members which operations are freed everywhere, and gives up their clocks.
 ///
 /// # Safety
 /// Inside a collective operation's call to the lower half; all members call it with the same operations.
@@ -140,7 +140,7 @@ pub unsafe fn ask(on: *mut Object, lower: &'static Dispatch, asked: &[(u64, i32)
         let int = (*abi::predefined(HandleKind::Datatype, INT)).lower;
         let max = (*abi::predefined(HandleKind::Operator, MAX)).lower;
         let mut own: Vec<i32> = asked.iter().map(|(_, alive)| *alive).collect();
-        // On an intercommunicator a round gives what the other group's members have; after two everybody knows of all.
+        // On an intercommunicator, one round gives the values of the other group's members; after two, all members know of all.
         for _ in 0..2 {
             let mut all = vec![0i32; own.len()];
             let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());

@@ -1,6 +1,6 @@
-//! Where a thread stands still, and the park point before a collective operation.
+//! The places where a thread stands still, and the park point before a collective operation.
 //!
-//! Rules: whoever stands still does so inside a stub, with no lock held and nothing of the lower half on the stack that a restart
+//! Rules: a thread stands still inside a stub, with no lock held and nothing of the lower half on the stack that a restart
 //! would return to.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,12 +20,12 @@ pub static ADVANCED: AtomicBool = AtomicBool::new(false);
 /// Restarts so far.
 static RESTARTS: AtomicU32 = AtomicU32::new(0);
 
-/// A restart: what the real MPI had under way is over.
+/// Counts a restart: the real MPI's pending work is over.
 pub fn restarted() {
     RESTARTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How many restarts there were. Where it changes while a thread stands still, nothing of the lower half on its stack is left.
+/// The number of restarts so far. If it changes while a thread stands still, nothing of the lower half on its stack is left.
 pub fn restarts() -> u32 {
     RESTARTS.load(Ordering::Relaxed)
 }
@@ -85,7 +85,7 @@ pub fn say(state: DriverState) {
     gate().driver_state.store(state as u32, Ordering::SeqCst);
 }
 
-/// How far the checkpoint is that is pending.
+/// How far the pending checkpoint has come.
 pub fn pending() -> Pending {
     Pending::from_word(gate().pending.load(Ordering::SeqCst))
 }

@@ -1,10 +1,11 @@
 //! The short way of completion calls: plain requests of a thread that may call the real MPI directly.
 //!
-//! A wait is the real MPI's where that calls back ([`own`](super::own)); elsewhere a request is asked for its end, by the real `MPI_Test`, until it is over or a checkpoint
-//! is pending. Both get the application's own place for the status. Whatever is out of the ordinary is left to the long way, which finds the request as it was - or
+//! A wait is the real MPI's if that calls back ([`own`](super::own)). Otherwise the real `MPI_Test` asks a request for its end, until it is over or a
+//! checkpoint
+//! is pending. Both get the application's own place for the status. Every unusual request is left to the long way, which finds it as it was, or
 //! done, if it has failed.
 //!
-//! A request is looked at within the stay in which the real MPI is asked: before, a checkpoint might make something else of it.
+//! A request is looked at within the stay in which the real MPI is asked: before that, a checkpoint might change its form.
 
 use core::ffi::c_int;
 
@@ -25,7 +26,7 @@ mod waitall;
 pub use several::{all, any, some};
 pub use waitall::waitall;
 
-/// What a request answered.
+/// The answer of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     /// It was over, its message is counted, its slot is free.
@@ -35,7 +36,7 @@ enum Answer {
     Failed,
 }
 
-/// Waits for a plain request; false: not, since a checkpoint is pending, or it has failed.
+/// Waits for a plain request. Returns false if it did not, because a checkpoint is pending or the request has failed.
 ///
 /// # Safety
 /// As [`ask`].
@@ -70,7 +71,7 @@ unsafe fn not_over(request: *mut Request, code: c_int, status: *const abi::Statu
     }
 }
 
-/// [`ask`] of a request that was not over at once, until it is or a checkpoint is pending: out of the way of those that are.
+/// Asks again for a request that was not over at once, until it is or a checkpoint is pending. Kept out of the way of the others.
 ///
 /// # Safety
 /// As [`ask`].
@@ -136,7 +137,7 @@ unsafe fn end_whole(request: *mut Request) {
     unsafe {
         match (*request).kind {
             Kind::Collective => {
-                // What fails when it is over goes the long way.
+                // An operation that fails at its end goes the long way.
                 let _ = request::complete(request, None);
             }
             kind => {
@@ -164,7 +165,7 @@ unsafe fn failed(request: *mut Request, code: c_int, status: *const abi::Status)
     }
 }
 
-/// The application asks after a send that was over at once.
+/// Tells the application of a send that was over at once.
 ///
 /// # Safety
 /// The application's places.
@@ -190,7 +191,7 @@ pub unsafe extern "C" fn told_when_waited(
     0
 }
 
-/// `MPI_Wait`; false: to be done the long way.
+/// `MPI_Wait`. Returns false if the call has to go the long way.
 ///
 /// # Safety
 /// As the MPI function.
@@ -229,7 +230,7 @@ unsafe fn wait_plain(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -
     true
 }
 
-/// `MPI_Test`; false: to be done the long way.
+/// `MPI_Test`. Returns false if the call has to go the long way.
 ///
 /// # Safety
 /// As the MPI function.
@@ -280,7 +281,7 @@ pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_in
     // SAFETY: the caller's.
     unsafe {
         crossing::marked(|| {
-            // Light it was when it was looked at.
+            // It was light when it was looked at.
             end(handle.get().cast());
             handle.set(request::null());
         });

@@ -75,7 +75,7 @@ fn a_report_that_crossed_a_raise_does_not_count() {
             target: 6
         }]
     );
-    // Rank 1 has made the order and got none.
+    // Rank 1 has caused the order and got none.
     assert_eq!(say(&mut job, 1, Parked, 1, 0), vec![]);
     assert_eq!(say(&mut job, 0, Parked, 1, 0), vec![]);
     assert_eq!(say(&mut job, 0, Parked, 2, 0), vec![Action::SafeStateFound]);

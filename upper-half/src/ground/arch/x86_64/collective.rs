@@ -1,4 +1,4 @@
-//! A blocking collective operation by the real MPI's own function, so that it can be begun again: what the stub was called with lies on
+//! A blocking collective operation by the real MPI's own function, so that it can be begun again: the stub's arguments lie on
 //! the stack while the real function runs.
 //!
 //! ```text
@@ -9,29 +9,32 @@
 //!                    return address, the application's arguments that came on the stack
 //! ```
 //!
-//! It is written out because nothing else is cheap enough: each argument is stored once, and none is loaded again unless it is needed.
-//! The real function is found in the table at `GatePage::direct`; while a checkpoint is pending that holds functions which take the increment back and
-//! return [`AGAIN`]. The same is what the real function seems to return in a restarted process. Then the stub tells what binds
-//! nevertheless, and the operation goes the long way with the arguments as they were.
+//! It is written out because no other way is cheap enough: each argument is stored once, and none is loaded again unless it is needed.
+//! The real function is found in the table at `GatePage::direct`. While a checkpoint is pending, that table holds functions which take the increment back and
+//! return [`AGAIN`]. The real function seems to return the same in a restarted process. Then the stub tells what binds
+//! nevertheless, and the operation goes the long way with its original arguments.
 //!
-//! An operation that members may return from before others have come is noted in the clock's log before it is counted: its kind, and what a late member
-//! would need to know of it. Then `count` is not on the stack (nor is `root`, where that is in a register): the log has it.
+//! An operation that members may return from before others have come is noted in the clock's log before it is counted: its kind, and the facts that a late
+//! member
+//! would need to know. Then `count` is not on the stack (nor is `root`, if that is in a register): the log has it.
 //!
-//! Whatever is called with `MPI_IN_PLACE`, and says by a count and a datatype what its input is, has a second stub for that: it copies the input, and puts it
+//! A function that is called with `MPI_IN_PLACE`, and whose count and datatype tell its input, has a second stub for such calls: it copies the input, and puts
+//! it
 //! back before the operation goes the long way (`operations::clock::kept`).
 //!
-//! Rules: as in `direct`. The stubs lie in a section of their own, `stillpoint_collective`. As nowhere in this library, no thread is stopped there (`UpperHooks::closed`).
+//! Rules: as in `direct`. The stubs lie in a section of their own, `stillpoint_collective`. No thread is stopped there, as in all of this library
+//! (`UpperHooks::closed`).
 
 use core::ffi::{CStr, c_void};
 
 use stillpoint_wrappers::gate::{Caller, ThreadRecord};
 
-/// What `stillpoint_collective_calls` has of each call: how far behind it the instruction is that it returns to, how many bytes lie below the
+/// The entry of `stillpoint_collective_calls` for each call: how far behind it the instruction is that it returns to, how many bytes lie below the
 /// registers' arguments, and which of these are buffers that may be in place.
 #[repr(C)]
 struct Call {
     behind: i32,
-    /// How far behind this the operation's name is.
+    /// The distance from this field to the operation's name.
     name: i32,
     below: u16,
     buffers: u16,
@@ -60,8 +63,8 @@ fn call_of(caller: &Caller) -> Option<&'static Call> {
     })
 }
 
-/// The buffers of an operation under way, as the application gave them, that MPI may change although they are input; none where the call was not
-/// made by a stub of this kind.
+/// The buffers of an operation under way, as the application gave them, that MPI may change although they are input; none if
+/// a stub of this kind did not make the call.
 ///
 /// # Safety
 /// `caller` must be a caller whose call has not returned.
@@ -82,7 +85,7 @@ pub fn name_of(caller: &Caller) -> Option<&'static CStr> {
     Some(unsafe { CStr::from_ptr(name.cast()) })
 }
 
-/// Goes back to a caller as if the function that it has called had returned `code`.
+/// Goes back to a caller as if the function that the caller called had returned `code`.
 ///
 /// # Safety
 /// The call must not have returned, on this very thread's stack, and nothing between here and there may be needed any more. The upper half's FS
@@ -108,12 +111,15 @@ pub unsafe fn return_to(caller: &Caller, code: i32) -> ! {
 
 /// The body of the naked function that is the stub of a blocking collective operation.
 ///
-/// `name` is MPI's; `long` the function that goes every way; `failed(communicator, code, name)` what is called after an error, `returned(communicator)` where
-/// a checkpoint is pending when it is over, or before it goes the long way; `slot` the function's place in the table. Of the `arguments`, whose last one is the communicator, bits say
-/// which are handles (the communicator left out; where it `looks`, they may lead to no objects) and which are buffers that may be in place. `noted` is the operation's `absent::Kind`; where it is not `Unknown`,
-/// the second argument is a count, the third one a datatype, and `root` the last but one.
+/// `name` is MPI's; `long` is the function that goes every way. `failed(communicator, code, name)` is called after an error. `returned(communicator)` is called
+/// if
+/// a checkpoint is pending when the operation is over, or before it goes the long way. `slot` is the function's place in the table. Of the `arguments`, whose
+/// last one is
+/// the communicator, bits say which are handles (the communicator left out; if it `looks`, they may lead to no objects) and which are buffers that may be in
+/// place. `noted` is
+/// the operation's `absent::Kind`. If it is not `Unknown`, the second argument is a count, the third one a datatype, and `root` the last but one.
 ///
-/// Where `has_copy`, `copy` is the stub for calls in place (of the first argument); where `keeps` is not `Nothing` this is that stub, and `copy` the function that
+/// If `has_copy`, `copy` is the stub for calls in place (of the first argument). If `keeps` is not `Nothing`, this is that stub, and `copy` the function that
 /// puts the input back.
 macro_rules! collective {
     (name: $name:literal, long: $long:path, failed: $failed:path, returned: $returned:path, slot: $slot:expr,
@@ -139,7 +145,8 @@ macro_rules! collective {
             ".if {arguments} == 6", ".if {looks}", "cmp r9, 4096", "jb {long}", ".endif", "mov rax, [r9 + {counts}]", ".endif",
             ".if {arguments} > 6", "mov r11, [rsp + 8 * ({arguments} - 6)]",
             ".if {looks}", "cmp r11, 4096", "jb {long}", ".endif", "mov rax, [r11 + {counts}]", ".endif",
-            // How long the input is, in r10. Of what is no address MPI says so; `between` makes it too long where it has gaps.
+            // The input's length, in r10. A null address goes the long way, where MPI reports it; `between` makes the length too large if the datatype has
+            // gaps.
             ".if {keeps}",
             ".if {arguments} == 6",
             "test rsi, rsi", "je {long}", "mov r10d, edx", "imul r10, [rcx + {between}]",
@@ -174,7 +181,7 @@ macro_rules! collective {
             "push rdx",
             ".if {noted} == 0", "push rsi", ".endif", ".endif",
             "push rdi",
-            // Each push moves the stack to where the argument before has this distance.
+            // Each push moves the stack so that the argument before has this distance.
             ".if {arguments} > 6", "push qword ptr [r11 + {lower}]", ".endif",
             ".if {arguments} > 8",
             ".if {handles} & 128", "mov r10, [rsp + {stacked}]", "push qword ptr [r10 + {lower}]", ".else",
@@ -190,7 +197,7 @@ macro_rules! collective {
             "lea rdi, [rsp + {below} + 48]",
             "rep movsb",
             "mov rcx, [rsp + {below} + 24]",
-            // How much is sent is nobody's concern where it is in place.
+            // The amount that is sent does not matter in place.
             ".if {arguments} == 6", "mov rsi, [rsp + {below} + 8]", ".endif",
             "mov rdi, {in_place}",
             ".endif",
@@ -206,7 +213,7 @@ macro_rules! collective {
             ".if {arguments} == 6", "mov r9, [r9 + {lower}]", ".endif",
             "call qword ptr [rax + {slot}]",
             "8:",
-            // No thread is stopped in this section, so nobody is before it is clear that nothing has to be told.
+            // No thread is stopped in this section: so none is stopped before it is clear that nothing has to be told.
             "mov dword ptr gs:[0x18], 0",
             "movabs rcx, {pending}",
             "mov ecx, dword ptr [rcx]",
@@ -222,8 +229,9 @@ macro_rules! collective {
             "cmp eax, {again}",
             "jne 3f",
             ".cfi_remember_state",
-            // Taken back; and what the agent has not read, because the thread was about to be inside, is told before the thread may be stopped. What the log
-            // has is taken from there before.
+            // The increment is taken back. The agent has not read some operations because the thread was about to be inside: the thread tells of these before
+            // it may be
+            // stopped. The log's values are read before that.
             ".if {noted}",
             "mov rax, [rdi + {counts}]",
             "movzx r10d, byte ptr [rax + {seq}]",
@@ -322,7 +330,7 @@ macro_rules! collective {
 }
 pub(crate) use collective;
 
-/// The registers' arguments that are on the stack, where the log has none of them or some.
+/// The number of registers' arguments that are on the stack: the log has none of them or some.
 const fn pushed_of(arguments: usize, noted: u32) -> usize {
     let in_registers = if arguments > 6 { 6 } else { arguments };
     match (noted, arguments) {
@@ -348,18 +356,19 @@ pub const fn frame_of(arguments: usize, noted: u32, keeps: u32) -> usize {
     copy + 8 * (pushed_of(arguments, noted) + below_of(arguments) + pad_of(arguments, noted))
 }
 
-/// The place for a copy of the input, with what makes the stack even.
+/// Bytes for a copy of the input, with the padding that makes the stack even.
 pub const fn kept_of(arguments: usize) -> usize {
     KEPT_BESIDE + 8 * pad_of(arguments, 0)
 }
 
-/// Where the last but one of the arguments on the caller's stack is, once the registers' and the last one are pushed; each push moves the stack to where the
+/// The distance of the last but one of the arguments on the caller's stack, once the registers' and the last one are pushed. Each push moves the stack so that
+/// the
 /// argument before has this distance.
 pub const fn stacked_of(arguments: usize, noted: u32) -> usize {
     8 * (pushed_of(arguments, noted) + pad_of(arguments, noted) + below_of(arguments))
 }
 
-/// Where the communicator is at the call.
+/// The communicator's distance from the stack pointer at the call.
 pub const fn home_of(arguments: usize, noted: u32, keeps: u32) -> usize {
     match arguments {
         0..=6 => 8 * (pushed_of(arguments, noted) - 1),

@@ -55,8 +55,8 @@ pub unsafe fn set_fs(value: u64) {
     }
 }
 
-/// Fresh private zeroed memory of `bytes` bytes that is given pages only as they are touched;
-/// null when there is none.
+/// Maps `bytes` bytes of fresh private zeroed memory that is given pages only as they are touched.
+/// Returns null if there is none.
 pub fn map(bytes: usize) -> *mut u8 {
     const PROT_READ_WRITE: usize = 3;
     const MAP_PRIVATE_ANONYMOUS_NORESERVE: usize = 0x2 | 0x20 | 0x4000;
@@ -104,7 +104,7 @@ pub unsafe fn unmap(address: *mut u8, bytes: usize) {
     }
 }
 
-/// Whether the page at `address` is mapped, found out without touching it.
+/// Whether the page at `address` is mapped; the page is not touched.
 pub fn is_mapped(address: usize) -> bool {
     let mut resident = [0u8; 1];
     // SAFETY: `mincore` writes one byte for one page.
@@ -117,9 +117,9 @@ pub fn is_mapped(address: usize) -> bool {
     result == 0
 }
 
-/// The working directory's path, with the zero at its end; `None` where there is none, or it has no room.
+/// The working directory's path, with the zero at its end, or `None` if there is none, or if it does not fit into `room`.
 pub fn working_directory(room: &mut [u8]) -> Option<&[u8]> {
-    // SAFETY: the kernel writes into the room, at most as much as it is told there is.
+    // SAFETY: the kernel writes into the room, at most as many bytes as it is told.
     let bytes = unsafe {
         let at = room.as_mut_ptr() as usize;
         syscall(SYS_GETCWD, [at, room.len(), 0, 0, 0, 0])
@@ -127,9 +127,9 @@ pub fn working_directory(room: &mut [u8]) -> Option<&[u8]> {
     room.get(..usize::try_from(bytes).ok()?)
 }
 
-/// Sleeps while `word`, which is this process's alone, holds `expected`, at most that many nanoseconds.
+/// Sleeps while `word`, which only this process uses, holds `expected`, at most that many nanoseconds.
 pub fn futex_wait(word: &AtomicU32, expected: u32, nanoseconds: u64) {
-    /// As the lower half wakes: a private futex and a shared one of the same word do not meet.
+    /// The lower half wakes in the same way: a private futex and a shared one of the same word do not meet.
     const FUTEX_WAIT_PRIVATE: usize = 128;
     let timeout = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
     let (word, timeout) = (word.as_ptr() as usize, timeout.as_ptr() as usize);
@@ -150,10 +150,10 @@ pub fn yield_processor() {
     }
 }
 
-/// Maps shared memory a second time, in the place of what is at `to`; the memory stays mapped at `from`. Not possible where it is nobody else's (mremap(2)).
+/// Maps shared memory a second time, over the mapping at `to`; the memory stays mapped at `from`. Not possible for private memory (mremap(2)).
 ///
 /// # Safety
-/// What is at `to` must be nobody's but the caller's; `from` must be a page's beginning.
+/// The memory at `to` must be the caller's alone; `from` must be a page's beginning.
 pub unsafe fn map_again(from: usize, bytes: usize, to: usize) -> bool {
     const MAYMOVE_FIXED: usize = 1 | 2;
     // SAFETY: the caller's.
@@ -161,7 +161,7 @@ pub unsafe fn map_again(from: usize, bytes: usize, to: usize) -> bool {
     result == to as isize
 }
 
-/// Says of memory that another process's image has it (`MADV_DONTDUMP`).
+/// Marks memory that another process's image holds (`MADV_DONTDUMP`).
 ///
 /// # Safety
 /// It must be a mapping of the caller's.

@@ -1,7 +1,7 @@
-//! `MPI_Recv` by the real MPI's own, so that a restart can leave it: what the stub was called with and the registers that it must
-//! keep lie on the stack, and from there the stub can be carried on although nothing below is left.
+//! `MPI_Recv` by the real MPI's own, so that a restart can leave it: the stub's arguments and the registers that it must
+//! keep lie on the stack. From there the stub can be carried on although nothing below is left.
 //!
-//! It is written out because nothing else is cheap enough: the arguments stay in their registers, and nothing has to be
+//! It is written out because no other way is cheap enough: the arguments stay in their registers, and nothing has to be
 //! saved twice.
 //!
 //! Rules: on the driver thread only; as in `direct`, at most one such call at a time.
@@ -22,14 +22,15 @@ const _: () = {
     assert!(offset_of!(ThreadRecord, receive) == 0xa0);
 };
 
-/// Where the stack of the receive under way ends; 0: there is none.
+/// The end of the stack of the receive under way, or 0 if there is none.
 pub static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
-/// What a receive that has failed returned.
+/// The code that a failed receive returned.
 pub static CODE: AtomicI32 = AtomicI32::new(0);
 
-/// Writes the receive out, in the one place that has what it ends in: `failed` after an error, `anew` after a restart, both called as the
-/// stub was, and `at_checkpoint` where a checkpoint is pending. `otherwise`, called as the stub was, is where it goes from its beginning while `drained` is not 0: that
-/// many messages wait which the real MPI has no more. They are looked at inside the stay, since a checkpoint may drain some at any moment before.
+/// Writes the receive out, in the one place that names its ends: `failed` after an error, `anew` after a restart, both called as the
+/// stub was, and `at_checkpoint` if a checkpoint is pending. While `drained` is not 0, the receive goes from its beginning to `otherwise`, called as the stub
+/// was: that
+/// many messages wait which the real MPI no longer has. They are looked at inside the stay, since a checkpoint may drain some at any moment before.
 macro_rules! resumable_receive {
     (failed: $failed:path, anew: $anew:path, at_checkpoint: $at_checkpoint:path, drained: $drained:path, otherwise: $otherwise:path) => {
         core::arch::global_asm!(
@@ -94,7 +95,7 @@ macro_rules! resumable_receive {
             "add rsp, 8",
             ".cfi_adjust_cfa_offset -8",
             "lea rax, [rip + {failed}]",
-            // From here the stub is where it was when it was called, to go on at RAX.
+            // From here the stub is as it was when it was called, and goes on at RAX.
             "3:",
             "pop r9",
             "pop r8",
@@ -148,7 +149,7 @@ unsafe extern "C" {
     fn stillpoint_leave_receive(stack: usize) -> !;
 }
 
-/// Whether both `record.inside` is 0 and `record.receive` is not.
+/// Whether `record.inside` is 0 and `record.receive` is not.
 ///
 /// # Safety
 /// As [`record`](super::record).
@@ -186,12 +187,12 @@ pub unsafe fn receive(
     unsafe { stillpoint_receive(buf, count, datatype, source, tag, comm, status) }
 }
 
-/// What the receive returned that has just failed.
+/// The code of the receive that has just failed.
 pub fn code_of_receive() -> c_int {
     CODE.load(Ordering::Relaxed)
 }
 
-/// Takes the receive under way, if there is one, so that nobody else finds it.
+/// Takes the receive under way, if there is one, so that no other code finds it.
 pub fn take_receive() -> Option<usize> {
     match UNDER_WAY.swap(0, Ordering::Relaxed) {
         0 => None,

@@ -1,17 +1,19 @@
 //! The stubs of frequent messages and probes, the short way from their first instruction to their last.
 //!
-//! They are written out because nothing else is cheap enough: arguments stay in their registers, and what only an error asks for is on the stack once.
-//! Whatever is out of the ordinary goes to `long` from the beginning, with the arguments as they were given.
+//! They are written out because no other way is cheap enough: arguments stay in their registers, and values that only an error needs are on the stack once.
+//! Every unusual call goes to `long` from the beginning, with its original arguments.
 //!
-//! Rules: as in `direct`. No thread is stopped in this library's code (`UpperHooks::closed`), nor in the lower half's. So nothing comes between what a stub has looked at and
-//! what it does, but for what the real MPI calls; and a call that comes back by itself need not say that it is inside. What may wait for others says so: the agent
-//! wants to know.
+//! Rules: as in `direct`. No thread is stopped in this library's code (`UpperHooks::closed`), nor in the lower half's. So nothing comes between a stub's look
+//! and
+//! its action, except the functions that the real MPI calls. A call that comes back by itself need not say that it is inside. A call that may wait for others
+//! says so: the
+//! agent wants to know.
 //!
-//! Where handles are numbers (`narrow`), objects are found on the way (`numbers`), and `long` is given what the application gave.
+//! If handles are numbers (`narrow`), objects are found on the way (`numbers`), and `long` gets the application's own arguments.
 //!
 //! Offsets into the thread's record are spelled out, as in the file above this one.
 
-/// What a stub ends with whose function has failed: the communicator is in RDI, the code in EAX.
+/// The end of a stub whose function has failed: the communicator is in RDI, the code in EAX.
 macro_rules! fails {
     ($name:literal) => {
         concat!(
@@ -83,8 +85,9 @@ macro_rules! sent {
     };
 }
 
-/// `MPI_Isend` and its modes. Where the real MPI's answer is `word`, the request of all sends that are over at once, the application gets `over`; else what
-/// `under_way(kind, word, communicator)` makes.
+/// `MPI_Isend` and its modes. If the real MPI's answer is `word`, the request of all sends that are over at once, the application gets `over`. Otherwise it
+/// gets the
+/// result of `under_way(kind, word, communicator)`.
 macro_rules! send_begun {
     ($name:literal, table: $table:path, slot: $slot:expr, kind: $kind:expr, long: $long:path, word: $word:path, over: $over:path, under_way: $under_way:path,
      failed: $failed:path) => {
@@ -101,10 +104,10 @@ macro_rules! send_begun {
             "cmp r9, 4096", "jb {long}",
             ".endif",
             "cmp ecx, {nobody}", "je {long}",
-            // The communicator, room for the real MPI's request, and where that is: the last argument.
+            // The communicator, room for the real MPI's request, and the address of that room: the last argument.
             ".if {narrow}",
             "push r10",
-            // The real MPI writes its lower half alone.
+            // The real MPI writes only the lower half of the room.
             "push 0",
             "push rsp",
             "mov rdx, [rax + {lower}]",
@@ -165,9 +168,9 @@ macro_rules! send_begun {
     };
 }
 
-/// `MPI_Irecv` with a predefined datatype. Its arguments go to the slot at `next`, which is taken once the real MPI has the receive: it is of
-/// form `resting` before, `receive` then, and leads to the slot that is next. Where the slot's last receive had the same datatype and communicator, both have
-/// been looked at and stand there.
+/// `MPI_Irecv` with a predefined datatype. Its arguments go to the slot at `next`, which is taken once the real MPI has the receive. The slot is of
+/// form `resting` before and `receive` then, and leads to the next slot. If the slot's last receive had the same datatype and communicator, both have
+/// been checked and stand there.
 macro_rules! receive_begun {
     ($name:literal, table: $table:path, slot: $slot:expr, request: $request:path, next: $next:path, link: $link:expr, resting: $resting:expr, receive: $receive:expr,
      long: $long:path, failed: $failed:path) => {
@@ -192,11 +195,11 @@ macro_rules! receive_begun {
             "mov [rax + {count}], esi",
             "mov [rax + {peer}], ecx",
             "mov [rax + {tag}], r8d",
-            // The slot begins with what is below: the last argument.
+            // The slot begins with the lower half's word; its address is the last argument.
             "push rax",
             ".cfi_adjust_cfa_offset 8",
             ".if {narrow}",
-            // The real MPI writes its lower half alone.
+            // The real MPI writes only the lower half of the word.
             "mov qword ptr [rax], 0",
             "mov rdx, [r10 + {lower}]",
             "mov r9, [r11 + {lower}]",
@@ -325,8 +328,8 @@ macro_rules! probed {
     };
 }
 
-/// `MPI_Improbe` while no drained message waits. What the real MPI has found goes to `found(communicator, message, status)`, the message where the
-/// application's handle is to be. Who ignores the status gets one on the stack, around the rest, since `found` reads it.
+/// `MPI_Improbe` while no drained message waits. The real MPI's findings go to `found(communicator, message, status)`, and the message to the place of the
+/// application's handle. A caller that ignores the status gets one on the stack, around the rest, since `found` reads it.
 #[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! matched {
     ($name:literal, table: $table:path, slot: $slot:expr, drained: $drained:path, long: $long:path, found: $found:path, failed: $failed:path) => {

@@ -1,10 +1,13 @@
-//! `MPI_Recv` of a program whose handles are numbers: by the real MPI's own where that calls back while it waits (see `resumable`), and elsewhere, of a message that
-//! is there already (see `p2p::receive`).
+//! `MPI_Recv` of a program whose handles are numbers. If the real MPI calls back while it waits, the call goes by the real MPI's own (see `resumable`).
+//! Otherwise it
+//! takes a message that is there already (see `p2p::receive`).
 //!
 //! Rules: as in `short`. It says that it is inside: the rest of a long message may be waited for.
 
-/// The body of a naked function that goes on in `resumable`, or asks for the message by the function at `probe`, and takes it by the one at `slot`, if the library has it. Where no
-/// message is there yet, or anything is out of the ordinary, it goes to `long` from the beginning; `failed(communicator, code)` is called after an error of the receive.
+/// The body of a naked function that goes on in `resumable`, or asks for the message by the function at `probe`, and takes it by the one at `slot`, if the
+/// library has
+/// it. If no message is there yet, or anything is unusual, the call goes to `long` from the beginning. `failed(communicator, code)` is called after an error of
+/// the receive.
 macro_rules! received_if_there {
     (table: $table:path, probe: $probe:expr, slot: $slot:expr, drained: $drained:path, long: $long:path, failed: $failed:path) => {
         core::arch::naked_asm!(
@@ -23,7 +26,7 @@ macro_rules! received_if_there {
             "cmp qword ptr [rip + {drained}], 0", "jne {long}",
             "cmp qword ptr [rip + {table} + {slot}], 0", "je {long}",
             "mov dword ptr gs:[0x18], {inside}",
-            // The handles are in their objects. Below all lies the flag, and then the status, the seventh argument.
+            // The handles are in their objects. The lowest word is the flag, and then the status, the seventh argument.
             "push rdi", "push rsi", "push rcx", "push r8", "push rax", "push r10", "push 0",
             ".cfi_adjust_cfa_offset 56",
             "mov edi, ecx",

@@ -316,7 +316,7 @@ fn open_direct_way() {
     }
 }
 
-/// Called in a restart: the direct way of this launch is closed too, where it was.
+/// Called in a restart: closes the direct way of this launch too, if it was closed.
 pub fn restarted() {
     if HOOKS.long_way.load(Ordering::Relaxed) != 0 {
         gate().direct.store(HOOKS.again, Ordering::Relaxed);

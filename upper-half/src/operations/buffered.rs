@@ -1,4 +1,5 @@
-//! Buffered sends and their buffers - of the process, of a communicator, of a session (MPI 5.0, section 3.6) -, for ABIs that have all three and flushes of them.
+//! Buffered sends and their buffers - of the process, of a communicator, of a session (MPI 5.0, section 3.6) -, for ABIs that have all three, and flushes
+//! of them.
 //!
 //! MPICH 4.0 and Open MPI have only the process's, so the real MPI does not learn of any. A message is packed into its buffer, or into memory of ours if the
 //! buffer is

@@ -1,13 +1,13 @@
-//! Buffers that lie in a GPU's memory, where the real MPI cannot read or write them: a copy in host memory takes their place.
+//! Buffers in a GPU's memory, where the real MPI cannot read or write them: a copy in host memory takes their place.
 //!
-//! A program that was written for an MPI which knows of GPUs hands it addresses of device memory. The stubs see this before anything else:
-//! the operation is carried out with *staged* buffers ([`staged::Staged`]), so whatever is written down of it - a request's arguments, a
-//! recipe, a drained message - knows host memory only, which the image holds like any other. What a receive has brought goes to the device when the
+//! A program that was written for an MPI with GPU support hands it addresses of device memory. The stubs see this before anything else.
+//! They carry the operation out with *staged* buffers ([`staged::Staged`]). So every record of it - a request's arguments, a
+//! recipe, a drained message - knows host memory only, which the image holds like any other. The data of a receive goes to the device when the
 //! application is told of its end, in this launch or after a restart.
 //!
-//! Only what the datatype says is written to the device: the application may be busy with what lies between.
+//! Only the bytes that the datatype covers are written to the device: the application may be busy with those between.
 //!
-//! Where a function cannot be served so, it refuses by name ([`refuses`]). A program without a GPU never comes here: see [`present`].
+//! A function that cannot be served in this way refuses by name ([`refuses`]). A program without a GPU never comes here: see [`present`].
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::Ordering;
@@ -35,13 +35,13 @@ pub use staged::{Staged, freed, landed, starting};
 const ERR_BUFFER: i32 = 1;
 const ERR_OTHER: i32 = 16;
 
-/// Whether the process uses a GPU. From then on no thread goes the shortest way, so that every call comes to where this is asked.
+/// Whether the process uses a GPU. From then on no thread goes the shortest way, so that every call asks this.
 #[inline(always)]
 pub fn present() -> bool {
     HOOKS.long_way.load(Ordering::Relaxed) & IN_USE != 0
 }
 
-/// Called by the constructor: a library that was started earlier may use a GPU already, and nobody was there to be told.
+/// Called by the constructor: a library that was started earlier may use a GPU already, before anything could tell us.
 pub fn look_at_start() {
     if crate::ground::arch::is_mapped(WINDOW.start) {
         HOOKS.long_way.fetch_or(IN_USE, Ordering::SeqCst);
@@ -49,7 +49,7 @@ pub fn look_at_start() {
     }
 }
 
-/// What MPI does with a buffer.
+/// MPI's use of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// It is read.
@@ -58,7 +58,7 @@ pub enum Way {
     Out,
 }
 
-/// A buffer of a call: where it is, what is done with it, and what it is made of.
+/// A buffer of a call: its address, MPI's use of it, and its parts.
 pub struct Buffer {
     pub pointer: *mut c_void,
     pub way: Way,
@@ -66,7 +66,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer that counts for this process; one in place does not, its input being in the other buffer.
+    /// A buffer that counts for this process. A buffer in place does not, since its input is in the other one.
     pub fn new(pointer: *const c_void, way: Way, parts: Vec<Part>) -> Buffer {
         let parts = if abi::is_in_place(pointer) {
             Vec::new()
@@ -81,7 +81,7 @@ impl Buffer {
     }
 }
 
-/// Whether a function that cannot work on a device's memory has been given some: then it fails, and says so.
+/// Whether a function that cannot work on a device's memory has been given some. If so, the function fails and says why.
 ///
 /// # Safety
 /// On a thread of the application; `on` must be null or lead to an object.
@@ -108,7 +108,7 @@ pub unsafe fn refuses(
     Some(unsafe { raise(on, ERR_BUFFER, name) })
 }
 
-/// Says what has gone wrong with a device's memory.
+/// Prints an error with a device's memory.
 fn say(name: &CStr, what: core::fmt::Arguments<'_>) {
     let text = format!("stillpoint: {}: {what}\n", name.to_string_lossy());
     if let Some(print) = crossing::gate().services.print {
@@ -117,7 +117,7 @@ fn say(name: &CStr, what: core::fmt::Arguments<'_>) {
     }
 }
 
-/// The request that a call has just made is the one of these staged buffers.
+/// Attaches staged buffers to the request that the call has just made.
 ///
 /// # Safety
 /// Inside a stub; a live request.

@@ -1,14 +1,15 @@
-//! The shortest way down: the real MPI's own functions, called with what the application gave.
+//! The shortest way down: the real MPI's own functions, called with the application's own arguments.
 //!
-//! Which ABI that is makes no difference: where handles are numbers, stubs turn them into objects first, as everywhere.
+//! The ABI makes no difference: if handles are numbers, stubs turn them into objects first, as everywhere.
 //!
-//! It is open to a thread that needs no switch of FS, where the real MPI has the application's ABI and no other
-//! thread calls MPI ([`Reach::Direct`](stillpoint_wrappers::gate::Reach)). Then nothing but handles has to be converted, and what is left of
-//! a crossing is straight code: the stay, the clock or the count of messages, the call. Everything out of the ordinary - a
-//! checkpoint that is pending, a null handle, drained messages - goes the long way, which begins anew.
+//! It is open to a thread that needs no switch of FS, if the real MPI has the application's ABI and no other
+//! thread calls MPI ([`Reach::Direct`](stillpoint_wrappers::gate::Reach)). Then only handles have to be converted, and the rest of
+//! a crossing is straight code: the stay, the clock or the count of messages, the call. Every unusual call - a
+//! checkpoint is pending, a null handle, drained messages - goes the long way, which begins anew.
 //!
-//! While a checkpoint is pending the way is shut ([`SHUT`](stillpoint_wrappers::gate::SHUT)). So nobody looks for one at a stay's end: the next call parks, and a thread that makes
-//! none is stopped where it computes.
+//! While a checkpoint is pending the way is shut ([`SHUT`](stillpoint_wrappers::gate::SHUT)). So the end of a stay does not look for a checkpoint: the next
+//! call parks, and a
+//! thread that makes none is stopped where it computes.
 //!
 //! A handle that has been freed leads to the word 0 here, which the real MPI refuses.
 //!
@@ -47,7 +48,7 @@ unsafe impl Sync for Table {}
 
 pub static TABLE: Table = Table(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// The real MPI's own functions; to be called only where the way is [`open`].
+/// The real MPI's own functions; to be called only if the way is [`open`].
 #[inline(always)]
 pub fn table() -> &'static Direct {
     // SAFETY: the way opens when it is there.
@@ -56,7 +57,7 @@ pub fn table() -> &'static Direct {
 
 /// Makes the copy, before the way opens in this launch.
 pub fn keep_table() {
-    // SAFETY: nobody goes this way yet, or what was there is the same.
+    // SAFETY: no thread goes this way yet, or the old contents are the same.
     unsafe { (*TABLE.0.get()).write(crossing::dispatch().direct) };
 }
 
@@ -69,7 +70,7 @@ pub type Own = Word;
 
 const _: () = assert!(NARROW == (size_of::<Own>() < size_of::<Word>()));
 
-/// Makes a place ready for a handle that the real MPI writes: of a word it may write the lower half alone.
+/// Makes a place ready for a handle that the real MPI writes: it may write only the lower half of the word.
 ///
 /// # Safety
 /// `place` must be writable.
@@ -106,7 +107,7 @@ pub fn objects<const N: usize>(handles: [*mut Object; N]) -> bool {
     handles.into_iter().all(|handle| arch::is_address(handle))
 }
 
-/// Whether all are live objects: for what holds them beyond the call.
+/// Whether all are live objects: for a caller that holds them beyond the call.
 ///
 /// # Safety
 /// Each must be null, a small number, or a handle of the application, alive or freed.
@@ -118,7 +119,7 @@ pub unsafe fn alive<const N: usize>(handles: [*mut Object; N]) -> bool {
         .all(|handle| arch::is_address(handle) && unsafe { (*handle).magic } == ALIVE)
 }
 
-/// A stay inside MPI that goes this way. Ends as every other.
+/// A stay inside MPI that goes this way. It ends like every other.
 #[must_use]
 pub struct Stay(());
 
@@ -145,7 +146,7 @@ pub static AGAIN: [unsafe extern "C" fn() -> c_int; size_of::<Direct>() / 8] = {
     [again; size_of::<Direct>() / 8]
 };
 
-/// A blocking collective operation is over, and a checkpoint is pending: the end of its stub. Or it has been taken back, before it goes the long way.
+/// The end of the stub of a blocking collective operation that is over while a checkpoint is pending, or that has been taken back before it goes the long way.
 ///
 /// # Safety
 /// In the application, `communicator` one that has just been used.
@@ -159,7 +160,7 @@ pub unsafe extern "C" fn returned(communicator: Comm) -> c_int {
     0
 }
 
-/// A blocking collective operation has failed with one of the real MPI's codes: the end of its stub.
+/// The end of the stub of a blocking collective operation that has failed with one of the real MPI's codes.
 ///
 /// # Safety
 /// As [`returned`]; `name` is the function's.
@@ -199,7 +200,7 @@ pub struct Begun {
 }
 
 /// Begins a nonblocking collective operation on a communicator, unless it may not go this way. `again` begins it once more after a
-/// restart; what it refers to is [`predefined`], but for the communicator.
+/// restart; all that it refers to is [`predefined`], except the communicator.
 ///
 /// # Safety
 /// The way must be [`open`]; `place` must be null or writable.
@@ -232,7 +233,7 @@ pub unsafe fn initiate(
 }
 
 impl Begun {
-    /// Where the lower half's request goes.
+    /// The place for the lower half's request.
     #[inline(always)]
     pub fn word(&self) -> *mut Word {
         // SAFETY: a live request.
@@ -269,7 +270,7 @@ impl Drop for Stay {
 }
 
 impl Stay {
-    /// Goes back to where the call began, for the long way.
+    /// Goes back to the beginning of the call, for the long way.
     #[inline(always)]
     pub fn go_back(self) {
         core::mem::forget(self);

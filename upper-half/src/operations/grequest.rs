@@ -1,6 +1,6 @@
-//! Generalized requests: the lower half has real ones, and calls back for the application's functions.
+//! Generalized requests: the lower half has real ones, and calls back to run the application's functions.
 //!
-//! Open MPI's Fortran layer starts one through `PMPI_Grequest_start` and then says, in a byte of the
+//! Open MPI's Fortran layer starts one through `PMPI_Grequest_start` and then notes, in a byte of the
 //! object, that the functions are Fortran's.
 
 use core::ffi::{c_int, c_void};
@@ -22,13 +22,13 @@ use crate::operations::request::{
     self, Arguments, Kind, NO_MESSAGE, ORPHAN, Recipe, Request, State,
 };
 
-/// What the application has given.
+/// The functions that the application has given.
 struct Functions {
     query: GrequestQueryFunction,
     free: GrequestFreeFunction,
     cancel: GrequestCancelFunction,
     extra_state: *mut c_void,
-    /// The object, whose byte says whose language the functions are in.
+    /// The object, whose byte names the language of the functions.
     request: *mut Object,
     /// `MPI_Grequest_complete` was called.
     complete: bool,
@@ -87,7 +87,7 @@ pub unsafe fn grequest_start(
     }
 }
 
-/// Starts one in the lower half that calls these functions.
+/// Starts a request in the lower half that calls these functions.
 ///
 /// # Safety
 /// In the lower half; the functions must live until the one that frees has run.
@@ -106,11 +106,11 @@ unsafe fn begin(functions: *mut Functions, dispatch: &Dispatch, word: *mut Word)
     unsafe { (dispatch.grequest_start)(query, free, cancel, functions.cast(), word) }
 }
 
-/// A request of the lower half's, of nobody's, that is not over as long as this lives.
+/// A request of the lower half's that belongs to no application, and is not over as long as this lives.
 pub struct Open(Word);
 
 impl Open {
-    /// `None` where the real MPI makes none.
+    /// Returns `None` if the real MPI makes none.
     ///
     /// # Safety
     /// Inside a stub or parked.
@@ -124,7 +124,7 @@ impl Open {
             complete: false,
         }));
         let mut word = 0;
-        // SAFETY: the caller's; who frees the request drops them.
+        // SAFETY: the caller's; the code that frees the request drops them.
         unsafe {
             let code = cross(|dispatch| begin(functions, dispatch, &mut word));
             if code != 0 {
@@ -154,7 +154,8 @@ impl Drop for Open {
     }
 }
 
-/// Whether `MPI_Grequest_complete` has yet to be called for a request: until then it has to be there, also where the application has freed it (MPI 5.0, section 13.2).
+/// Whether `MPI_Grequest_complete` has yet to be called for a request. Until then the request has to exist, even if the application has freed it (MPI 5.0,
+/// section 13.2).
 ///
 /// # Safety
 /// `request` must be alive.
@@ -189,7 +190,7 @@ pub unsafe fn grequest_complete(request: *mut Object) -> c_int {
         (*(*it).context.cast::<Functions>()).complete = true;
         let mut code = cross(|dispatch| (dispatch.grequest_complete)(*word));
         if code == 0 && (*it).flags & ORPHAN != 0 {
-            // The application has freed it before: now it goes, and its function for that is called.
+            // The application has freed it before: now it ends, and its function for that is called.
             code = cross(|dispatch| (dispatch.request_free)(word));
             request::end(it);
         }

@@ -22,7 +22,7 @@ mod matched;
 pub use matched::found;
 pub use matched::{improbe, imrecv, mprobe, mrecv};
 
-/// What a probe found.
+/// The result of a probe.
 enum Found {
     /// Nothing yet.
     Nothing,
@@ -30,7 +30,7 @@ enum Found {
     Status(Status),
 }
 
-/// Looks for a message once: among the drained ones, then below. In turn with whoever drains, who might else take an earlier message away in between.
+/// Looks for a message once: among the drained ones, then below. It takes turns with the drain, which might otherwise take an earlier message away in between.
 unsafe fn look(comm: Comm, source: i32, tag: i32) -> Result<Found, i32> {
     // SAFETY: inside a stub.
     unsafe {
@@ -120,7 +120,7 @@ pub unsafe fn probe(source: c_int, tag: c_int, comm: Comm, status: *mut abi::Sta
                 Ok(Found::Status(found)) => break Ok(found),
                 Err(code) => break Err(code),
             }
-            // With several threads it is asked for again and again, in turn with the others.
+            // With several threads the probe is repeated, in turn with the others.
             if concurrent() {
                 if crossing::pending() {
                     interrupted = true;

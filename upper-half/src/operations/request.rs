@@ -1,4 +1,4 @@
-//! Requests: what a pending operation needs to be begun again after a restart.
+//! Requests: the record of a pending operation, which can begin it again after a restart.
 //!
 //! A request is an [`Object`] with its recipe behind it in the same slot. Slots are reused through a
 //! list of our own, so that making one costs a handful of stores. The order in which operations were
@@ -49,14 +49,15 @@ pub const EMPTY: Status = Status {
     internal: [0; 5],
 };
 
-/// The status of a receive from `MPI_PROC_NULL` (MPI 4.1, section 3.10). Not asked of the real MPI, which may know it in some calls only: MPICH 4.0's
+/// The status of a receive from `MPI_PROC_NULL` (MPI 4.1, section 3.10). The real MPI is not asked for it, because it may know it in some calls only: MPICH
+/// 4.0's
 /// `MPI_Test` tells source and tag 0.
 pub const FROM_NOBODY: Status = Status {
     source: PROC_NULL,
     ..EMPTY
 };
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -77,7 +78,7 @@ pub enum Kind {
     Partitioned,
 }
 
-/// Where a request stands.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
@@ -86,7 +87,7 @@ pub enum State {
     /// The lower half has it.
     Active,
     /// Over: the status is here, the application has not been told yet. The lower half has nothing
-    /// any more, or an inactive persistent request.
+    /// any more, or only an inactive persistent request.
     Done,
 }
 
@@ -98,25 +99,25 @@ pub const CANCELLED: u8 = 2;
 pub const ORPHAN: u8 = 4;
 /// A collective operation whose input MPI changes on the way (`MPI_IN_PLACE`): never begun again.
 pub const UNREPEATABLE: u8 = 16;
-/// A persistent collective that another member had freed at a restart: nobody can start it, the lower half does not have it.
+/// A persistent collective that another member had freed at a restart: no rank can start it, and the lower half does not have it.
 pub const GONE: u8 = 32;
 /// With `MPI_PROC_NULL`: no message.
 pub const NO_MESSAGE: u8 = 8;
 /// A synchronous send with a message: the real MPI's word that it is over is not enough. See `operations::synchronous`, which alone asks for it.
 pub const ASKED: u8 = 128;
-/// Done above, but the real MPI has it still, in a wait that is under way. See [`look`].
+/// Done above, but the real MPI still has it, in a pending wait. See [`look`].
 pub const SEEN: u8 = 64;
 
-/// What is run, inside the completing stub, when the application is told that a request is over. Returns the error that the application is told of then, or 0.
+/// A function that runs, inside the completing stub, when the application is told that a request is over. Returns the error to tell then, or 0.
 pub type Completion = unsafe fn(context: *mut ()) -> i32;
-/// What its context ends with.
+/// A function that ends a completion's context.
 pub type Ending = unsafe fn(context: *mut ());
 
 /// A request of the application.
 #[repr(C)]
 pub struct Request {
     pub head: Object,
-    /// Left to whatever Open MPI's Fortran layer takes the object for.
+    /// Left to the Open MPI object that the Fortran layer takes this one for.
     untouched: [u8; REST - size_of::<Object>()],
     pub kind: Kind,
     pub state: State,
@@ -129,35 +130,37 @@ pub struct Request {
     pub communicator: *mut Object,
     pub peer: i32,
     pub tag: i32,
-    /// When it was begun, in this rank's order.
+    /// Its place in the order in which this rank begins operations.
     pub begun: u64,
-    /// When it was made, in the same order, if it has a recipe. In a slot of the [ring](light::ring) of light receives: the slot that follows.
+    /// Its place in the same order when it was made, if it has a recipe. In a slot of the [ring](light::ring) of light receives: the slot that follows.
     pub made: u64,
     /// Persistent collectives: number among those of the communicator, the same on all members; the cell of its own clock, how often it
-    /// was started, and the newest start that the application knows to be over. See `clock::persistent`. Of the starts a synchronous send has one when it is over below. The first of these is in a slot of that ring the one before.
+    /// was started, and the newest start that the application knows to be over. See `clock::persistent`. A synchronous send has one in `starts` when it is over
+    /// below.
+    /// In a slot of that ring, `initialised` is the slot before.
     pub initialised: u64,
     pub own: u32,
     pub starts: u32,
     pub told: u32,
     /// Nonblocking collectives: number on the communicator (0: one that cannot be begun again), and in
-    /// the communicator's clock; of persistent ones the start's, in their own. See `collective`. The number is 0 in a slot that is
-    /// free, but for [`brief`] ones.
+    /// the communicator's clock; of persistent ones the start's, in their own. See `collective`. The number is 0 in a free
+    /// slot, except in [`brief`] ones.
     pub number: u32,
     pub clock: u64,
     /// Persistent collectives and generalized requests: how to make it.
     pub recipe: Option<Recipe>,
     pub completion: Option<Completion>,
     pub context: *mut (),
-    /// Where there is a completion: what its context ends with.
+    /// With a completion: the function that ends its context.
     pub ending: Option<Ending>,
     /// Objects that the recipe refers to.
     pub held: Vec<*mut Object>,
-    /// Where it is done: the status, with the operation's error.
+    /// In a done request: the status, with the operation's error.
     pub status: Status,
 }
 
 impl Request {
-    /// Whether a send that is [`ASKED`] is over below: then its status is here.
+    /// Whether a send that is [`ASKED`] is over below. If so, its status is here.
     pub fn is_sent(&self) -> bool {
         self.starts != 0
     }
@@ -167,15 +170,15 @@ impl Request {
     }
 }
 
-/// Where our part of the slot begins.
+/// The offset of our part of the slot.
 const REST: usize = 256;
 
 const _: () = assert!(offset_of!(Request, kind) == REST);
-// What a message needs lies in one cache line beside the head's.
+// The fields that a message needs lie in one cache line beside the head's.
 const _: () = assert!(offset_of!(Request, initialised) + size_of::<u64>() <= REST + 64);
 const _: () = assert!(size_of::<Request>() <= ROOM);
 
-/// What an operation is made of.
+/// The arguments of an operation.
 pub struct Arguments {
     pub kind: Kind,
     pub buffer: *mut c_void,
@@ -188,7 +191,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Of an operation that is no message.
+    /// The arguments of an operation that is not a message.
     #[inline(always)]
     pub fn without_message(kind: Kind, communicator: *mut Object) -> Arguments {
         Arguments {
@@ -203,7 +206,7 @@ impl Arguments {
     }
 }
 
-/// Where `MPI_REQUEST_NULL` leads: asked for so often that it is kept.
+/// The object of `MPI_REQUEST_NULL`: asked for so often that it is kept.
 static NULL: AtomicPtr<Object> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Keeps `MPI_REQUEST_NULL`, when the library starts.
@@ -216,7 +219,7 @@ pub fn initialise() {
     }
 }
 
-/// How the application writes `MPI_REQUEST_NULL`.
+/// `MPI_REQUEST_NULL` as the application writes it.
 pub static NULL_HANDLE: AtomicUsize = AtomicUsize::new(0);
 
 const _: () = assert!(size_of::<RequestHandle>() <= size_of::<usize>());
@@ -234,7 +237,7 @@ pub fn null_word() -> Word {
     unsafe { (*null()).lower }
 }
 
-/// The request that a handle leads to, a whole one from here on; `None` for `MPI_REQUEST_NULL`. An error for what is no request.
+/// The request that a handle leads to, a whole one from here on, or `None` for `MPI_REQUEST_NULL`. An error if the handle leads to no request.
 ///
 /// # Safety
 /// Inside a stub; `handle` must be null or a handle that MPI gave.

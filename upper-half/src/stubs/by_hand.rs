@@ -1,5 +1,5 @@
-//! The functions of MPI that are written by hand, by their names: what the generated stubs of the form `written`
-//! call. The compiler sees to it that each is there, with the parameters that the table says.
+//! The functions of MPI that are written by hand, by their names: the generated stubs of the form `written`
+//! call them. The compiler makes sure that each exists, with the parameters from the table.
 
 pub use crate::communicators::topology::{
     cart_create, cart_sub, dist_graph_create, dist_graph_create_adjacent, graph_create,
@@ -62,7 +62,7 @@ pub use crate::stubs::conversion::{
     info_c2f, info_f2c, message_c2f, message_f2c, op_c2f, op_f2c, request_c2f, request_f2c,
     status_c2f, status_f2c, type_c2f, type_f2c, win_c2f, win_f2c,
 };
-// What other ABIs have beside that, or in its place: the same numbers.
+// Functions that other ABIs have beside that, or in its place: the same numbers.
 #[cfg(not(application = "openmpi"))]
 pub use crate::objects::errhandler::{
     session_call_errhandler, session_create_errhandler, session_get_errhandler,

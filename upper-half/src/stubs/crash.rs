@@ -1,6 +1,6 @@
-//! What is printed when the program crashes. Open MPI installs handlers that print where, when MPI starts; in the lower half they
-//! are switched off, since there they would run in the application's thread and see only half of the process. These here are
-//! the application's as those would be: a program that has handlers of its own keeps them, a restart brings them back, and after
+//! The report that is printed when the program crashes. When MPI starts, Open MPI installs handlers that print the place of a crash. They
+//! are switched off in the lower half, where they would run in the application's thread and see only half of the process. The handlers here
+//! are the application's, as Open MPI's would be: a program that has handlers of its own keeps them, a restart brings them back, and after
 //! the report the program ends by its signal.
 //!
 //! Rules of this place: [`report`] runs in a signal handler in a process whose memory may be broken; so no allocation, and text
@@ -12,14 +12,14 @@ use core::ptr;
 
 use crate::ground::arch;
 
-/// Whether crashes are reported: MPICH, and so whoever has the standard's ABI, leaves them to the kernel.
+/// Whether crashes are reported: MPICH, and so every library with the standard's ABI, leaves them to the kernel.
 pub const ARE_REPORTED: bool = cfg!(application = "openmpi");
 
-/// Which signals, as the user may have told Open MPI, and Open MPI's own choice.
+/// The signals, as the user may have set them for Open MPI, and Open MPI's own choice.
 const VARIABLE: &CStr = c"OMPI_MCA_opal_signal";
 const DEFAULT: &str = "6,7,8,11";
 
-/// Callers that are shown at most.
+/// The most callers that are shown.
 const MOST: usize = 32;
 
 unsafe extern "C" {
@@ -40,7 +40,7 @@ pub fn install() {
     signals_in(signals).for_each(install_for);
 }
 
-/// `6,7,8,11`; an entry may say more behind a colon.
+/// `6,7,8,11`; an entry may have more behind a colon.
 fn signals_in(list: &str) -> impl Iterator<Item = c_int> + '_ {
     let entries = list.split(',');
     let numbers = entries.filter_map(|entry| entry.split(':').next()?.trim().parse().ok());
@@ -72,7 +72,7 @@ struct Line {
 }
 
 impl Line {
-    /// An empty one that begins as all of a process do.
+    /// An empty line that begins like all lines of a process.
     fn new() -> Line {
         let mut line = Line {
             bytes: [0; 1024],
@@ -86,7 +86,7 @@ impl Line {
         let short = host.split('.').next().unwrap_or_default();
         // SAFETY: no arguments.
         let process = unsafe { libc::getpid() };
-        // What does not fit is left out.
+        // Text that does not fit is left out.
         let _ = write!(line, "[{short}:{process:05}] ");
         line
     }
@@ -97,12 +97,12 @@ impl Line {
         if let Some(place) = self.bytes.get_mut(used) {
             *place = b'\n';
         }
-        // SAFETY: writes bytes of ours. Nobody is left to tell where it fails.
+        // SAFETY: writes bytes of ours. There is no way to report a failure.
         unsafe { libc::write(2, self.bytes.as_ptr().cast(), used + 1) };
     }
 }
 
-/// A line that is no report of a crash.
+/// Prints a line outside a crash report.
 pub fn say(text: fmt::Arguments<'_>) {
     let line = Line {
         bytes: [0; 1024],
@@ -140,7 +140,7 @@ unsafe extern "C" fn report(signal: c_int, info: *mut libc::siginfo_t, context: 
     unsafe { arch::on_behalf(context, print_callers) };
     Line::new().print(format_args!("*** End of error message ***"));
     // The signal may have been sent, and not be a fault that comes again by itself. This one comes when the handler returns, and
-    // nobody handles it any more.
+    // no handler is left for it.
     // SAFETY: sends a signal; touches no memory.
     unsafe { libc::raise(signal) };
 }
@@ -162,7 +162,7 @@ fn name(signal: c_int) -> &'static str {
     unsafe { CStr::from_ptr(text) }.to_str().unwrap_or_default()
 }
 
-/// What the kernel says of the signal's cause (sigaction(2)).
+/// The kernel's description of the signal's cause (sigaction(2)).
 fn meaning(signal: c_int, code: c_int) -> &'static str {
     match (signal, code) {
         (libc::SIGSEGV, 1) => "Address not mapped",
@@ -201,7 +201,7 @@ unsafe extern "C" fn print_callers() {
     }
 }
 
-/// As the C library's `backtrace_symbols` shows an address.
+/// Prints an address as the C library's `backtrace_symbols` shows it.
 fn print_caller(number: usize, address: usize) {
     // SAFETY: integers and pointers, for which zeros are valid.
     let mut found: libc::Dl_info = unsafe { core::mem::zeroed() };

@@ -42,7 +42,7 @@ unsafe impl Send for Sent {}
 
 /// A buffer.
 pub struct Buffer {
-    /// `None` once the buffer is taken away: it goes with its last message.
+    /// Absent once the buffer is taken away: it goes with its last message.
     owner: Option<Owner>,
     id: u64,
     address: usize,

@@ -1,4 +1,4 @@
-//! Input that lies in the buffer for the result (`MPI_IN_PLACE`). MPI may change it before the operation is over. So it is copied before the
+//! Input that lies in the buffer for the result (`MPI_IN_PLACE`). MPI may change it before the operation is over. The input is copied before the
 //! operation begins, and put back if the operation begins anew after a restart.
 //!
 //! Up to [`BESIDE`] bytes lie on the stack of the stub that is written out (`arch::collective`); up to [`MOST`] are copied by the long way. Larger

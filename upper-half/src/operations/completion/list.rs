@@ -14,10 +14,10 @@ use crate::operations::devices;
 use crate::operations::request::{self, Request, State};
 use crate::operations::synchronous;
 
-/// Room for the words and statuses of so many requests without the allocator.
+/// Room for the words and statuses of that many requests without the allocator.
 const FEW: usize = 32;
 
-/// Where the words and statuses of a call are: on its stack, if they are few.
+/// The memory for the words and statuses of a call: on its stack, if they are few.
 pub struct Room {
     few: MaybeUninit<([Word; FEW], [Status; FEW])>,
     many: (Vec<Word>, Vec<Status>),
@@ -114,7 +114,7 @@ impl<'a> List<'a> {
             .map_or(ptr::null_mut(), |it| unsafe { (*it).communicator })
     }
 
-    /// Asks for the synchronous sends, which the lower half's functions are not given. Returns whether some are under way still.
+    /// Asks for the synchronous sends, which the lower half's functions do not get. Returns whether some are under way still.
     pub fn ask_synchronous(&mut self) -> bool {
         let mut is_one = false;
         for it in (0..self.count).filter_map(|index| self.get(index)) {
@@ -136,8 +136,9 @@ impl<'a> List<'a> {
             .is_some_and(|it| unsafe { synchronous::is(it) })
     }
 
-    /// Writes down the lower half's words as they are now: of what it has under way, but for synchronous sends. A persistent request that is done above may be under way there still, where a library
-    /// (MPICH 4.0) does not end one that has failed; it would be told of twice.
+    /// Writes down the lower half's words as they are now: those of the requests under way there, except synchronous sends. A persistent request that is done
+    /// above may
+    /// still be under way there, if a library (MPICH 4.0) does not end a failed one; it would be told of twice.
     pub fn look_up(&mut self) {
         for index in 0..self.count {
             self.words[index] = match self.get(index) {
@@ -150,7 +151,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Keeps what the lower half has made of the words, for the requests that go on.
+    /// Keeps the lower half's new words, for the requests that go on.
     pub fn keep(&mut self, index: usize) {
         let word = self.words[index];
         if self.state(index) == State::Active
@@ -162,7 +163,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Before the application is told of the first of several requests that are over: none of them is the lower half's any more. To tell of one with a GPU's memory
+    /// Takes all requests that are over away from the lower half, before the application is told of the first one. To tell of one with a GPU's memory
     /// may take until a checkpoint is over, and a restart must not begin the others again.
     pub fn settle(&mut self, index: usize, from_lower: &Status) {
         self.keep(index);
@@ -180,8 +181,8 @@ impl<'a> List<'a> {
         self.state(index) == State::Active && self.statuses[index].error == class::PENDING
     }
 
-    /// With the first failed request that it tells of, at `chosen`, the real MPI gives up all that have failed: the same error
-    /// is theirs.
+    /// When the real MPI tells of the first failed request, at `chosen`, it gives up all that have failed: they get the same
+    /// error.
     pub fn keep_failed(&mut self, chosen: usize, error: i32) {
         for index in (0..self.count).filter(|index| *index != chosen) {
             if self.state(index) != State::Active
@@ -211,7 +212,7 @@ impl<'a> List<'a> {
     }
 
     /// Tells the application that the request at `index` is over, with the status that the lower half
-    /// gave, or with its own if it was done above. Returns the operation's error.
+    /// gave, or with its own status if it was done above. Returns the operation's error.
     pub unsafe fn tell(&mut self, index: usize, from_lower: Status) -> (Status, i32) {
         let Some(it) = self.get(index) else {
             return (EMPTY, 0);

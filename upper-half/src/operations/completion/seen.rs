@@ -1,7 +1,7 @@
 //! Whether requests are over, without ending them: `MPI_Request_get_status`, and its `all`, `any` and `some` forms where an ABI has them.
 //!
-//! A flag is an end that the application is told of: from then on the operation's buffers are its own (MPI 5.0, section 3.7.6). So the status of what is over
-//! can only be had by [`Over::tell`], before which a nonblocking collective operation binds.
+//! A flag tells the application of an end: from then on the operation's buffers are its own (MPI 5.0, section 3.7.6). So the status of a finished request
+//! comes only from [`Over::tell`], before which a nonblocking collective operation binds.
 
 use core::ffi::c_int;
 use core::ptr;
@@ -23,7 +23,7 @@ use crate::operations::devices;
 use crate::operations::request::{self, Request, State};
 use crate::operations::synchronous;
 
-/// What a request is.
+/// The state of a request.
 enum Seen {
     /// Null or inactive: its status is empty.
     Idle,
@@ -31,7 +31,7 @@ enum Seen {
     Over(Over),
 }
 
-/// A request that is over, of which the application has yet to be told.
+/// A request that is over, although the application has yet to be told.
 struct Over {
     request: *mut Request,
     status: Status,
@@ -59,7 +59,7 @@ impl Over {
     }
 }
 
-/// Looks at a request; an error is one of the question, with the communicator that it is raised on.
+/// Looks at a request. An error is one of the question itself, with the communicator that it is raised on.
 ///
 /// # Safety
 /// Inside a stub; null, or a handle that MPI gave.
@@ -88,7 +88,7 @@ unsafe fn look(handle: *mut Object) -> Result<Seen, (Comm, i32)> {
                 let code =
                     cross(|dispatch| (dispatch.request_get_status)(word, &mut done, &mut found));
                 if done != 0 {
-                    // What the library says of its own accord.
+                    // The library tells the error of the operation here.
                     found.error = code;
                     return Ok(over(it, found));
                 }
@@ -101,7 +101,7 @@ unsafe fn look(handle: *mut Object) -> Result<Seen, (Comm, i32)> {
     }
 }
 
-/// A request that is over: what it has brought may be looked at. That it has failed MPICH tells here too; Open MPI only who ends it.
+/// A request that is over: its data may be looked at. MPICH tells here, too, that it has failed; Open MPI tells only the call that ends it.
 unsafe fn over(request: *mut Request, status: Status) -> Seen {
     // SAFETY: the caller's live request.
     let landed = unsafe { devices::landed(request) };
@@ -148,7 +148,7 @@ pub unsafe fn request_get_status(
     }
 }
 
-/// How many requests a call is given.
+/// The number of requests in a call.
 #[cfg(not(application = "openmpi"))]
 fn number(count: c_int, requests: ListOf<RequestHandle>) -> Result<usize, i32> {
     match usize::try_from(count) {
@@ -178,7 +178,7 @@ pub unsafe fn request_get_status_all(
             Err(code) => return fail(ptr::null_mut(), code, NAME),
         };
         *flag = 0;
-        // What is over stays so, and its status too: statuses are given when all are.
+        // A request that is over stays so, and its status too. Statuses are given when all are over.
         for request in array_of_requests.objects(count) {
             match look(request) {
                 Ok(Seen::NotYet) => return 0,
@@ -299,7 +299,7 @@ pub unsafe fn request_get_status_some(
                 Err((communicator, code)) => return fail(communicator, code, NAME),
             }
         }
-        // As many as there were places for.
+        // As many as there were places.
         *outcount = match idle {
             true => abi::UNDEFINED,
             false => told as c_int,

@@ -60,7 +60,7 @@ unsafe fn some(
                 function(incount, words, &mut below, places, statuses)
             });
             if has_synchronous && below == UNDEFINED {
-                // Of those that it was given.
+                // The lower half speaks only of the requests that it was given.
                 below = 0;
             }
             let none = code == 0 && below == 0 && above.is_empty();
@@ -104,7 +104,7 @@ unsafe fn some(
     }
 }
 
-/// Tells the application of operations that are over: how many, and the communicator of the first that has failed. Each has its place in
+/// Tells the application of operations that are over. Returns how many, and the communicator of the first that has failed. Each has its place in
 /// the list, and one among the statuses if the lower half had it.
 ///
 /// # Safety

@@ -1,13 +1,15 @@
-//! The application's own CUDA driver, as far as buffers need it: what an address is, and copies.
+//! The application's own CUDA driver, as far as buffers need it: the kind of an address, and copies.
 //!
 //! It is the library that the application has loaded, found in its namespace; it is never loaded here. Copies are the synchronous ones on
-//! the default stream of the context that the memory belongs to, so they come after what the application has begun there, as an MPI that knows of
-//! GPUs has it.
+//! the default stream of the context that the memory belongs to. So they come after the work that the application has begun there, as in an MPI with
+//! GPU support.
 //!
-//! The driver may keep a call waiting until a checkpoint is over: while the devices are locked. So the thread counts as outside of MPI in it, and can be stopped
-//! there; a checkpoint waits for nobody who is inside.
+//! The driver may keep a call waiting until a checkpoint is over: while the devices are locked. So the thread counts as outside of MPI in it, and can be
+//! stopped
+//! there. A checkpoint would wait for a thread that is inside.
 //!
-//! Rules: with the upper half's FS, no lock held and nothing of the lower half on the stack; what is under way can be carried on after a restart. The application's
+//! Rules: with the upper half's FS, no lock held and nothing of the lower half on the stack; a pending call can be carried on after a restart. The
+//! application's
 //! `errno` and its thread's current context stay as they are.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -35,7 +37,7 @@ pub struct Driver {
     pop: unsafe extern "C" fn(*mut *mut c_void) -> Code,
 }
 
-/// What a call of the driver's has failed with.
+/// A failed call of the driver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
     pub call: &'static str,
@@ -114,7 +116,7 @@ fn keeping_errno<R>(call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// A call of the driver's, in which the thread may be stopped.
+/// Runs a call of the driver's, in which the thread may be stopped.
 fn asked(call: impl FnOnce() -> Code) -> Code {
     // SAFETY: stubs run on threads with a record; what stands still here is the application's and the stub's own.
     unsafe {
@@ -127,7 +129,7 @@ fn asked(call: impl FnOnce() -> Code) -> Code {
 }
 
 impl Driver {
-    /// Whether an address is one of a device's memory. Memory that device and host share (managed) is taken for it too.
+    /// Whether an address belongs to a device's memory. Memory that device and host share (managed) counts as such.
     pub fn is_of_a_device(&self, address: usize) -> bool {
         let mut kind: c_uint = 0;
         let code = keeping_errno(|| {
@@ -183,7 +185,7 @@ impl Driver {
         check("cuMemcpyHtoD", code, to, bytes)
     }
 
-    /// Waits until what was copied to a device has arrived: from pageable memory the copy may be under way when it returns.
+    /// Waits until copies to a device have arrived: a copy from pageable memory may still be under way when it returns.
     pub fn arrived(&self, address: u64) -> Result<(), Failed> {
         // SAFETY: the default stream.
         let code = asked(|| unsafe { (self.synchronize)(core::ptr::null_mut()) });

@@ -1,6 +1,6 @@
-//! Which bytes of a buffer are its data: runs of bytes, from the datatypes.
+//! The bytes of a buffer that are its data: runs of bytes, from the datatypes.
 //!
-//! The real MPI is asked where the bytes of one element are: it unpacks bytes that are all ones over zeros. So every datatype is understood, however it
+//! The real MPI is asked for the bytes of one element: it unpacks bytes that are all ones over zeros. So every datatype is understood, however it
 //! was made.
 
 use core::ops::Range;
@@ -16,7 +16,7 @@ use crate::ground::object::Object;
 /// `MPI_COMM_SELF` of the standard's ABI.
 const COMM_SELF: i32 = 258;
 
-/// Bytes one behind the other, from the buffer's address.
+/// Adjacent bytes, from the buffer's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub at: isize,
@@ -37,7 +37,7 @@ struct Element {
 }
 
 impl Element {
-    /// Of bytes.
+    /// An element of one byte.
     fn byte() -> Element {
         Element {
             runs: vec![Run { at: 0, bytes: 1 }],
@@ -45,7 +45,7 @@ impl Element {
         }
     }
 
-    /// What the real MPI says of a datatype; `None` for what it does not take.
+    /// The real MPI's description of a datatype, or `None` if the real MPI does not accept it.
     ///
     /// # Safety
     /// Inside a stub; `datatype` must be null or a handle, alive or freed.
@@ -131,7 +131,7 @@ fn runs_of(mask: &[u8], first: isize) -> Vec<Run> {
     runs
 }
 
-/// The runs of all parts, in the order of their addresses, none touching the next; `None` where MPI does not know a datatype.
+/// The runs of all parts, in the order of their addresses, none touching the next, or `None` if MPI does not know a datatype.
 ///
 /// # Safety
 /// Inside a stub; datatypes must be null or handles, alive or freed.
@@ -175,7 +175,7 @@ fn lay(runs: &mut Vec<Run>, element: &Element, at: At, count: usize) {
     }
 }
 
-/// The same bytes, each once, in as few runs as there can be.
+/// The same bytes, each once, in as few runs as possible.
 fn joined(mut runs: Vec<Run>) -> Vec<Run> {
     runs.sort_unstable_by_key(|run| run.at);
     let mut joined: Vec<Run> = Vec::with_capacity(runs.len());
@@ -190,7 +190,7 @@ fn joined(mut runs: Vec<Run>) -> Vec<Run> {
     joined
 }
 
-/// From the first byte of data to the last.
+/// The range from the first byte of data to the last.
 pub fn span(runs: &[Run]) -> Range<isize> {
     match runs {
         [] => 0..0,

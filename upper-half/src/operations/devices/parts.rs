@@ -1,13 +1,13 @@
-//! What a buffer is made of, as an MPI function's counts, displacements and datatypes say.
+//! The parts of a buffer, according to an MPI function's counts, displacements and datatypes.
 
 use core::ffi::c_int;
 
 use crate::ground::object::Object;
 
-/// Some elements, one behind the other.
+/// Some adjacent elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Where the first one is, from the buffer's address; in bytes, or in extents of the datatype.
+    /// The distance of the first one from the buffer's address: in bytes, or in extents of the datatype.
     pub at: At,
     pub count: usize,
     /// Null: bytes.
@@ -20,12 +20,12 @@ pub enum At {
     Extents(isize),
 }
 
-/// So many elements.
+/// That many elements.
 pub fn once(count: c_int, datatype: *mut Object) -> Vec<Part> {
     each(1, count, datatype)
 }
 
-/// So many elements for each of `peers`.
+/// That many elements for each of `peers`.
 pub fn each(peers: usize, count: c_int, datatype: *mut Object) -> Vec<Part> {
     let count = usize::try_from(count).unwrap_or(0).saturating_mul(peers);
     vec![Part {
@@ -35,7 +35,7 @@ pub fn each(peers: usize, count: c_int, datatype: *mut Object) -> Vec<Part> {
     }]
 }
 
-/// So many bytes.
+/// That many bytes.
 pub fn bytes(count: impl TryInto<usize>) -> Vec<Part> {
     vec![Part {
         at: At::Bytes(0),
@@ -44,10 +44,10 @@ pub fn bytes(count: impl TryInto<usize>) -> Vec<Part> {
     }]
 }
 
-/// For each of `peers` a number of elements, and where they are in extents of the datatype.
+/// For each of `peers` a number of elements, and their distance in extents of the datatype.
 ///
 /// # Safety
-/// The lists must be null or have so many entries.
+/// The lists must be null or have that many entries.
 pub unsafe fn listed(
     peers: usize,
     counts: *const c_int,
@@ -69,7 +69,7 @@ pub unsafe fn listed(
     (0..peers).map(part).collect()
 }
 
-/// For each peer a number of elements, where they are in bytes, and of which datatype.
+/// For each peer a number of elements, their distance in bytes, and their datatype.
 ///
 /// # Safety
 /// The lists must be null or have as many entries as `datatypes`.
@@ -96,7 +96,7 @@ pub unsafe fn typed<D: Copy + TryInto<isize>>(
 /// The sum of a list of counts.
 ///
 /// # Safety
-/// The list must be null or have so many entries.
+/// The list must be null or have that many entries.
 pub unsafe fn total(members: usize, counts: *const c_int) -> c_int {
     if counts.is_null() {
         return 0;

@@ -11,9 +11,9 @@ use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::request::{self, Request};
 
-/// A buffer of a device and what stands for it.
+/// A buffer of a device and the host memory that stands for it.
 struct Copy {
-    /// The device's address of the buffer, and where in it the data begin.
+    /// The device's address of the buffer, and the distance to its first data.
     address: u64,
     first: isize,
     runs: Vec<Run>,
@@ -22,7 +22,7 @@ struct Copy {
 }
 
 impl Copy {
-    /// Where MPI is told that the buffer is.
+    /// The address that MPI gets for the buffer.
     fn pointer(&self) -> *mut c_void {
         self.host
             .as_ptr()
@@ -39,13 +39,13 @@ impl Copy {
         (run.at - self.first) as usize
     }
 
-    /// The data come from the device. What is only written to comes too: MPI may write to a part of it, and what goes back is all.
+    /// Fetches the data from the device. Buffers that are only written are fetched too: MPI may write to a part of one, and all of it goes back.
     fn fetch(&mut self, driver: &Driver) -> Result<(), Failed> {
         let Some(some) = self.runs.first() else {
             return Ok(());
         };
         let data: usize = self.runs.iter().map(|run| run.bytes).sum();
-        // Reading what lies between hurts nobody.
+        // Reading the bytes between does no harm.
         let whole = Run {
             at: self.first,
             bytes: self.host.len(),
@@ -64,7 +64,7 @@ impl Copy {
         })
     }
 
-    /// The data go to the device, if MPI writes to them.
+    /// Copies the data to the device, if MPI writes to them.
     fn give_back(&self, driver: &Driver) -> Result<(), Failed> {
         let some = match self.runs.first() {
             Some(some) if self.way == Way::Out => some,
@@ -75,7 +75,7 @@ impl Copy {
             for run in &self.runs {
                 // SAFETY: as in `fetch`.
                 let from = unsafe { self.host.as_ptr().add(self.of_host(run)) };
-                // SAFETY: so many bytes are there.
+                // SAFETY: that many bytes are there.
                 unsafe { driver.write(self.of_device(run), from, run.bytes)? };
             }
             driver.arrived(address)
@@ -89,12 +89,12 @@ pub struct Staged {
     name: &'static CStr,
     pointers: Vec<*mut c_void>,
     copies: Vec<Copy>,
-    /// What MPI has written is on the device already.
+    /// MPI's output is on the device already.
     has_landed: bool,
 }
 
 impl Staged {
-    /// Stages the buffers of a call; `None` where none of them is a device's, or where MPI itself is to say what is wrong with its arguments. Input is copied
+    /// Stages the buffers of a call. Returns `None` if no buffer is a device's, or if MPI itself shall report the error in its arguments. Input is copied
     /// at once, unless the call only makes a request (`later`).
     ///
     /// # Safety
@@ -139,12 +139,12 @@ impl Staged {
         (!staged.copies.is_empty()).then_some(Ok(staged))
     }
 
-    /// What the call is given in the place of a buffer, by its number.
+    /// The address that the call gets in the place of a buffer, by the buffer's number.
     pub fn at(&self, index: usize) -> *mut c_void {
         self.pointers[index]
     }
 
-    /// A blocking call is over: the device gets what it has brought, also where it failed. Returns what the stub returns.
+    /// Ends a blocking call: the device gets its output, even if the call failed. Returns the stub's return value.
     ///
     /// # Safety
     /// On a thread of the application.
@@ -159,7 +159,7 @@ impl Staged {
         }
     }
 
-    /// A call that has made a request is over: the buffers are the request's from now on.
+    /// Ends a call that has made a request: the buffers are the request's from now on.
     ///
     /// # Safety
     /// On a thread of the application; `place` is where the call has put its request, if its code is 0.
@@ -179,7 +179,7 @@ impl Staged {
         code
     }
 
-    /// The device gets what MPI has written, once. Returns the error that this has failed with, which is not raised yet, or 0.
+    /// Copies MPI's output to the device, once. Returns the error of that, which is not raised yet, or 0.
     ///
     /// # Safety
     /// Inside a stub.
@@ -221,9 +221,9 @@ fn tell(name: &CStr, failed: &Failed) {
 /// The completion of a request with staged buffers.
 ///
 /// # Safety
-/// Inside a stub; `context` is what was attached to a live request.
+/// Inside a stub; `context` is the one attached to a live request.
 pub unsafe fn land(context: *mut ()) -> c_int {
-    // SAFETY: the caller's; nobody else has it.
+    // SAFETY: the caller's; no other code has it.
     unsafe { (*context.cast::<Staged>()).land() }
 }
 
@@ -244,8 +244,9 @@ fn belongs_to(request: &Request) -> bool {
         .is_some_and(|it| it as usize == land as usize)
 }
 
-/// The application frees an active request with staged buffers. One that sends is left to itself with the memory that MPI still reads; one that receives cannot
-/// be: nobody would be told of its end, and what it brings would not reach the device. `None`: it has no such buffers.
+/// The application frees an active request with staged buffers. A request that sends is left to itself with the memory that MPI still reads. A request that
+/// receives
+/// cannot be: its data would not reach the device, because no call would learn of its end. Returns `None` if the request has no such buffers.
 ///
 /// # Safety
 /// Inside a stub; a live request that is active.
@@ -267,8 +268,8 @@ pub unsafe fn freed(request: *mut Request) -> Option<Result<(), c_int>> {
     Some(Err(ERR_OTHER))
 }
 
-/// A request's end has been seen without its being told (`MPI_Request_get_status`): what it has brought may be looked at.
-/// Returns the error that bringing it to the device has failed with, or 0.
+/// A call has seen a request's end without telling it (`MPI_Request_get_status`): the application may look at the data.
+/// Returns the error of bringing the data to the device, or 0.
 ///
 /// # Safety
 /// Inside a stub; a live request, whose operation is over.
@@ -277,7 +278,7 @@ pub unsafe fn landed(request: *mut Request) -> c_int {
     unsafe { of(request).map_or(0, |staged| staged.land()) }
 }
 
-/// A persistent request is about to be started: its input is what the device has now.
+/// Prepares a persistent request that is about to be started: its input is the device's current data.
 ///
 /// # Safety
 /// Inside a stub; a live request.
@@ -299,10 +300,10 @@ pub unsafe fn starting(request: *mut Request) -> Result<(), c_int> {
     Ok(())
 }
 
-/// A request with staged buffers ends.
+/// Drops the staged buffers of a request that ends.
 ///
 /// # Safety
-/// `context` is what was attached, and used no more.
+/// `context` is the one attached, and used no more.
 pub unsafe fn forget(context: *mut ()) {
     // SAFETY: the box that `attach` took apart.
     drop(unsafe { Box::from_raw(context.cast::<Staged>()) });

@@ -1,10 +1,10 @@
-//! Pulling messages in, and handing them out again: what stands between the [`Queue`] and the real MPI.
+//! Pulling messages in, and handing them out again: the code between the [`Queue`] and the real MPI.
 //!
 //! Messages are received as the bytes of their packed form, without blocking: a large one may take until
 //! its sender makes progress. Delivery lets the real MPI unpack them into the application's datatype.
 //!
-//! The queue's lock also orders receives: whoever posts one holds it from looking into the queue
-//! until the receive is posted, whoever pulls holds it while a message moves from MPI to the queue.
+//! The queue's lock also orders receives. A thread that posts one holds it from its look into the queue
+//! until the receive is posted; a thread that pulls holds it while a message moves from MPI to the queue.
 
 use core::ffi::c_void;
 use core::fmt::Write;
@@ -28,13 +28,14 @@ use crate::operations::request;
 
 static QUEUE: Shared<Queue> = Shared::new(Queue::new());
 
-/// Messages in the queue, for the look in passing.
+/// The number of messages in the queue, for a quick look.
 pub static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// What the real MPI said in the round of the drain under way when it could not look for messages; 0: it could.
+/// The error of the real MPI when it could not look for messages in the current round of the drain; 0 if it could.
 static LAST_ERROR: AtomicI32 = AtomicI32::new(0);
 
-/// Whether no drained message waits for its receive: one load. What follows from it holds within the stay in which it is asked: at a checkpoint messages are drained.
+/// Whether no drained message waits for its receive: one load. The answer holds only within the stay in which it is asked, because a checkpoint drains
+/// messages.
 #[inline(always)]
 pub fn nothing_waits() -> bool {
     WAITING.load(Ordering::Relaxed) == 0
@@ -58,13 +59,13 @@ pub fn take(
     message
 }
 
-/// Notes how many messages wait.
+/// Notes the number of waiting messages.
 fn count(queue: &Queue) {
     WAITING.store(queue.len(), Ordering::Relaxed);
     request::light::ring::close(!queue.is_empty());
 }
 
-/// The status that a probe gives for the earliest drained message that matches.
+/// The status that a probe returns for the earliest drained message that matches.
 pub fn probe(
     queue: &mut Queue,
     communicator: *mut Object,
@@ -117,7 +118,7 @@ pub unsafe fn deliver(
     status
 }
 
-/// A receive has begun to take a message, or nobody ever will.
+/// Tells the sender that a receive has begun to take the message, or that none ever will.
 unsafe fn tell_sender(message: &mut Drained) {
     if let Some(sender) = message.sender.take() {
         // SAFETY: the caller's stub.
@@ -143,7 +144,7 @@ unsafe fn arrive(message: &mut Drained) {
 /// Begins to receive a message on a communicator that the lower half has set aside as `word`; its sender hears of it first.
 ///
 /// # Safety
-/// Inside a stub or parked; `word` must be a message that nobody else receives.
+/// Inside a stub or parked; `word` must be a message that no other code receives.
 pub unsafe fn receive(communicator: *mut Object, mut word: Word, status: &Status) -> Drained {
     let bytes = status.bytes() as usize;
     // SAFETY: the caller's communicator.
@@ -167,14 +168,14 @@ pub unsafe fn receive(communicator: *mut Object, mut word: Word, status: &Status
     if code == 0 {
         drained.arriving = Some(receive);
     } else if drained.answered(code, true) {
-        // It has left the real MPI all the same.
+        // The message has left the real MPI all the same.
         // SAFETY: the thread has a record.
         unsafe { arch::count_received() };
     }
     drained
 }
 
-/// Whether all bytes of a message are there by now.
+/// Whether all bytes of a message have arrived.
 ///
 /// # Safety
 /// As [`receive`].
@@ -195,7 +196,7 @@ pub unsafe fn has_arrived(message: &mut Drained) -> bool {
     true
 }
 
-/// Pulls in whatever has arrived on any communicator. Returns whether anything moved.
+/// Pulls in all messages that have arrived on any communicator. Returns whether anything moved.
 ///
 /// # Safety
 /// Inside a stub, or parked on the driver thread.
@@ -258,7 +259,7 @@ pub fn still_arriving() -> bool {
     turn().iter_mut().any(|message| message.arriving.is_some())
 }
 
-/// Forgets a communicator that the application has freed, and what was drained from it.
+/// Forgets a communicator that the application has freed, and the messages drained from it.
 ///
 /// # Safety
 /// Inside a stub.
@@ -278,8 +279,8 @@ pub unsafe fn forget(communicator: *mut Object) {
     }
 }
 
-/// One round of the drain proper, all threads of the process being parked: tests what is pending and
-/// pulls in what has arrived, messages that were probed for (`MPI_Mprobe`) included.
+/// One round of the drain proper, with all threads of the process parked: tests pending requests and
+/// pulls in messages that have arrived, including those that were probed for (`MPI_Mprobe`).
 ///
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.
@@ -289,7 +290,7 @@ pub unsafe fn round() -> bool {
     unsafe { request::test_all() | pull() | message::pull_all() }
 }
 
-/// What the real MPI said earlier counts no more.
+/// Forgets the earlier error of the real MPI.
 pub fn look_again() {
     LAST_ERROR.store(0, Ordering::Relaxed);
 }
@@ -299,7 +300,7 @@ pub fn failed() -> bool {
     LAST_ERROR.load(Ordering::Relaxed) != 0
 }
 
-/// Says so.
+/// Describes that failure.
 pub fn describe(text: &mut Text) {
     let code = LAST_ERROR.load(Ordering::Relaxed);
     if code != 0 {

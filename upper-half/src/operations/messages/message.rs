@@ -1,6 +1,6 @@
 //! Messages that were matched by `MPI_Mprobe` or `MPI_Improbe` and wait for their `MPI_Mrecv`.
 //!
-//! A message handle leads to an object that says what was matched; the message itself is the lower half's
+//! A message handle leads to an object that describes the matched message. The message itself is the lower half's
 //! until a drain pulls it in, or was drained before it was probed for.
 
 use core::ptr;
@@ -13,12 +13,12 @@ use crate::ground::object::Object;
 use crate::operations::messages::drain;
 use crate::operations::messages::queue::Drained;
 
-/// What is known of a matched message.
+/// The facts about a matched message.
 pub struct Matched {
-    /// What the probe told.
+    /// The status that the probe gave.
     pub status: Status,
     pub communicator: Held,
-    /// The message, where this half has it.
+    /// The message, if this half has it.
     pub drained: Option<Drained>,
 }
 
@@ -46,7 +46,7 @@ impl Drop for Held {
     }
 }
 
-/// Makes the handle of a matched message: `word` is the lower half's where it still has it.
+/// Makes the handle of a matched message: `word` is the lower half's if that still has it.
 pub fn create(word: Word, matched: Matched) -> *mut Object {
     handle::create(
         HandleKind::Message,
@@ -55,7 +55,7 @@ pub fn create(word: Word, matched: Matched) -> *mut Object {
     )
 }
 
-/// Ends a message handle; what was matched is the caller's.
+/// Ends a message handle; the matched message is the caller's.
 ///
 /// # Safety
 /// `message` must be a live handle of [`create`], used no more.

@@ -1,9 +1,9 @@
 //! Drained messages: those that a checkpoint has pulled in before the application asked for them.
 //!
-//! Each keeps its communicator, source, tag, exact bytes and place in the order of arrival. Whatever
-//! receives or probes later looks here before it asks the real MPI, because everything here arrived
-//! before everything still to come; so MPI's order (no message overtakes another that matches the same
-//! receive) holds. This file is the matching alone: no MPI, no unsafe.
+//! Each keeps its communicator, source, tag, exact bytes and place in the order of arrival. Every
+//! later receive or probe looks here before it asks the real MPI, because everything here arrived
+//! before everything still to come. So MPI's order holds (no message overtakes another that matches the same
+//! receive). This file is the matching alone: no MPI, no unsafe.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,9 +23,9 @@ pub struct Drained {
     pub tag: i32,
     /// The packed form.
     pub bytes: Box<[u8]>,
-    /// The lower half's receive that still fills `bytes`; `None` once all of them are there.
+    /// The lower half's receive that still fills `bytes`, or `None` once all of them are there.
     pub arriving: Option<Word>,
-    /// What the real MPI said when it failed to receive the bytes, 0 if it did not: an error of the standard's ABI, which
+    /// The error of the real MPI if it failed to receive the bytes, else 0: an error of the standard's ABI, which
     /// belongs to the receive that takes the message, also after a restart.
     pub error: i32,
     /// The sender, which is told when a receive begins to take it.
@@ -33,7 +33,7 @@ pub struct Drained {
 }
 
 impl Drained {
-    /// Notes what the real MPI has answered about the receive that fills the bytes. Returns whether that is over: a receive
+    /// Notes the real MPI's answer about the receive that fills the bytes. Returns whether that receive is over: one
     /// that cannot even be asked for is.
     #[must_use]
     pub fn answered(&mut self, code: i32, finished: bool) -> bool {

@@ -1,9 +1,13 @@
 //! Words between ranks about drained messages: a receiver says that it drains one, and later that a receive has begun to take it.
 //!
-//! A synchronous send is over when its receive has begun (MPI 5.0, section 3.4), and the real MPI calls one over whose message was drained. So the sender has to know
-//! which were. No message says whether its send was synchronous: all that are drained are told of, in 32 bytes on the control communicator, before they are received.
-//! These words count as sent and received like messages. So at a still point none is under way, and each sender knows which of its messages are drained and not taken.
-//! Before one, a sender goes by what has arrived: the word was sent before the send could be over, and real MPIs deliver both by one way, in order.
+//! A synchronous send is over when its receive has begun (MPI 5.0, section 3.4), but the real MPI calls one over as soon as its message was drained. So the
+//! sender has to know
+//! the drained messages. No message says whether its send was synchronous: all senders are told of drained messages, in 32 bytes on the control communicator,
+//! before these are received.
+//! These words count as sent and received like messages. So at a still point no word is under way, and each sender knows which of its messages are drained and
+//! not taken.
+//! Before a still point, a sender goes by the words that have arrived: a word was sent before the send could be over, and real MPIs deliver both by one way, in
+//! order.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +40,7 @@ pub struct Envelope {
     pub tag: i32,
 }
 
-/// The rank that hears what becomes of a drained message.
+/// The rank that hears of a drained message's fate.
 #[derive(Clone, Copy, Debug)]
 pub struct Sender {
     /// The world rank.
@@ -87,7 +91,7 @@ impl Said {
     }
 }
 
-/// How many of this rank's messages are drained and not taken.
+/// The number of this rank's messages that are drained and not taken, by envelope.
 struct Ledger {
     waiting: BTreeMap<Envelope, u32>,
 }
@@ -120,7 +124,7 @@ static WORDS: Shared<Words> = Shared::new(Words {
     under_way: Vec::new(),
 });
 
-/// A message from a rank of a communicator is about to be drained: tells its sender. `None` where nobody is to be told.
+/// Tells the sender of a message, from a rank of a communicator, that it is about to be drained. Returns `None` if no rank is to be told.
 ///
 /// # Safety
 /// Inside a stub or parked; `communicator` must be a live communicator.
@@ -142,7 +146,7 @@ pub unsafe fn drained(communicator: *mut Object, source: i32, tag: i32) -> Optio
     Some(sender)
 }
 
-/// A receive has begun to take a drained message: tells its sender.
+/// Tells the sender of a drained message that a receive has begun to take it.
 ///
 /// # Safety
 /// Inside a stub.
@@ -172,7 +176,7 @@ unsafe fn tell(what: What, sender: Sender) {
     }
 }
 
-/// Takes in what others have told. Returns whether anything moved, or what the real MPI says when it cannot look.
+/// Takes in the words of other ranks. Returns whether anything moved, or the real MPI's error when it cannot look.
 ///
 /// # Safety
 /// Inside a stub or parked.
@@ -200,7 +204,7 @@ pub unsafe fn listen() -> Result<bool, i32> {
 /// The next word that has arrived.
 ///
 /// # Safety
-/// As [`listen`], which nobody else does meanwhile.
+/// As [`listen`], which no other thread runs meanwhile.
 unsafe fn next() -> Result<Option<Said>, i32> {
     let on = control();
     if on == 0 {
@@ -236,14 +240,14 @@ pub fn still_telling() -> bool {
     !WORDS.take().under_way.is_empty()
 }
 
-/// How many messages with an envelope are drained and not taken, of which the real MPI has just said that they are sent.
+/// The number of messages with an envelope that are drained and not taken, and of which the real MPI has just said that they are sent.
 ///
 /// # Safety
 /// Inside a stub.
 pub unsafe fn waiting(envelope: Envelope) -> u32 {
     let looks = if pending() { LOOKS } else { 1 };
     for _ in 0..looks {
-        // SAFETY: the caller's. The drain looks again where this fails.
+        // SAFETY: the caller's. The drain looks again if this fails.
         let _ = unsafe { listen() };
     }
     let words = WORDS.take();

@@ -155,7 +155,7 @@ unsafe fn sendrecv_converted(
     }
 }
 
-/// The half that sends. What becomes of its message has nothing to do with the receive: it is counted if it is out.
+/// The half that sends. The receive has no influence on its message: the message counts if it is out.
 ///
 /// # Safety
 /// Inside a stub; `call` sends to that rank.
@@ -173,7 +173,7 @@ unsafe fn send(dest: i32, call: impl FnOnce(&'static Dispatch) -> i32) -> i32 {
     }
 }
 
-/// Takes a posted receive back: the send that belongs to it has failed.
+/// Takes a posted receive back: the send of the same call has failed.
 #[cold]
 unsafe fn withdraw(request: *mut Request) {
     // SAFETY: inside a stub; the request is the caller's own.

@@ -1,4 +1,4 @@
-//! Receives that are posted: `MPI_Irecv`, and what others need of it.
+//! Posted receives: `MPI_Irecv`, and the parts of it that other modules need.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -52,7 +52,7 @@ pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
             return Err(code);
         }
         if it.peer == PROC_NULL {
-            // It is over as soon as it has begun, and what its status says is known.
+            // It is over as soon as it has begun, and its status is known.
             let code = cross_near(|dispatch| (dispatch.wait)(&mut word, ptr::null_mut()));
             return match code {
                 0 => Ok(over(arguments, FROM_NOBODY)),
@@ -65,7 +65,7 @@ pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
     }
 }
 
-/// The request of a receive that is over: nothing of it is below.
+/// The request of a receive that is over: the lower half has no trace of it.
 ///
 /// # Safety
 /// Inside a stub.
@@ -102,7 +102,7 @@ pub unsafe fn irecv(
             && source != abi::PROC_NULL
         {
             let stay = direct::enter();
-            // Messages are drained at checkpoints, and there is none within the stay.
+            // Messages are drained at checkpoints, and no checkpoint comes within the stay.
             if drain::nothing_waits()
                 && let Some(begun) = light::receive(buf, count, datatype, source, tag, comm)
             {
@@ -117,7 +117,7 @@ pub unsafe fn irecv(
     }
 }
 
-/// Posts a receive the short way. What a restart needs of it is in its request already.
+/// Posts a receive the short way. Its request already holds everything that a restart needs.
 #[inline(always)]
 unsafe fn start_directly(
     stay: Stay,
@@ -138,7 +138,7 @@ unsafe fn start_directly(
     }
 }
 
-/// `MPI_Irecv` whose request is a whole one: with a datatype of the application's, for one.
+/// `MPI_Irecv` with a whole request: for example, with a datatype of the application's.
 #[inline(never)]
 unsafe fn irecv_otherwise(
     buf: *mut c_void,

@@ -1,4 +1,4 @@
-//! Receives that block: drained messages first, then the real MPI, interruptibly.
+//! Blocking receives: drained messages first, then the real MPI, interruptibly.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -71,7 +71,7 @@ pub unsafe fn recv(
     }
 }
 
-/// `MPI_Recv` where the real MPI's own cannot be called.
+/// `MPI_Recv` if the real MPI's own cannot be called.
 ///
 /// # Safety
 /// As the MPI function.
@@ -99,8 +99,10 @@ pub(super) unsafe extern "C" fn recv_otherwise(
     }
 }
 
-/// `MPI_Recv` from a rank or any, the short way, where the real MPI does not call back while it waits. A message that is there already is taken by its own
-/// function, which does not wait then: whoever sends the rest of a long one does so in a checkpoint too, until all are parked. What is not there is waited for as on the
+/// `MPI_Recv` from a rank or any, the short way, if the real MPI does not call back while it waits. The real MPI's own function takes a message that is there
+/// already.
+/// It does not wait then: the sender of a long message sends the rest in a checkpoint too, until all ranks are parked. A message that is not there is waited
+/// for as on the
 /// long way: by a nonblocking receive that is asked for its end, until a checkpoint is pending.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
@@ -140,7 +142,7 @@ unsafe fn recv_directly(
     }
 }
 
-/// A receive of a message that was there has failed with one of the real MPI's codes: the end of its stub.
+/// The end of the stub of a receive that found its message, and has failed with one of the real MPI's codes.
 ///
 /// # Safety
 /// In the application, on that communicator.
@@ -195,7 +197,8 @@ pub(super) unsafe fn until_over(
     }
 }
 
-/// [`until_over`] by the real MPI's own wait. A checkpoint may come meanwhile, which has to know of the receive: so it is a request from the beginning.
+/// [`until_over`] by the real MPI's own wait. A checkpoint may come meanwhile, which has to know of the receive: so the receive is a request from the
+/// beginning.
 unsafe fn wait_for(
     stay: Stay,
     arguments: &Arguments,
@@ -203,7 +206,7 @@ unsafe fn wait_for(
     status: *mut abi::Status,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the caller's; the request is nobody else's.
+    // SAFETY: the caller's; no other code has the request.
     unsafe {
         let request = request::create(arguments, 0);
         (*request).head.lower = word;
@@ -298,8 +301,8 @@ unsafe fn recv_converted(
     }
 }
 
-/// What follows an interruptible receive: its message is counted; if it was interrupted, it becomes a
-/// request that a restart can post again, and is waited for.
+/// Ends an interruptible receive: counts its message; if the receive was interrupted, makes it a
+/// request that a restart can post again, and waits for that.
 #[inline(always)]
 pub(super) unsafe fn received(
     code: i32,

@@ -1,4 +1,4 @@
-//! What is done to a request besides starting it and waiting for it.
+//! Calls on a request besides starting it and waiting for it.
 
 use core::ffi::c_int;
 use core::ptr;
@@ -32,20 +32,21 @@ pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
         if let Some(Err(code)) = staged {
             return raise(communicator, code, c"MPI_Request_free");
         }
-        // Whether its message is counted the real MPI has yet to say.
+        // The real MPI has yet to say whether the message of a cancelled request counts.
         let is_cancelled = (*it).flags & (CANCELLED | NO_MESSAGE) == CANCELLED;
         let stays = matches!((*it).kind, Kind::Receive | Kind::Partitioned)
             || staged.is_some()
             || is_cancelled
             || grequest::is_open(it);
         if (*it).state == State::Active && stays {
-            // Its message is counted and, after a restart, still received; or it is sent from memory of ours, or no image may have it: so it stays ours.
+            // The request stays ours for one of three reasons: its message is counted and, after a restart, still received; it is sent from memory of ours; or
+            // no image may have it.
             request::abandon(it);
             request.set(request::null());
             return 0;
         }
         let mut code = 0;
-        // A persistent one that has failed Open MPI has given up by itself.
+        // Open MPI has given up a persistent request that has failed by itself.
         let below = ((*it).state != State::Done || (*it).flags & PERSISTENT != 0)
             && (*it).head.lower != request::null_word();
         if below && (*it).flags & GONE == 0 {
@@ -77,7 +78,7 @@ pub unsafe fn cancel(request: PlaceOf<RequestHandle>) -> c_int {
             _ => return raise(ptr::null_mut(), request::ERR_REQUEST, c"MPI_Cancel"),
         };
         if (*it).state == State::Done || synchronous::is(it) && (*it).is_sent() {
-            // It is over: too late, as MPI allows.
+            // It is over: the call comes too late, as MPI allows.
             return 0;
         }
         (*it).flags |= CANCELLED;

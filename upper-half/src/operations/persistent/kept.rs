@@ -1,9 +1,10 @@
-//! Persistent collective operations in a restart: those that all members of a communicator still have are made again, in one order.
-//! The others, which some members have freed, nobody can start any more: they are gone below, and wait to be freed.
+//! Persistent collective operations in a restart. Those that all members of a communicator still have are made again, in one order.
+//! No rank can start the others any more, which some members have freed: they are gone below, and wait to be freed.
 //!
-//! An operation has the same number on all members (see [`operations::clock::persistent`]). The members compare theirs one by one. The largest is what all
-//! can have next; who has smaller ones has them alone. Of those that all have they learn too which start is the newest that
-//! any of them has been told the end of.
+//! An operation has the same number on all members (see [`operations::clock::persistent`]). The members compare theirs one by one. The largest is the earliest
+//! that all
+//! members can have next: a member with smaller ones has these alone. For operations that all have, they also learn the newest start whose end
+//! any member has been told of.
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
@@ -19,7 +20,7 @@ use crate::operations::request::{self, GONE, Kind, PERSISTENT, Request, State};
 /// Standard-ABI value of `MPI_INT64_T`.
 const INT64: i32 = 600;
 
-/// A number that no operation has: nothing more.
+/// A number that no operation has: it stands for the end of the list.
 const NOTHING: i64 = i64::MAX;
 
 /// A communicator's words in the new lower half.
@@ -31,7 +32,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// The smallest and the largest of the numbers that all members have, and the largest of what they were told.
+    /// The smallest and the largest of the members' numbers, and the largest of the starts whose end they were told of.
     ///
     /// # Safety
     /// In a restart; all members call it.
@@ -40,7 +41,7 @@ impl Members {
         unsafe {
             let mut largest = maximum([number, -number, told], self.local)?;
             if let Some(inter) = self.inter {
-                // It gives what the other group's members have.
+                // It gives the values of the other group's members.
                 let theirs = maximum(largest, inter)?;
                 for (own, theirs) in largest.iter_mut().zip(theirs) {
                     *own = (*own).max(theirs);
@@ -63,13 +64,13 @@ unsafe fn maximum(own: [i64; 3], word: Word) -> Outcome<[i64; 3]> {
     Ok(all)
 }
 
-/// Finds out which persistent collectives of a communicator all members still have. Who has forgotten the communicator (a null
+/// Finds out which persistent collectives of a communicator all members still have. A rank that has forgotten the communicator (a null
 /// object) has none.
 ///
 /// # Safety
 /// On the main thread of a restart; all members call it.
 pub unsafe fn agree(members: &Members, communicator: *mut Object) -> Outcome {
-    // SAFETY: live requests; nobody else is there.
+    // SAFETY: live requests; no other thread exists.
     unsafe {
         if !communicator.is_null() {
             clocks::at_still_point(communicator);

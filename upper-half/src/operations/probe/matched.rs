@@ -1,4 +1,4 @@
-//! Messages that are taken for good where they are found (`MPI_Mprobe`, `MPI_Improbe`), and their receives.
+//! Messages that a probe takes for good (`MPI_Mprobe`, `MPI_Improbe`), and their receives.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -20,7 +20,7 @@ use crate::operations::messages::message::{self, Held, Matched};
 use crate::operations::messages::{drain, points};
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, State};
 
-/// Takes a message for good, once: `None` if there is none.
+/// Takes a message for good, once. Returns `None` if there is none.
 unsafe fn claim(
     comm: Comm,
     source: i32,
@@ -29,7 +29,7 @@ unsafe fn claim(
 ) -> Result<Option<(*mut Object, Status)>, i32> {
     // SAFETY: inside a stub.
     unsafe {
-        // Whoever takes a message from MPI's hands does it in turn with whoever posts receives.
+        // Threads that take a message from the real MPI do so in turn with those that post receives.
         let mut queue = drain::turn();
         if let Some(drained) = drain::take(&mut queue, comm, source, tag) {
             drop(queue);
@@ -84,10 +84,10 @@ const MESSAGE_NO_PROC: i32 = 297;
 /// Standard-ABI value of `MPI_MESSAGE_NULL`.
 const MESSAGE_NULL: i32 = 296;
 
-/// `MPI_Improbe` has found a message: the end of its stub.
+/// The end of the stub of an `MPI_Improbe` that has found a message.
 ///
 /// # Safety
-/// The application's places, filled by the real MPI: where the handle goes, its word is.
+/// The application's places, filled by the real MPI: the handle's place holds its word.
 #[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn found(
     comm: Comm,
@@ -145,7 +145,7 @@ pub unsafe fn improbe(
     }
 }
 
-/// `MPI_Improbe` has found a message, or failed.
+/// Ends an `MPI_Improbe` that has found a message, or failed.
 ///
 /// # Safety
 /// In its stay; the real MPI's answer, the application's places.
@@ -218,7 +218,7 @@ pub unsafe fn mprobe(
             match claim(comm, source, tag, true) {
                 Ok(Some(found)) => break Ok(found),
                 Err(code) if code != INTERRUPTED => break Err(code),
-                // With several threads it is asked for again and again, in turn with the others.
+                // With several threads the probe is repeated, in turn with the others.
                 Ok(None) if !crossing::pending() => crate::ground::arch::yield_processor(),
                 _ => {
                     interrupted = true;
@@ -269,7 +269,7 @@ unsafe fn receive(
             && let Some(matched) = (*handle).body.cast::<Matched>().as_mut()
             && let Some(drained) = matched.drained.take()
         {
-            // It holds the communicator until the request does.
+            // The held handle keeps the communicator until the request does.
             let _held = message::end(handle);
             message.set(abi::predefined(HandleKind::Message, MESSAGE_NULL));
             let status = drain::deliver(drained, arguments.buffer, count, datatype);
@@ -292,7 +292,7 @@ unsafe fn receive(
         let mut flags = NO_MESSAGE;
         let mut _held = None;
         if matched {
-            // Posted again after a restart it would match this very message, were it still to come.
+            // Posted again after a restart, the receive matches this very message, in case it is still to come.
             let status = (*(*handle).body.cast::<Matched>()).status;
             arguments.peer = status.source;
             arguments.tag = status.tag;

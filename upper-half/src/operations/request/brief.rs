@@ -1,9 +1,9 @@
-//! Nonblocking collective operations as they mostly are: begun by the short way, completed by it, nothing in between.
+//! Nonblocking collective operations in their most frequent form: begun by the short way, completed by it, with nothing in between.
 //!
-//! Such a request is *brief*: its communicator is all that is held for it, its recipe owns nothing, nobody waits for its end with
-//! a function, and Fortran does not know it. One byte says so, beside those that say what it does and where it stands, so one
-//! comparison of the four ([`is`]) stands for all of this. What changes any of it changes one of the four. Slots that
-//! were brief are kept apart: what is the same in all brief requests is in them already.
+//! Their request is *brief*: only its communicator is held for it, its recipe owns nothing, no function waits for its end,
+//! and Fortran does not know it. One byte says so, beside those for its kind, state and flags. So one
+//! comparison of the four ([`is`]) stands for all of this, and each change of any of it changes one of the four. Slots that
+//! were brief are kept apart: they already hold the values that are the same in all brief requests.
 //!
 //! Rules: as for every short way, no other thread calls MPI.
 
@@ -24,11 +24,11 @@ pub unsafe fn is(request: *const Request) -> bool {
     unsafe { Standing::of(request) == Standing::BRIEF }
 }
 
-/// Makes the request of a nonblocking collective operation, and counts the operation: with nothing in the lower half yet. If a slot
+/// Makes the request of a nonblocking collective operation, and counts the operation; the lower half has nothing yet. Returns `None` if no slot
 /// is free.
 ///
 /// # Safety
-/// Inside a stub; `communicator` must be alive and have a cell; `recipe` owns nothing, and what it refers to must never end.
+/// Inside a stub; `communicator` must be alive and have a cell; `recipe` owns nothing, and all that it refers to must never end.
 #[inline(always)]
 pub unsafe fn create(communicator: *mut Object, recipe: Recipe) -> Option<*mut Request> {
     // SAFETY: the caller's communicator; slots of ours.
@@ -47,13 +47,13 @@ pub unsafe fn create(communicator: *mut Object, recipe: Recipe) -> Option<*mut R
         it.begun = requests.begun;
         it.made = requests.begun;
         (it.number, it.clock) = collective::initiated_alone(communicator);
-        // What is there owns nothing.
+        // The old contents of the field own nothing.
         (&raw mut it.recipe).write(Some(recipe));
         Some(request)
     }
 }
 
-/// Sees to it that there is a slot for a brief request, where there may be one.
+/// Makes sure that there is a slot for a brief request, if brief requests may exist.
 pub fn stock() {
     if concurrent() {
         return;
@@ -65,7 +65,7 @@ pub fn stock() {
     let request = slot(&mut requests);
     let arguments = Arguments::without_message(Kind::Collective, core::ptr::null_mut());
     fill(&mut requests, request, &arguments, NO_MESSAGE);
-    // SAFETY: the slot is nobody else's.
+    // SAFETY: no other code has the slot.
     unsafe {
         (*request).brief = true;
         (*request).context = core::ptr::null_mut();
@@ -99,7 +99,7 @@ pub unsafe fn end(request: *mut Request) {
     }
 }
 
-/// Fortran is about to know the request.
+/// Makes a request an ordinary one, because Fortran is about to know it.
 ///
 /// # Safety
 /// `request` must be a live request.

@@ -1,8 +1,10 @@
-//! Requests that the real MPI has in its hands, in a wait below which the driver thread stands still: they may be looked at, and must not be ended.
+//! Requests that the real MPI uses in a wait below which the driver thread stands still: they may be looked at, but must not be ended.
 //!
-//! `MPI_Request_get_status` says whether one is over, and MPICH's whether it has failed, but for nonblocking collective operations on 4.0. `MPI_Testall` of it and of another
-//! request that is not over ends nothing as long as neither has failed; where the first one has, it says so, and has ended it. So a failure is known, and the wait that may have
-//! that request in hand is left for good: the call goes on as after a restart.
+//! `MPI_Request_get_status` says whether a request is over. MPICH's also says whether it has failed, except for nonblocking collective operations on 4.0.
+//! `MPI_Testall` of the request and
+//! of another one that is not over ends nothing as long as neither has failed; if the first one has, the call says so, and has ended it. So a failure is known,
+//! and the wait that may use
+//! that request is left for good: the call goes on as after a restart.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,17 +17,19 @@ use crate::objects::outcome::class;
 use crate::operations::clock::points::restarts;
 use crate::operations::grequest;
 
-/// Whether the driver thread stands still below a wait of the real MPI's, which has requests in its hands.
+/// Whether the driver thread stands still below a wait of the real MPI's, which uses requests.
 static LOOKS: AtomicBool = AtomicBool::new(false);
 
 /// Whether any request has been [`SEEN`] meanwhile.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Whether one was ended meanwhile that the wait may have in hand.
+/// Whether a request that the wait may use was ended meanwhile.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// Runs `meanwhile` below a wait of the real MPI's. Requests that are found to be over are done above, as an image has to have them, and stay as they are below. When the real
-/// MPI goes on it tells of them again: so they are active as before, and their messages not counted. After a restart there is nothing below. Returns whether the wait must not go on.
+/// Runs `meanwhile` below a wait of the real MPI's. Requests that are found to be over are done above, as an image has to have them, and stay as they are
+/// below. When the real
+/// MPI goes on, it tells of them again: so they become active as before, and their messages do not count. After a restart the lower half has nothing of them.
+/// Returns whether the wait must not go on.
 ///
 /// # Safety
 /// On the driver thread, inside a stub.
@@ -38,14 +42,14 @@ pub unsafe fn look(meanwhile: impl FnOnce()) -> bool {
     let is_new = restarts() != before;
     if ANY.swap(false, Ordering::Relaxed) {
         for request in live() {
-            // SAFETY: a live request, touched by nobody else now.
+            // SAFETY: a live request, which no other code touches now.
             unsafe { give_back(&mut *request, is_new) };
         }
     }
     ended || is_new
 }
 
-/// What was seen of a request is over for good in a new launch, and has yet to be told in the same one.
+/// Undoes the finding that a request is over, because the same launch has yet to tell it. In a new launch it is over for good.
 unsafe fn give_back(it: &mut Request, is_new: bool) {
     if it.flags & SEEN == 0 {
         return;
@@ -61,14 +65,14 @@ unsafe fn give_back(it: &mut Request, is_new: bool) {
     }
 }
 
-/// Whether the real MPI may have a request in its hands.
+/// Whether the real MPI may be using a request in such a wait.
 pub(super) fn is(it: &Request) -> bool {
     LOOKS.load(Ordering::Relaxed)
         && it.flags & (ORPHAN | CANCELLED) == 0
         && !matches!(it.kind, Kind::OneSided | Kind::File)
 }
 
-/// Asks whether such a request is over: the error is its own. Whether it was ended by that, which happens to one that has failed.
+/// Asks whether such a request is over. Returns the request's error, and whether the question has ended it, as happens to a failed one.
 ///
 /// # Safety
 /// Parked on the driver thread, every other thread stopped; `word` must be an active request's.
@@ -98,7 +102,7 @@ pub(super) unsafe fn ask(word: *mut Word, flag: &mut i32, status: &mut Status) -
     }
 }
 
-/// Such a request was found to be over, and is done above; the real MPI has it still.
+/// Marks a request that was found to be over and is done above, while the real MPI still has it.
 ///
 /// # Safety
 /// As [`ask`], of a request that was asked and not ended.

@@ -1,4 +1,4 @@
-//! From the lower half's word to the end that the application is told.
+//! The life of a request, from the lower half's word to the end that the application is told.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -30,8 +30,8 @@ pub unsafe fn adopt(kind: Kind, communicator: *mut Object, word: Word) -> *mut O
     }
 }
 
-/// Whether an active request will make `context` what it is to be (a communicator of `MPI_Comm_idup`):
-/// until then it is not to be used.
+/// Whether an active request has yet to fill in `context` (a communicator of `MPI_Comm_idup`):
+/// until then it must not be used.
 pub fn is_being_made(context: *mut ()) -> bool {
     if COMPLETIONS.load(Ordering::Relaxed) == 0 {
         return false;
@@ -43,7 +43,7 @@ pub fn is_being_made(context: *mut ()) -> bool {
     })
 }
 
-/// Has `completion(context)` run when the application is told that the request is over, and `ending(context)` when nothing asks for it any more.
+/// Has `completion(context)` run when the application is told that the request is over, and `ending(context)` when the context is no longer needed.
 ///
 /// # Safety
 /// `request` must be a live request of [`adopt`].
@@ -64,12 +64,12 @@ pub unsafe fn on_completion(
     }
 }
 
-/// What became of a request whose end the application was told of.
+/// The outcome of telling the application of a request's end.
 #[must_use]
 pub struct Told {
-    /// The request is no more.
+    /// The request does not exist any more.
     pub ended: bool,
-    /// What its completion has failed with, or 0.
+    /// The error of its completion, or 0.
     pub error: i32,
 }
 
@@ -77,7 +77,7 @@ pub struct Told {
 /// completion, and leaves a persistent request inactive.
 ///
 /// # Safety
-/// Inside a stub; the lower half has nothing active for it; `status` is the operation's where it was
+/// Inside a stub; the lower half has nothing active for it; `status` is the operation's if it was
 /// asked for (it must be for a cancelled one).
 #[inline(always)]
 pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> Told {
@@ -105,7 +105,8 @@ pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> Told {
     }
 }
 
-/// The application is about to be told that an operation is over: a nonblocking collective one binds. It has no number from then on, for it is never begun again.
+/// Binds a nonblocking collective operation, because the application is about to be told of its end. From then on it has no number, for it is never begun
+/// again.
 ///
 /// # Safety
 /// As [`complete`].
@@ -126,20 +127,21 @@ unsafe fn bind(it: &mut Request) {
     it.number = 0;
 }
 
-/// Tells the application that an active or done operation is over, and leaves the request to whoever ends it: its buffers are the application's again.
+/// Tells the application that an active or done operation is over, and leaves the request to a later call that ends it: its buffers are the application's
+/// again.
 ///
 /// # Safety
 /// Inside a stub, nothing locked; a live request, a whole one.
 pub unsafe fn tell(request: *mut Request) {
     // SAFETY: the caller's request.
     unsafe {
-        // Whoever ends a brief one reads its number.
+        // The call that ends a brief request reads its number.
         (*request).brief = false;
         bind(&mut *request);
     }
 }
 
-/// Runs a completion. The thread may be stopped in it: a restart finds a request that is over, and not one to begin again.
+/// Runs a completion. The thread may be stopped in it: a restart then finds a request that is over, and does not begin it again.
 ///
 /// # Safety
 /// As [`complete`].

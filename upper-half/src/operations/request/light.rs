@@ -1,12 +1,12 @@
-//! Messages as they mostly are: begun by the short way, completed by it, nothing in between.
+//! Messages in their most frequent form: begun by the short way, completed by it, with nothing in between.
 //!
-//! Such a request is *light*: there is no more in its slot than a restart needs. A receive's arguments are as the application gave them, of a send
-//! only the communicator is there, since no send is begun again. It holds nothing: its datatype is predefined or not needed any more, and its communicator
-//! is held only when the application gives that up ([`unfold_all`]). Whoever wants to know more of it - a call that goes the long way, a checkpoint,
-//! Fortran - has it [unfolded](unfold) into a whole request first; so nothing but what is here and the short way knows that there are light ones.
+//! Their request is *light*: its slot has no more than a restart needs. A receive's arguments are as the application gave them; a send has
+//! only its communicator, since no send is begun again. A light request holds nothing: its datatype is predefined or not needed any more, and its communicator
+//! is held only when the application gives that up ([`unfold_all`]). Code that needs more of it - a call that goes the long way, a checkpoint,
+//! Fortran - first has it [unfolded](unfold) into a whole request. So only this module and the short way know that there are light ones.
 //! Their slots are kept apart: those of sends are used again last in, first out, those of receives in a [ring].
 //!
-//! Rules: as for every short way, no other thread calls MPI; and only in a stay is it certain that a light request is one still.
+//! Rules: as for every short way, no other thread calls MPI; and only in a stay is it certain that a light request still is one.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,14 +19,14 @@ use crate::ground::{abi, arch};
 
 pub mod ring;
 
-/// What the short way knows of a slot. It lies where other objects have the place of their clock.
+/// The short way's knowledge of a slot. It lies where other objects have the place of their clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form(u32);
 
 impl Form {
-    /// A request with all that belongs to it, or a slot in no use of such a one.
+    /// A request with all its parts, or an unused slot for one.
     pub const WHOLE: Form = Form(0);
-    /// A slot in no use, kept for light requests.
+    /// An unused slot, kept for light requests.
     pub const RESTING: Form = Form(1);
     /// The request of all sends that were over at once; see [`super::over`].
     pub const OVER: Form = Form(2);
@@ -39,7 +39,7 @@ impl Form {
         Form(Form::LIGHT + kind as u32)
     }
 
-    /// That of an object, alive or freed.
+    /// The form of an object, alive or freed.
     ///
     /// # Safety
     /// `object` must point to one.
@@ -49,7 +49,7 @@ impl Form {
         unsafe { Form((*object).clock) }
     }
 
-    /// How it is written.
+    /// The form as a number.
     pub const fn number(self) -> u32 {
         self.0
     }
@@ -60,7 +60,7 @@ impl Form {
         self.0.wrapping_sub(Form::LIGHT) <= Kind::ReadySend as u32
     }
 
-    /// Whether it is a slot in no use, kept for light requests.
+    /// Whether it is an unused slot, kept for light requests.
     #[inline(always)]
     pub fn is_resting(self) -> bool {
         self == Form::RESTING
@@ -91,20 +91,20 @@ impl Form {
 // The messages are the first kinds.
 const _: () = assert!(Kind::Receive as u32 == 0 && Kind::ReadySend as u32 == 4);
 
-/// How many light requests have been unfolded so far: whoever has looked at one before it called the real MPI sees by this whether it may have been
-/// unfolded meanwhile, by what the application does in a function that the real MPI has called.
+/// The number of light requests that have been unfolded so far. Code that has looked at one before it called the real MPI sees by this whether it may have been
+/// unfolded meanwhile, by the application in a function that the real MPI has called.
 static UNFOLDED: AtomicU64 = AtomicU64::new(0);
 
-/// How many light requests have been unfolded so far.
+/// The number of light requests that have been unfolded so far.
 #[inline(always)]
 pub fn unfolded() -> u64 {
     UNFOLDED.load(Ordering::Relaxed)
 }
 
-/// Slots that are laid aside at once.
+/// The number of slots that are laid aside at once.
 const STOCK: usize = 8;
 
-/// Makes the request of a send, with nothing in the lower half yet, if a slot rests.
+/// Makes the request of a send, if a slot rests. The lower half has nothing yet.
 ///
 /// # Safety
 /// In a stay of the short way; `communicator` must point to an object.
@@ -124,7 +124,7 @@ pub unsafe fn send(kind: Kind, communicator: *mut Object) -> Option<*mut Request
     }
 }
 
-/// Makes the request of a receive, with nothing in the lower half yet, if a slot rests. The arguments are the application's.
+/// Makes the request of a receive, if a slot rests. The lower half has nothing yet. The arguments are the application's.
 ///
 /// # Safety
 /// As [`send`]; `datatype` must be predefined.
@@ -151,7 +151,7 @@ pub unsafe fn receive(
     }
 }
 
-/// Sees to it that slots rest, where there may be light requests.
+/// Makes sure that slots rest, if there may be light requests.
 #[cold]
 #[inline(never)]
 pub fn stock() {
@@ -166,7 +166,7 @@ pub fn stock() {
         let mut requests = REQUESTS.take();
         let request = slot(&mut requests);
         drop(requests);
-        // SAFETY: the slot is nobody else's.
+        // SAFETY: no other code has the slot.
         unsafe {
             (*request).head.magic = crate::ground::object::ALIVE;
             rest_as_send(request);
@@ -190,10 +190,10 @@ pub unsafe fn rest(request: *mut Request) {
     }
 }
 
-/// Lays a slot aside that is not of the ring.
+/// Lays a slot aside that is not in the ring.
 ///
 /// # Safety
-/// In a stay, no other thread in MPI; a light send or a slot in no use, used no more.
+/// In a stay, no other thread in MPI; a light send or an unused slot, used no more.
 #[inline(always)]
 unsafe fn rest_as_send(request: *mut Request) {
     // SAFETY: the caller gives the slot up.
@@ -225,7 +225,7 @@ pub unsafe fn end(request: *mut Request) {
 /// Ends light receives that are over below: their messages are counted, and their handles lead nowhere.
 ///
 /// # Safety
-/// In a stay of the short way; `count` handles of light receives, used no more, of which `object` gives each one's.
+/// In a stay of the short way; `count` handles of light receives, used no more; `object` gives the object of each.
 #[inline(always)]
 pub unsafe fn end_receives(
     handles: PlaceOf<RequestHandle>,
@@ -336,7 +336,7 @@ mod tests {
             assert_eq!(Object::held_by(communicator), 1);
             let before = unfolded();
 
-            // The oldest first; where sends stand means nothing.
+            // The oldest first; the place of sends has no meaning.
             let all = request::live();
             assert!(all == [sent, received] || all == [received, sent]);
             assert_eq!(unfolded(), before + 2);

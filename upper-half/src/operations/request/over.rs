@@ -1,10 +1,12 @@
 //! Sends that were over when they were begun: they share one request.
 //!
-//! Open MPI has one request of its own for whatever is over at once - messages to `MPI_PROC_NULL`, and small ones that it could send right away - which nobody has to
-//! give back. Where it answers a send with that, the application gets one of ours that stands for it: there is nothing to write down, and nobody
-//! below has to be asked for its end.
+//! Open MPI has one request of its own for all sends that are over at once - messages to `MPI_PROC_NULL`, and small ones that it could send right away. It need
+//! not
+//! be given back. If Open MPI answers a send with that, the application gets a request of ours that stands for it. Nothing has to be written down, and the real
+//! MPI
+//! need not be asked for its end.
 //!
-//! Rules: as for every short way, no other thread calls MPI. That a handle leads to that request may be asked anywhere.
+//! Rules: as for every short way, no other thread calls MPI. Whether a handle leads to that request may be asked anywhere.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -19,10 +21,10 @@ use crate::ground::abi::{Handle, RequestHandle};
 use crate::ground::object::{Comm, Object};
 use crate::ground::{abi, handle};
 
-/// The real MPI's request; 0: not known in this launch, or there is none.
+/// The real MPI's request, or 0 if it is not known in this launch, or if there is none.
 pub static WORD: AtomicU64 = AtomicU64::new(0);
 
-/// Ours, as soon as the real MPI's is known; before, an address that no handle is.
+/// Our request, once the real MPI's is known; before that, an address that is no handle.
 pub static REQUEST: AtomicPtr<Object> = AtomicPtr::new(NOWHERE);
 
 const NOWHERE: *mut Object = (&raw const WORD).cast_mut().cast();
@@ -30,7 +32,7 @@ const NOWHERE: *mut Object = (&raw const WORD).cast_mut().cast();
 /// Standard-ABI value of `MPI_BYTE`.
 const BYTE: i32 = 583;
 
-/// Whether the real MPI's was looked for in this launch.
+/// Whether this launch has looked for the real MPI's request.
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
 /// The real MPI's request.
@@ -39,13 +41,13 @@ pub fn word() -> Word {
     WORD.load(Ordering::Relaxed)
 }
 
-/// The application's.
+/// The application's request.
 #[inline(always)]
 pub fn request() -> *mut Object {
     REQUEST.load(Ordering::Relaxed)
 }
 
-/// The application's, as it writes it; `None` where handles are no addresses, before the real MPI's is known.
+/// The application's request, as the application writes it, or `None` if handles are not addresses and the real MPI's is not known yet.
 #[inline(always)]
 pub fn own() -> Option<RequestHandle> {
     let request = request();
@@ -61,17 +63,17 @@ pub fn is(handle: *mut Object) -> bool {
     handle == request()
 }
 
-/// Called in a restart, when the predefined objects have their words: another launch's real MPI has another one.
+/// Called in a restart, when the predefined objects have their words: the real MPI of another launch has another request.
 pub fn restarted() {
     WORD.store(0, Ordering::Relaxed);
     LOOKED.store(false, Ordering::Relaxed);
     if request() != NOWHERE {
-        // SAFETY: ours, and it never goes away. As every request that is over, it crosses as a null one.
+        // SAFETY: ours, and it never goes away. Like every request that is over, it crosses as a null one.
         unsafe { (*request()).lower = null_word() };
     }
 }
 
-/// Looks for the real MPI's, once a launch.
+/// Looks for the real MPI's request, once a launch.
 ///
 /// # Safety
 /// In a stay of the short way; a communicator that the real MPI has just sent a message on.

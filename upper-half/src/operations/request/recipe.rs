@@ -1,6 +1,6 @@
 //! A function that is kept in a request's own slot.
 //!
-//! Nonblocking collective operations are frequent, and what begins one again are its arguments: nine words at most, but for
+//! Nonblocking collective operations are frequent, and their arguments suffice to begin one again: nine words at most, except for
 //! those with arrays of handles. Small functions lie in the slot itself, others in memory of their own.
 
 use core::mem::{MaybeUninit, needs_drop};
@@ -17,7 +17,7 @@ type Room = [MaybeUninit<u64>; WORDS];
 pub struct Recipe {
     room: Room,
     run: unsafe fn(&Room, &'static Dispatch, *mut Word) -> i32,
-    /// Ends what is in the room; `None` where nothing is to be done.
+    /// Drops the contents of the room; absent if there is nothing to do.
     end: Option<unsafe fn(&mut Room)>,
 }
 
@@ -60,7 +60,7 @@ impl Recipe {
         }
     }
 
-    /// Runs it.
+    /// Runs the function.
     ///
     /// # Safety
     /// As the function asks of its caller; `request` must be writable.

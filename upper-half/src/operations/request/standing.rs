@@ -1,5 +1,5 @@
-//! What a request does and where it stands, in one word: its kind, state, flags and whether it is [brief](super::brief) lie side by
-//! side, and one comparison answers for all four.
+//! A request's kind, state and flags and whether it is [brief](super::brief), in one word: the four lie side by
+//! side, so one comparison answers for all of them.
 
 use core::mem::offset_of;
 
@@ -19,7 +19,7 @@ pub struct Standing(u32);
 impl Standing {
     /// A brief collective operation.
     pub const BRIEF: Standing = Standing::active(Kind::Collective, NO_MESSAGE, true);
-    /// Any other that is not persistent.
+    /// Any other collective operation that is not persistent.
     const COLLECTIVE: Standing = Standing::active(Kind::Collective, NO_MESSAGE, false);
 
     const fn active(kind: Kind, flags: u8, brief: bool) -> Standing {
@@ -31,7 +31,7 @@ impl Standing {
         ]))
     }
 
-    /// That of a request.
+    /// The word of a request.
     ///
     /// # Safety
     /// `request` must be a slot of ours, alive.
@@ -44,11 +44,11 @@ impl Standing {
     /// Whether it is a message under way, not persistent and not cancelled.
     #[inline(always)]
     pub fn is_message(self) -> bool {
-        // But for the kind, nothing is set.
+        // Nothing is set except the kind.
         self.0 >> 8 == Standing::active(Kind::Receive, 0, false).0 >> 8
     }
 
-    /// Whether it is a collective operation that is not brief. Out of the way of messages, which are more frequent.
+    /// Whether it is a collective operation that is not brief. Kept out of the way of messages, which are more frequent.
     #[cold]
     #[inline(never)]
     pub fn is_other_collective(self) -> bool {

@@ -1,4 +1,4 @@
-//! Looking at all requests at once: while the rank is parked, and for those that the application has let go of.
+//! A look at all requests at once: while the rank is parked, and for those that the application has freed.
 
 use stillpoint_wrappers::neutral::Status;
 
@@ -7,7 +7,7 @@ use crate::ground::crossing::cross;
 use crate::operations::clock::collective;
 use crate::operations::synchronous;
 
-/// Tests every request that is active in the lower half, but those that would run the application's functions.
+/// Tests every request that is active in the lower half, except those that would run the application's functions.
 /// Returns whether any has come to its end.
 ///
 /// # Safety
@@ -15,7 +15,7 @@ use crate::operations::synchronous;
 pub unsafe fn test_all() -> bool {
     let mut moved = false;
     for request in live() {
-        // SAFETY: live requests, touched by nobody else now.
+        // SAFETY: live requests, which no other code touches now.
         unsafe {
             let it = &mut *request;
             if it.state != State::Active || it.kind == Kind::Generalized {
@@ -59,7 +59,7 @@ pub unsafe fn test_all() -> bool {
 
 /// Ends a done request that the application has freed.
 unsafe fn bury(request: *mut Request) {
-    // SAFETY: nobody has a handle of it any more.
+    // SAFETY: there is no handle of it any more.
     unsafe {
         if (*request).flags & PERSISTENT != 0 {
             let word = &raw mut (*request).head.lower;
@@ -90,19 +90,19 @@ pub unsafe fn abandon(request: *mut Request) {
     }
 }
 
-/// What is active in the lower half, as a restart sees it.
+/// The work that is active in the lower half, as a restart sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pending {
-    /// Nothing that a restart could not begin again.
+    /// Only work that a restart could begin again.
     Nothing,
-    /// Collectives that nobody has been told the end of: they may still be finished.
+    /// Collectives whose end no member has been told of: they may still be finished.
     Repeatable,
     /// Sends, whose messages are out already, operations on files, and collectives that all members have begun: they
     /// must be finished.
     Unfinished,
 }
 
-/// The cell that a collective operation is counted in.
+/// The cell in which a collective operation is counted.
 ///
 /// # Safety
 /// A live request.
@@ -115,7 +115,7 @@ unsafe fn clock_of(it: &Request) -> u32 {
     }
 }
 
-/// The worst of what is active.
+/// The worst of the active work.
 pub fn pending() -> Pending {
     let each = live().into_iter().map(|request| {
         // SAFETY: a live request and its communicator.
@@ -124,7 +124,7 @@ pub fn pending() -> Pending {
             match it.kind {
                 _ if it.state != State::Active => Pending::Nothing,
                 Kind::Receive | Kind::Generalized => Pending::Nothing,
-                // What is left to come is the receiver's word.
+                // Only the receiver's word is left to come.
                 _ if synchronous::is(it) && it.is_sent() => Pending::Nothing,
                 Kind::Collective
                     if it.number != 0 && !collective::binding(clock_of(it), it.clock) =>

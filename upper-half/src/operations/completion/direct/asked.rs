@@ -1,4 +1,4 @@
-//! What the real MPI is asked about, where it is asked about several requests at once: their words, side by side on the stack.
+//! The list for the real MPI when it is asked about several requests at once: their words, side by side on the stack.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -15,28 +15,28 @@ use crate::operations::direct::{self, Own, Stay};
 use crate::operations::request::light::{self, Form};
 use crate::operations::request::{self, PERSISTENT, Request, State, over};
 
-/// Requests of a call that goes this way, at most.
+/// The most requests that a call may have to go this way.
 pub const FEW: usize = 64;
 
-/// What the real MPI is asked about.
+/// The requests that the real MPI is asked about.
 pub struct Asked {
     handles: PlaceOf<RequestHandle>,
     words: [MaybeUninit<Own>; FEW],
     objects: [MaybeUninit<*mut Object>; KEPT],
 }
 
-/// How many requests are written down for when they are over: where handles are numbers, a request is not looked for twice.
+/// The number of requests that are written down for their end: if handles are numbers, a request is not looked for twice.
 const KEPT: usize = if NARROW { FEW } else { 0 };
 
-/// What the requests were when they were looked at. It is no part of [`Asked`], which lies on the stack: few calls need all of it.
+/// The facts about the requests from the look at them. They are no part of [`Asked`], which lies on the stack: few calls need all of it.
 #[derive(Clone, Copy)]
 pub struct Looked {
-    /// What all of them are at least.
+    /// The least that is true of all of them.
     sort: Sort,
-    /// How many are light receives, and where the last of them is.
+    /// The number of light receives, and the index of the last of them.
     receives: usize,
     last_receive: usize,
-    /// How many light requests had been unfolded.
+    /// The number of light requests that had been unfolded.
     unfolded: u64,
 }
 
@@ -72,8 +72,8 @@ impl Asked {
         }
     }
 
-    /// Begins a stay and writes the words down within it: from one stay to the next a restart may change them. `None`: to be
-    /// done the long way.
+    /// Begins a stay and writes the words down within it, because a restart may change them from one stay to the next. Returns `None` if the call has to go the
+    /// long way.
     ///
     /// # Safety
     /// The handles must be the application's array of `count` requests.
@@ -123,7 +123,7 @@ impl Asked {
         self.words.as_mut_ptr().cast()
     }
 
-    /// The words, side by side as the real MPI has them: for its own functions alone.
+    /// The words, side by side as the real MPI has them: only for its own functions.
     #[inline(always)]
     pub fn words(&mut self) -> *mut Word {
         self.own().cast()
@@ -144,7 +144,7 @@ impl Asked {
         unsafe { self.words[index].assume_init() == request::null_word() as Own }
     }
 
-    /// Whether a request is one that the real MPI has under way.
+    /// Whether the real MPI has this request under way.
     ///
     /// # Safety
     /// In the stay; `index` must be one of the requests.
@@ -170,7 +170,7 @@ impl Asked {
             (0..count).for_each(|index| unsafe { self.tell(index, looked) });
             return;
         }
-        // SAFETY: checked when the stay began. The first send's slot is to be the first that is used again.
+        // SAFETY: checked when the stay began. The first send's slot shall be the first to be used again.
         unsafe {
             let object = |index: usize| match KEPT {
                 0 => self.handles.add(index).get(),
@@ -207,8 +207,9 @@ impl Asked {
         }
     }
 
-    /// Makes a request done above that is over below, with the status and the error that the real MPI gave. Beside one that failed a library may leave what
-    /// is not over as it is, and says so by its error.
+    /// Makes a request that is over below done above, with the status and the error that the real MPI gave. If one request has failed, a library may leave
+    /// others
+    /// that are not over as they are, and says so by its error.
     ///
     /// # Safety
     /// As [`tell`](Self::tell); `status` must be readable or ignored.
@@ -233,7 +234,7 @@ impl Asked {
         }
     }
 
-    /// With the first failed request that it tells of, the real MPI gives up all that have failed: the same error is theirs.
+    /// When the real MPI tells of the first failed request, it gives up all that have failed: they get the same error.
     ///
     /// # Safety
     /// As [`tell`](Self::tell), of all `count` requests.
@@ -261,10 +262,10 @@ unsafe fn word_of_receive(handle: *mut Object) -> Option<Word> {
     }
 }
 
-/// Writes down the words of the light receives that a call begins with: how many these are. Four at a time, as there are mostly many or none.
+/// Writes down the words of the light receives at the call's beginning, and returns how many these are. Four at a time, as there are mostly many or none.
 ///
 /// # Safety
-/// The application's array of `count` requests, and room for as many words, and for the requests where they are [`KEPT`].
+/// The application's array of `count` requests, and room for as many words, and for the requests if they are [`KEPT`].
 #[inline(always)]
 unsafe fn receives_first(
     handles: PlaceOf<RequestHandle>,
@@ -276,7 +277,7 @@ unsafe fn receives_first(
     unsafe {
         let write = |index: usize| {
             let object = handles.add(index).at_hand();
-            // What is at hand of a number is an object.
+            // `at_hand` gives an object for every number.
             if !(NARROW || arch::is_address(object)) || Form::of(object) != Form::RECEIVE {
                 return false;
             }
@@ -304,7 +305,7 @@ unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
         return Some((Sort::Askable, request::null_word()));
     }
     if over::is(handle) {
-        // In a launch in which nothing was sent yet it is not known.
+        // The word is not known in a launch in which nothing was sent yet.
         let word = over::word();
         return (word != 0).then_some((Sort::Plain, word));
     }
@@ -316,7 +317,8 @@ unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
         if let Some(request) = request::plain(handle) {
             return Some((Sort::Plain, (*request).head.lower));
         }
-        // With one that has failed Open MPI gives up whatever has the mark of a failure, and one that nobody has begun may have it from who had its memory before.
+        // If one request has failed, Open MPI gives up every request with the mark of a failure. A request that has not begun may have that mark from an
+        // earlier user of its memory.
         request::askable(handle).map(|request| match (*request).state {
             State::Active => (Sort::Askable, (*request).head.lower),
             _ => (Sort::Askable, request::null_word()),
@@ -324,7 +326,7 @@ unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
     }
 }
 
-/// [`Asked::tell`] of any request. Open MPI gives up a persistent one that has failed, and tells of it as of one that is over.
+/// [`Asked::tell`] for any request. Open MPI gives up a persistent one that has failed, and tells of it as of one that is over.
 #[cold]
 #[inline(never)]
 unsafe fn tell_any(handle: PlaceOf<RequestHandle>, is_given_up: bool) {

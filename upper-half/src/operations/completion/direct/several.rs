@@ -1,10 +1,10 @@
 //! The short way of calls that complete any, all or some of several requests.
 //!
 //! The real MPI gets the requests' words side by side, on the stack, and the application's own places for its answer. It is
-//! asked (`MPI_Testany`, `MPI_Testall`, `MPI_Testsome`): a call that waits asks again until a checkpoint is pending, or is the real MPI's own where that calls
+//! asked (`MPI_Testany`, `MPI_Testall`, `MPI_Testsome`). A call that waits asks again until a checkpoint is pending, or is the real MPI's own if that calls
 //! back ([`own`]).
-//! Null requests and inactive ones are the real MPI's to judge. What ends with an error is made done above, and the long way
-//! tells it.
+//! The real MPI judges null and inactive requests. A request that ends with an error is made done above, and the long way
+//! tells of it.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -19,7 +19,7 @@ use crate::objects::outcome::class;
 use crate::operations::completion::own;
 use crate::operations::direct;
 
-/// Room for the statuses that the application ignores: the real MPI says there which operation has failed.
+/// Room for the statuses that the application ignores: the real MPI tells there which operation has failed.
 pub struct Statuses([MaybeUninit<abi::Status>; FEW]);
 
 impl Statuses {
@@ -28,7 +28,7 @@ impl Statuses {
         Self([const { MaybeUninit::uninit() }; FEW])
     }
 
-    /// The application's places, or this room.
+    /// The application's places, or this room if the application ignores statuses.
     #[inline(always)]
     pub fn unless(&mut self, statuses: *mut abi::Status) -> *mut abi::Status {
         if abi::is_ignored(statuses) {
@@ -39,7 +39,7 @@ impl Statuses {
     }
 }
 
-/// `MPI_Testany`, or with `WAITS` `MPI_Waitany`; false: to be done the long way.
+/// `MPI_Testany`, or with `WAITS` `MPI_Waitany`. Returns false if the call has to go the long way.
 ///
 /// # Safety
 /// As the MPI function.
@@ -86,7 +86,7 @@ pub unsafe fn any<const WAITS: bool>(
                     stay.go_back();
                     return false;
                 }
-                // None is under way, or a checkpoint is pending: the library says which.
+                // No request is under way, or a checkpoint is pending: the library says which.
                 Answer::NotYet => {}
             }
         }
@@ -117,11 +117,13 @@ pub unsafe fn any<const WAITS: bool>(
     false
 }
 
-/// Whether persistent requests are asked for their ends one by one: Open MPI's `MPI_Testany` does not say that one of them has failed. Its `MPI_Test` does, and so does its own
-/// `MPI_Waitany`.
+/// Whether persistent requests are asked for their ends one by one: Open MPI's `MPI_Testany` does not say that one of them has failed. Its `MPI_Test` does, and
+/// so
+/// does its own `MPI_Waitany`.
 const ONE_BY_ONE: bool = cfg!(application = "openmpi");
 
-/// Asks requests one by one until one of them is over, or has failed and is done above; [`Answer::NotYet`] where none is under way or a checkpoint is pending.
+/// Asks requests one by one until one of them is over, or has failed and is done above. Returns [`Answer::NotYet`] if none is under way or a checkpoint is
+/// pending.
 ///
 /// # Safety
 /// As [`any`], in the stay.
@@ -159,7 +161,7 @@ unsafe fn until_one(
     }
 }
 
-/// `MPI_Testall`; false: to be done the long way.
+/// `MPI_Testall`. Returns false if the call has to go the long way.
 ///
 /// # Safety
 /// As the MPI function.
@@ -196,7 +198,7 @@ pub unsafe fn all(
     true
 }
 
-/// `MPI_Testsome`, or with `WAITS` `MPI_Waitsome`; false: to be done the long way.
+/// `MPI_Testsome`, or with `WAITS` `MPI_Waitsome`. Returns false if the call has to go the long way.
 ///
 /// # Safety
 /// As the MPI function.
@@ -241,7 +243,7 @@ pub unsafe fn some<const WAITS: bool>(
                 some_failed(&asked, code, outcount, indices, statuses);
                 break;
             }
-            // Where none is active, it is `MPI_UNDEFINED`.
+            // It is `MPI_UNDEFINED` if none is active.
             if *outcount != 0 {
                 for place in 0..usize::try_from(*outcount).unwrap_or(0) {
                     asked.tell(*indices.add(place) as usize, &looked);
@@ -260,7 +262,7 @@ pub unsafe fn some<const WAITS: bool>(
     false
 }
 
-/// Some have failed, which the real MPI has told.
+/// Handles failed requests, of which the real MPI has told.
 #[cold]
 #[inline(never)]
 unsafe fn some_failed(

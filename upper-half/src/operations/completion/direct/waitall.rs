@@ -1,9 +1,9 @@
 //! `MPI_Waitall` the short way.
 //!
-//! Where the real MPI calls back ([`own`]), all are waited for in one call of its own. Elsewhere:
+//! If the real MPI calls back ([`own`]), all requests are waited for in one call of its own.
 //!
-//! What is asked for its end one by one costs the real MPI and us a call each. So, unless they are [`SO_FEW`], one request is waited for - the last receive, which
-//! will mostly be the last that is over - and then all others are asked for in one call. Where that was not the last one, they are asked one by one.
+//! Otherwise, each question about a single request costs the real MPI and us a call. So, unless there are only [`SO_FEW`], one request is waited for - the last
+//! receive, which is mostly the last to be over - and then all others are asked for in one call. If that was not the last one, they are asked one by one.
 
 use core::ffi::c_int;
 
@@ -20,7 +20,7 @@ use crate::operations::completion::{EMPTY, give_whole, own};
 use crate::operations::direct;
 use crate::operations::request::{self, over};
 
-/// `MPI_Waitall`, from the first request on: how many of them it has completed, without an error. The rest is to be done the
+/// `MPI_Waitall`, from the first request on. Returns how many of them it has completed without an error. The rest has to go the
 /// long way.
 ///
 /// # Safety
@@ -56,7 +56,8 @@ pub unsafe fn waitall(
     done
 }
 
-/// Tells of the sends that were over at once and that a call begins with: how many these are. They need no stay. Four at a time, as there are mostly many or none.
+/// Tells of the sends at the call's beginning that were over at once, and returns how many these are. They need no stay. Four at a time, as there are mostly
+/// many or none.
 #[inline(always)]
 unsafe fn sends_first(
     count: usize,
@@ -93,10 +94,10 @@ unsafe fn sends_first(
     }
 }
 
-/// Whether a library's `MPI_Testall` may end a persistent request that has failed and return no error: Open MPI's does, and says so in the status.
+/// Whether a library's `MPI_Testall` may end a persistent request that has failed and return no error. Open MPI's does, and tells of the error in the status.
 const UNTOLD: bool = cfg!(application = "openmpi");
 
-/// Requests for which one call after the other is less than what it takes to ask for all at once.
+/// The number of requests for which single calls cost less than one question about all.
 const SO_FEW: usize = 4;
 
 /// [`waitall`] of at most [`SO_FEW`].
@@ -156,7 +157,7 @@ unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi:
             return 0;
         };
         let over = match own::possible() {
-            // Only of plain ones it is told by their words which has failed.
+            // The words tell which request has failed only if all are plain.
             true if looked.are_plain() => wait(&mut asked, &looked, count, statuses),
             true => wait(&mut asked, &looked, count, all.statuses),
             false => all.complete(&mut asked, &looked, count),
@@ -181,7 +182,7 @@ struct Waited {
 }
 
 impl Waited {
-    /// How many are over, from the first on.
+    /// Completes requests from the first on, and returns how many are over.
     ///
     /// # Safety
     /// In the stay in which `asked` has begun, with `count` requests.
@@ -200,7 +201,7 @@ impl Waited {
                 }
             }
             self.found.error = 0;
-            // It is null now, or inactive.
+            // The chosen request is null now, or inactive.
             let others = if self.chosen == count - 1 {
                 count - 1
             } else {
@@ -229,7 +230,7 @@ impl Waited {
         count
     }
 
-    /// Before all but the chosen one are asked for: no status tells of an error that nobody has told.
+    /// Clears the statuses of all but the chosen one before they are asked for, so that no status shows an error that was not told.
     #[inline(always)]
     unsafe fn prepare(&self, looked: &Looked, others: usize) {
         if UNTOLD && !looked.are_plain() {
@@ -238,7 +239,7 @@ impl Waited {
         }
     }
 
-    /// Whether one of those that are over has failed although the call has not.
+    /// Whether a request that is over has failed although the call has not.
     #[inline(always)]
     unsafe fn have_failed(&self, looked: &Looked, others: usize) -> bool {
         UNTOLD
@@ -318,8 +319,9 @@ unsafe fn wait(
     count
 }
 
-/// The real MPI's own has returned that code: some are over, one of them with an error. It goes from the first to the last and ends with the one that has failed; where
-/// nobody wants the statuses, and all are plain, that is the last one that it has given up.
+/// The real MPI's own wait has returned that code: some requests are over, one of them with an error. The wait goes from the first to the last and ends with
+/// the one
+/// that has failed. If the application ignores the statuses, and all are plain, that is the last one that the real MPI has given up.
 #[cold]
 #[inline(never)]
 unsafe fn not_all(asked: &Asked, count: usize, statuses: *const abi::Status, code: c_int) {
@@ -343,7 +345,7 @@ unsafe fn not_all(asked: &Asked, count: usize, statuses: *const abi::Status, cod
     }
 }
 
-/// What a request answered that was asked until it was over or a checkpoint was pending.
+/// The answer of a request that was asked until it was over or a checkpoint was pending.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Over,

@@ -1,13 +1,13 @@
 //! The slots of light receives, used one after the other in a ring.
 //!
-//! [`NEXT`] leads to the slot that is used next. One whose receive has ended rests where it is: it is given back by one store. So from [`NEXT`] on the receives
-//! of the ring stand in the order in which they were begun, and nobody has to write down which of them was first: whoever asks for that, because a whole receive
-//! is begun or a light one looked at, has them [numbered](number).
+//! [`NEXT`] leads to the slot that is used next. A slot whose receive has ended rests where it is: one store gives it back. So from [`NEXT`] on the receives
+//! of the ring stand in the order in which they were begun, and no code has to write that order down. Code that asks for it, because a whole receive
+//! is begun or a light one looked at, has the receives [numbered](number).
 //!
-//! Where the next slot is in use still, there is none for the short way, and the long one [makes room](make_room): the ring grows where most of it is in use,
-//! else the receive that is in the way leaves it.
+//! If the next slot is still in use, there is none for the short way, and the long one [makes room](make_room). If most of the ring is in use, the ring grows.
+//! Otherwise the receive that is in the way leaves it.
 //!
-//! The ring is closed while a message waits that was drained ([`close`]): then nobody has to ask for that who takes a slot.
+//! The ring is closed while a drained message waits ([`close`]): then code that takes a slot need not ask for that.
 //!
 //! Rules: no other thread calls MPI; in a stay or parked.
 
@@ -24,25 +24,25 @@ use crate::ground::object::{ALIVE, Object};
 
 /// The slot that is used next, if it rests and the ring is open.
 pub static NEXT: AtomicPtr<Request> = AtomicPtr::new(NOWHERE);
-/// The one that will be, while the ring is closed.
+/// The slot that is used next once the ring is open again.
 static LATER: AtomicPtr<Request> = AtomicPtr::new(NOWHERE);
 static IS_OPEN: AtomicBool = AtomicBool::new(true);
 
 #[repr(C, align(64))]
 struct Nowhere([AtomicU64; size_of::<Object>() / 8]);
 
-/// Where there is no slot: it has the form of one that does not rest.
+/// The stand-in for a missing slot: it has the form of one that does not rest.
 static NONE: Nowhere = Nowhere([const { AtomicU64::new(0) }; size_of::<Object>() / 8]);
 const NOWHERE: *mut Request = (&raw const NONE).cast_mut().cast();
 
-/// Where in a slot the one that follows is.
+/// The offset of a slot's link to the following one.
 pub const LINK: usize = offset_of!(Request, made);
 
 /// Slots of a ring, at first and at most.
 const FEW: usize = 8;
 const MOST: usize = 1024;
 
-/// What a slot says of its receive's number. It lies where other objects have their body, and ends with the receive.
+/// A slot's note about its receive's number. It lies where other objects have their body, and ends with the receive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 enum Note {
@@ -53,7 +53,7 @@ enum Note {
     Numbered = 2,
 }
 
-/// Where the next slot stands.
+/// The place of the next slot.
 fn place() -> &'static AtomicPtr<Request> {
     match IS_OPEN.load(Ordering::Relaxed) {
         true => &NEXT,
@@ -74,14 +74,14 @@ pub fn close(closed: bool) {
     }
 }
 
-/// Where a slot says which one follows. A receive has no recipe that would need the place.
+/// A slot's link to the one that follows. A receive has no recipe that would need the place.
 #[inline(always)]
 unsafe fn link(request: *mut Request) -> *mut *mut Request {
     // SAFETY: the caller's slot.
     unsafe { (&raw mut (*request).made).cast() }
 }
 
-/// Where a slot says which one it follows. A receive is no persistent collective operation, which would need the place.
+/// A slot's link to the one before. A receive is not a persistent collective operation, which would need the place.
 unsafe fn back(request: *mut Request) -> *mut *mut Request {
     // SAFETY: the caller's slot.
     unsafe { (&raw mut (*request).initialised).cast() }
@@ -126,7 +126,7 @@ pub(super) unsafe fn take() -> Option<*mut Request> {
     Some(request)
 }
 
-/// A receive of the ring has ended: its slot rests, and notes nothing.
+/// Ends a receive of the ring: its slot rests, and its note is empty.
 ///
 /// # Safety
 /// In a stay; a slot of the ring, used no more.
@@ -141,7 +141,7 @@ pub(super) unsafe fn rest(request: *mut Request) {
     }
 }
 
-/// Sees to it that the next slot rests.
+/// Makes sure that the next slot rests.
 #[cold]
 #[inline(never)]
 pub(super) fn make_room() {
@@ -172,16 +172,16 @@ pub(super) fn make_room() {
     }
 }
 
-/// One more slot, before the next one.
+/// Adds a slot before the next one.
 unsafe fn grow() {
     let request = slot(&mut REQUESTS.take());
     let first = next();
-    // SAFETY: the slot is nobody else's, and not of the ring; those of the ring lead to each other.
+    // SAFETY: no other code has the slot, which is not in the ring; those of the ring lead to each other.
     unsafe {
         (*request).head.magic = ALIVE;
         Form::RESTING.give(request);
         set_note(request, Note::Nothing);
-        // A begin trusts the datatype and the communicator of the receive before: these are no handles, or those of no objects.
+        // A beginning receive trusts the datatype and communicator of the slot's last one: these are not handles, or they are handles of no objects.
         let nothing = match NARROW {
             true => narrow::nothing(),
             false => NOWHERE.cast(),
@@ -199,7 +199,7 @@ unsafe fn grow() {
     place().store(request, Ordering::Relaxed);
 }
 
-/// A slot leaves the ring; its receive has its number.
+/// Takes a slot out of the ring; its receive has its number.
 ///
 /// # Safety
 /// A slot of the ring that is in use.
@@ -218,7 +218,7 @@ pub(super) unsafe fn leave(request: *mut Request) {
     }
 }
 
-/// Gives every receive of the ring its number. What has one was begun before what has none.
+/// Gives every receive of the ring its number. Receives with a number were begun before those without.
 pub fn number() {
     let end = next();
     if end == NOWHERE {
@@ -315,7 +315,7 @@ pub(super) mod tests {
                         assert!(open.iter().all(|it| number(it) < between), "{round}");
                         assert!(open.iter().map(number).is_sorted_by(|a, b| a < b));
                     }
-                    // One that is looked at leaves the ring, wherever it is.
+                    // A receive that is looked at leaves the ring, wherever it is.
                     15 if !open.is_empty() => unfold(open[any]),
                     _ if !open.is_empty() => end(open.remove(any)),
                     _ => {}
@@ -327,7 +327,7 @@ pub(super) mod tests {
             assert_eq!(request::live(), open);
             open.drain(..).for_each(|it| end(it));
 
-            // A closed one gives nothing, and is what it was when it opens again.
+            // A closed ring gives nothing, and is unchanged when it opens again.
             let first = begin();
             close(true);
             assert!(take().is_none());
@@ -338,7 +338,7 @@ pub(super) mod tests {
             end(first);
             end(take().unwrap());
 
-            // One that stays begun leaves the ring as soon as it is in the way of others that rest.
+            // A receive that stays begun leaves the ring as soon as it is in the way of slots that rest.
             let stays = begin();
             for _ in 0..2 * MOST {
                 end(begin());

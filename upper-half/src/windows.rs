@@ -1,12 +1,14 @@
 //! Windows for one-sided communication, and how they come through a checkpoint.
 //!
 //! The real MPI never has an epoch of the application's. A window of the application is two windows there: one for the data, which is in
-//! `MPI_Win_lock_all` (with `MPI_MODE_NOCHECK`) from its first moment to its last, and one without memory that `MPI_Win_lock` and its like are carried
-//! out on. A fence is a flush and a barrier; post, start, complete and wait are empty messages. So what is under way can be completed at any
-//! moment by the rank that has begun it, without the others: `MPI_Win_flush_all`. What epochs are open stands in memory that the image
-//! holds, and after a restart only locks have to be taken again, none of which anybody else holds.
+//! `MPI_Win_lock_all` (with `MPI_MODE_NOCHECK`) from its first moment to its last, and one without memory, for `MPI_Win_lock` and its
+//! like. A fence is a flush and a barrier; post, start, complete and wait are empty messages. So the rank that has begun an operation can complete it at any
+//! moment, without the others: `MPI_Win_flush_all`. The list of open epochs is in memory that the image
+//! holds. After a restart only locks have to be taken again, and no other rank holds any of these.
 //!
-//! Of the memory that MPI gives for a window, [`memory`] tells. Windows that cannot be carried, of one process or with processes of other worlds, have no [`Body`] and are the real MPI's alone; a checkpoint is refused as long as one lives.
+//! [`memory`] describes the memory that MPI gives for a window. Windows that cannot be carried, of one process or with processes of other worlds, have no
+//! [`Body`] and are the
+//! real MPI's alone; a checkpoint is refused as long as one lives.
 
 mod active;
 mod allocation;

@@ -133,7 +133,7 @@ fn no_predefined_handle_of_the_installed_mpi_is_left_out() {
     }
 }
 
-/// What is written by hand and looks at an address, but never at what is there.
+/// Functions that are written by hand and use an address, but never the memory there.
 const ADDRESSES_ONLY: [&str; 5] = [
     "MPI_Address",
     "MPI_Get_address",
@@ -153,7 +153,7 @@ fn sources(folder: &Path, text: &mut String) {
     }
 }
 
-/// The stubs that are generated see to it by themselves, or are not made.
+/// Generated stubs do so by themselves, or are not made.
 #[test]
 fn every_function_by_hand_that_is_given_a_buffer_looks_for_a_gpus_memory() {
     let mut text = String::new();
@@ -162,7 +162,7 @@ fn every_function_by_hand_that_is_given_a_buffer_looks_for_a_gpus_memory() {
         &mut text,
     );
     let called: Vec<&str> = text.split("devices::").skip(1).collect();
-    // Lists of functions that a macro makes, each of which begins with that.
+    // Lists of functions that a macro makes, by their first words.
     let lists = [
         "blocking_sends! {",
         "nonblocking_sends! {",

@@ -1,4 +1,4 @@
-//! Files, where a stub keeps what a restart opens them again with.
+//! Files: their stubs keep the data with which a restart opens them again.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -31,13 +31,13 @@ const REPRESENTATION_ROOM: usize = 256;
 /// Neutral `MPI_DISPLACEMENT_CURRENT`.
 const CURRENT: i64 = -1;
 
-/// The hints that a call was given; the lower half has accepted them.
+/// The hints of a call, which the lower half has accepted.
 unsafe fn hints_of(info: Info) -> Pairs {
     // SAFETY: the caller's handle.
     unsafe { info::pairs_of(info) }.unwrap_or_default()
 }
 
-/// `MPI_File_open`. Collective operations on the file are on the clock of the set of the communicator's members, because the
+/// `MPI_File_open`. The clock of the set of the communicator's members counts collective operations on the file, because the
 /// communicator may be freed before it.
 ///
 /// # Safety
@@ -81,8 +81,8 @@ pub unsafe fn file_open(
     }
 }
 
-/// How a file is opened again; `None` where it cannot be carried: its communicator has processes of other worlds, or nobody can tell
-/// its name.
+/// The recipe to open a file again, or `None` if the file cannot be carried: its communicator has processes of other worlds, or its name
+/// is not known.
 ///
 /// # Safety
 /// Inside a stub; handles and the name are as the application gave them.
@@ -126,7 +126,7 @@ pub unsafe fn file_close(place: PlaceOf<FileHandle>) -> c_int {
             let Some((members, path)) = deleted.filter(|_| code == 0) else {
                 return code;
             };
-            // One member does it, when all have closed the file; and none goes on before, who might make another one of that name.
+            // One member deletes the file, when all have closed it. No member goes on before that, because it might create another file of that name.
             if (*members).rank == 0 {
                 (lower.file_delete)(path, null_word(HandleKind::Info));
             }
@@ -140,7 +140,7 @@ pub unsafe fn file_close(place: PlaceOf<FileHandle>) -> c_int {
     }
 }
 
-/// `MPI_File_get_amode`: a restart opens the file in another one.
+/// `MPI_File_get_amode`: a restart opens the file in a different mode.
 ///
 /// # Safety
 /// As the MPI function.
@@ -234,7 +234,7 @@ pub unsafe fn file_set_view(
     }
 }
 
-/// What the real MPI says of the view of a file: where it begins, words of its datatypes.
+/// The real MPI's answers about the view of a file: its beginning, and words of its datatypes.
 ///
 /// # Safety
 /// Inside a stub; `representation` must have room for a name. Words that are not predefined are the caller's.
@@ -270,7 +270,7 @@ unsafe fn free_types(types: [Word; 2]) {
     }
 }
 
-/// Where the view of a file begins.
+/// The beginning of a file's view.
 ///
 /// # Safety
 /// Inside a stub; `file` must be open.
@@ -359,8 +359,8 @@ pub unsafe fn file_set_info(file: File, info: Info) -> c_int {
     }
 }
 
-/// `MPI_Register_datarep`. Open MPI notes the functions and calls none: its files refuse every representation but
-/// the predefined ones. So the application's own addresses may go down.
+/// `MPI_Register_datarep`. Open MPI notes the functions and calls none: its files accept only the predefined
+/// representations. So the application's own addresses may go down.
 ///
 /// # Safety
 /// As the MPI function.

@@ -56,7 +56,7 @@ pub fn self_communicator() -> *mut Object {
     abi::predefined(HandleKind::Communicator, SELF)
 }
 
-/// Starts MPI for `MPI_Init` at a level, unless a session has done so; returns the one granted.
+/// Starts MPI for `MPI_Init` at a level, unless a session has done so. Returns the granted level.
 unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_int> {
     // SAFETY: inside a stub.
     unsafe {
@@ -72,7 +72,7 @@ unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
     }
 }
 
-/// Starts MPI for a session at a level, unless something else has done so.
+/// Starts MPI for a session at a level, unless another call has done so.
 ///
 /// # Safety
 /// Inside a stub.
@@ -102,7 +102,7 @@ pub unsafe fn begin_session(required: i32) -> Result<(), c_int> {
     }
 }
 
-/// No session is open any more: the real MPI ends, if the application has no other.
+/// Ends the real MPI if the application has no other use of it: no session is open any more.
 ///
 /// # Safety
 /// Inside a stub.
@@ -115,7 +115,7 @@ pub unsafe fn last_session_is_over() -> c_int {
     }
 }
 
-/// Starts the real MPI at a level; returns the one granted.
+/// Starts the real MPI at a level. Returns the granted level.
 unsafe fn start(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_int> {
     // SAFETY: inside a stub.
     unsafe {
@@ -125,7 +125,7 @@ unsafe fn start(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
         } else {
             required
         };
-        // Before the real MPI makes threads, as its own would be.
+        // Before the real MPI makes threads, as its own handlers would be.
         if crash::ARE_REPORTED {
             crash::install();
         }
@@ -196,7 +196,7 @@ pub fn active() -> bool {
     STARTED.load(Ordering::Relaxed) && !ENDED.load(Ordering::Relaxed)
 }
 
-/// Tells the lower half of a restart what `MPI_Init` told the first one.
+/// Tells the lower half of a restart the settings that `MPI_Init` told the first one.
 ///
 /// # Safety
 /// On the main thread of a restart, MPI started, predefined objects initialised.
@@ -207,7 +207,7 @@ pub unsafe fn rebuild() {
     }
 }
 
-/// Fills in what is known of the two communicators that MPI begins with.
+/// Fills in the known facts about the two communicators that MPI begins with.
 unsafe fn name_world() {
     // SAFETY: inside a stub; predefined objects.
     unsafe {
@@ -270,7 +270,7 @@ pub unsafe fn init_thread(
 /// As the MPI function.
 pub unsafe fn finalize() -> c_int {
     if active() {
-        // SAFETY: MPI is running, and nobody is inside.
+        // SAFETY: MPI is running, and no thread is inside.
         unsafe {
             crate::stubs::both::finish(true);
             #[cfg(not(application = "openmpi"))]
@@ -283,7 +283,7 @@ pub unsafe fn finalize() -> c_int {
         if !ASKED_FOR.load(Ordering::Relaxed) || FINALIZED.load(Ordering::Relaxed) {
             return raise(ptr::null_mut(), class::OTHER, c"MPI_Finalize");
         }
-        // What the application's delete functions return does not keep MPI from ending.
+        // Errors of the application's delete functions do not keep MPI from ending.
         let _ = attribute::delete_all(self_communicator());
         #[cfg(not(application = "openmpi"))]
         if session::are_open() {
@@ -303,8 +303,8 @@ pub unsafe fn finalize() -> c_int {
 unsafe fn end() -> c_int {
     // SAFETY: the caller's stub.
     unsafe {
-        // Others may compute for long. Here they are waited for as in any operation; what follows takes no time, and binds: a process that a
-        // suspend ends inside the real MPI's could not call it a second time.
+        // Other ranks may compute for long. The barrier waits for them as any operation does. The end itself takes no time, and binds: a process that a
+        // suspend ends inside the real MPI's `MPI_Finalize` could not call it a second time.
         let clock = (*world()).clock;
         let code = collective::clocked(clock, |dispatch| (dispatch.barrier)((*world()).lower));
         if code != 0 {

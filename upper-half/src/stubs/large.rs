@@ -1,8 +1,10 @@
-//! Functions with large counts (`MPI_Send_c` and its like): what the generated twins share.
+//! Functions with large counts (`MPI_Send_c` and its like): the parts that the generated twins share.
 //!
-//! A count that an int holds is handed to the smaller function. A larger one becomes one element of a datatype of so many, which the application never sees
-//! (`typed`); a layout with larger numbers is made of parts that know no such numbers (`layouts`). A reduction that is over when it returns goes in parts ([`in_parts`]).
-//! What has no such way - lists of counts, other reductions - is refused by name, with MPI's error, where a number is too large for an int. Some twins are written by hand (`written`).
+//! If an int holds a count, the smaller function gets it. A larger count becomes one element of a datatype of that many, which the application never sees
+//! (`typed`). A layout with larger numbers is made of parts that know no such numbers (`layouts`). A reduction that is over when it returns goes in parts
+//! ([`in_parts`]).
+//! For the rest - lists of counts, other reductions - a number that is too large for an int is refused by name, with MPI's error. Some twins are written by
+//! hand (`written`).
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -37,11 +39,12 @@ pub unsafe fn too_large(name: &'static CStr) -> c_int {
     unsafe { raise(ptr::null_mut(), class::COUNT, name) }
 }
 
-/// Elements of a part, at most: a power of two, which keeps what an implementation cuts at.
+/// The most elements of a part: a power of two, which keeps the boundaries at which an implementation cuts.
 const PART: Count = 1 << 30;
 
-/// Reduces one part after the other, by the smaller function: `reduce(FROM, COUNT)` does so for so many elements from so many bytes on. Every process has the same
-/// parts, since all have the same count.
+/// Reduces one part after the other, by the smaller function: `reduce(FROM, COUNT)` does so for that many elements, from that many bytes on. Every process has
+/// the
+/// same parts, since all have the same count.
 ///
 /// # Safety
 /// In a stub, not inside yet; `count` must not be negative.
@@ -55,7 +58,7 @@ pub unsafe fn in_parts(
     let (mut first, mut extent) = (0, 0);
     {
         let _inside = crossing::enter();
-        // SAFETY: inside; the real MPI looks at what it is given, and the places are ours.
+        // SAFETY: inside; the real MPI checks its arguments, and the places are ours.
         unsafe {
             let word = abi::word(HandleKind::Datatype, datatype.object());
             let code = cross(|lower| (lower.type_get_extent)(word, &mut first, &mut extent));
@@ -67,7 +70,7 @@ pub unsafe fn in_parts(
     let mut done = 0;
     while done < count {
         let part = (count - done).min(PART);
-        // Within the application's buffer, as MPI asks for it.
+        // Within the application's buffer, as MPI demands.
         let code = reduce((done as isize).wrapping_mul(extent), part as c_int);
         if code != 0 {
             return code;
@@ -77,7 +80,7 @@ pub unsafe fn in_parts(
     0
 }
 
-/// So many bytes behind the begin of a buffer, unless the other one stands for it.
+/// The address that many bytes behind the beginning of a buffer, unless that is `MPI_IN_PLACE`.
 pub fn behind(buffer: *const c_void, bytes: isize) -> *const c_void {
     match abi::is_in_place(buffer) {
         true => buffer,
@@ -90,7 +93,7 @@ pub fn int(number: Count) -> Option<c_int> {
     c_int::try_from(number).ok()
 }
 
-/// What a place of the application's holds, as an int; 0 where there is none.
+/// The number in a place of the application's, as an int, or 0 if there is no place.
 ///
 /// # Safety
 /// `place` must be null or readable.
@@ -99,7 +102,7 @@ pub unsafe fn read(place: *const Count) -> Option<c_int> {
     unsafe { place.as_ref() }.map_or(Some(0), |number| int(*number))
 }
 
-/// Where the smaller function puts its result: nowhere, if the application has no place for it.
+/// The smaller function's place for its result: null if the application has no place.
 pub fn place(outer: *const Count, narrow: &mut c_int) -> *mut c_int {
     match outer.is_null() {
         true => ptr::null_mut(),
@@ -118,7 +121,7 @@ pub unsafe fn write(place: *mut Count, narrow: c_int, code: c_int) {
     }
 }
 
-/// How many elements a list has, by the communicator.
+/// The number of elements in a list, by the communicator.
 ///
 /// # Safety
 /// In a stub, not inside yet; `comm` must be null or lead to an object.
@@ -134,10 +137,10 @@ pub struct Ints {
 }
 
 impl Ints {
-    /// `None`: one of them is too large.
+    /// Returns `None` if a number is too large.
     ///
     /// # Safety
-    /// `list` must be null or have so many elements.
+    /// `list` must be null or have that many elements.
     pub unsafe fn new(list: *const Count, length: usize) -> Option<Self> {
         let is_null = list.is_null();
         let length = if is_null { 0 } else { length };
@@ -164,7 +167,7 @@ impl Ints {
 /// In a stub, not inside yet; a nonblocking or persistent operation has just put its request there.
 pub unsafe fn keep(request: PlaceOf<RequestHandle>, lists: Vec<Ints>) {
     let _inside = crossing::enter();
-    // SAFETY: the caller's request, which is nobody else's yet.
+    // SAFETY: the caller's request, which no other code has yet.
     unsafe {
         let found = match request.is_null() {
             true => None,
@@ -178,7 +181,7 @@ pub unsafe fn keep(request: PlaceOf<RequestHandle>, lists: Vec<Ints>) {
                     recipe.run(lower, word)
                 }));
             }
-            // Whoever uses them is not known: they stay.
+            // The user of the lists is not known: they stay.
             _ => core::mem::forget(lists),
         }
     }

@@ -1,7 +1,7 @@
-//! What is answered on the spot, without the lower half: the clock on the wall, addresses, profiling levels.
+//! Questions that are answered on the spot, without the lower half: the clock on the wall, addresses, profiling levels.
 //!
-//! `MPI_Wtime` counts seconds since its first use, as Open MPI's does, of the clock that Open MPI reads, and goes on after a restart from where it
-//! stood when the image was sealed: it never jumps, whatever the clocks of two machines say.
+//! `MPI_Wtime` counts seconds since its first use, like Open MPI's, and reads the same clock. After a restart it goes on from its value
+//! when the image was sealed: it never jumps, whatever the clocks of two machines say.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI64, Ordering, compiler_fence};
@@ -25,7 +25,7 @@ unsafe extern "C" {
     fn clock_getres(clock: c_int, time: *mut Timespec) -> c_int;
 }
 
-/// What the monotonic clock said at second 0, in nanoseconds; 0 until then.
+/// The monotonic clock's time at second 0, in nanoseconds; 0 until then.
 static ORIGIN: AtomicI64 = AtomicI64::new(0);
 /// Nanoseconds since second 0 when all threads stood still.
 static STOOD: AtomicI64 = AtomicI64::new(0);
@@ -42,7 +42,7 @@ fn now() -> i64 {
     time.seconds * 1_000_000_000 + time.nanoseconds
 }
 
-/// Whether this is the first use: then second 0 is now.
+/// Makes now second 0 if this is the first use. Returns whether it was.
 #[cold]
 #[inline(never)]
 fn begins() -> bool {
@@ -51,8 +51,8 @@ fn begins() -> bool {
         .is_ok()
 }
 
-/// Nanoseconds since the first use. Where a restart comes between the looks at the clock and at its origin, they are of two machines: so the origin
-/// must be the same before and after. (Signals are all that comes between: nothing but the compiler must keep to that order.)
+/// Nanoseconds since the first use. If a restart comes between the looks at the clock and at its origin, the two belong to different machines. So the origin
+/// must be the same before and after. (Only signals come between: only the compiler must keep to that order.)
 #[inline(always)]
 fn elapsed() -> i64 {
     loop {
@@ -78,7 +78,7 @@ pub unsafe fn wtime() -> f64 {
     elapsed() as f64 * 1e-9
 }
 
-/// Notes the time. To be called when all threads of the application stand still: none has been given a later one.
+/// Notes the time. To be called when all threads of the application stand still: no thread has been given a later one.
 pub fn note_wtime() {
     if ORIGIN.load(Ordering::Relaxed) != 0 {
         STOOD.store(elapsed(), Ordering::Relaxed);
@@ -99,7 +99,7 @@ pub unsafe fn wtick() -> f64 {
     tick.seconds as f64 + tick.nanoseconds as f64 * 1e-9
 }
 
-/// Lets `MPI_Wtime` go on from where it stood. To be called in a restart, before the application's
+/// Lets `MPI_Wtime` go on from its noted value. To be called in a restart, before the application's
 /// threads run.
 pub fn resume_wtime() {
     if ORIGIN.load(Ordering::Relaxed) != 0 {
@@ -155,13 +155,13 @@ unsafe fn address_of(
         // SAFETY: inside a stub; no object is named.
         return unsafe { errhandler::raise(core::ptr::null_mut(), class::ARG, name) };
     }
-    // What stands for no address stays what the application has.
+    // A value that stands for no address stays as the application has it.
     // SAFETY: the caller's place.
     unsafe { *place = location.addr() as Aint };
     0
 }
 
-/// `MPI_Pcontrol`: there is no profiler below for whom the level would mean anything. (C passes more
+/// `MPI_Pcontrol`: no profiler below uses the level. (C passes more
 /// arguments, which the callee need not look at.)
 ///
 /// # Safety
@@ -179,7 +179,7 @@ mod tests {
         // SAFETY: nothing to keep.
         unsafe {
             let first = wtime();
-            // Another machine, which was switched on long before (or after).
+            // Another machine, which was switched on long before or after.
             ORIGIN.fetch_sub(1_000_000_000_000, Ordering::Relaxed);
             assert!(wtime() > first + 900.0);
             let last = wtime();

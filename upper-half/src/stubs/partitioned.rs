@@ -1,10 +1,11 @@
-//! Partitioned communication (`MPI_Psend_init` and its like), where the real MPI has it and the application's ABI.
+//! Partitioned communication (`MPI_Psend_init` and its like), if the real MPI has it and the application's ABI.
 //!
-//! Its requests are the real MPI's, and it alone knows which partitions are ready or have come. What matches what is settled between two ranks in the order in which
-//! they have made their requests, so that none can be made again by one of them. So as long as one is there, active or not, a checkpoint is refused by name; the program
+//! Its requests are the real MPI's, which alone knows the partitions that are ready or have come. Two ranks match their requests in the order in which
+//! they have made them, so that one rank alone cannot make any of them again. So as long as one exists, active or not, a checkpoint is refused by name; the
+//! program
 //! runs on ([`describe`]). Elsewhere the functions are refused when they are called.
 //!
-//! A request is a persistent one of a kind of its own: it is started, asked for its end and freed like any other, and has no message that is counted.
+//! A request is a persistent one of a kind of its own: it is started, asked for its end and freed like any other, but its messages are not counted.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::fmt::Write;
@@ -29,7 +30,7 @@ fn table() -> Option<&'static Direct> {
     (table.abi == abi::ABI).then_some(table)
 }
 
-/// Says that nobody stands in for a function.
+/// Refuses a function that has no counterpart.
 ///
 /// # Safety
 /// Inside a stub.
@@ -110,7 +111,7 @@ unsafe fn of(handle: *mut Object) -> Option<*mut Request> {
     }
 }
 
-/// Does something with an active request below.
+/// Calls the lower half for an active request.
 ///
 /// # Safety
 /// As [`of`]; `call` must be the real MPI's function.
@@ -177,7 +178,7 @@ pub unsafe fn pready_list(length: c_int, list: *const c_int, request: *mut Objec
     }
 }
 
-/// `MPI_Parrived`. What has come to its end while the rank was parked has all partitions.
+/// `MPI_Parrived`. A request that has come to its end while the rank was parked has all partitions.
 ///
 /// # Safety
 /// As the MPI function.
@@ -197,7 +198,7 @@ pub unsafe fn parrived(request: *mut Object, partition: c_int, flag: *mut c_int)
     }
 }
 
-/// Writes down that there are some: while the rank is parked, on the driver thread.
+/// Writes down that such requests exist: while the rank is parked, on the driver thread.
 pub fn describe(text: &mut Text) {
     // SAFETY: live requests.
     let is_one = |request: &*mut Request| unsafe { (**request).kind == Kind::Partitioned };

@@ -1,8 +1,11 @@
-//! Sessions (MPI 5.0, section 11.3): another way into MPI, and out. What is made by them lives as long as the job, as everything else; so nothing of them has to be
-//! carried but their objects.
+//! Sessions (MPI 5.0, section 11.3): another way into MPI, and out. Like everything else, the objects that are made by sessions live as long as the job. So
+//! only
+//! these objects have to be carried.
 //!
-//! The real MPI is started by whatever comes first, a session or `MPI_Init`, and knows the world alone: a group of a session's process set is one of the world's, and
-//! a communicator that is made of groups is made of the world. It ends with the last of them, or, where the application has never asked for the world, with the process:
+//! The first call starts the real MPI, be it for a session or `MPI_Init`. The real MPI knows the world alone: a group of a session's process set is one of the
+//! world's, and
+//! a communicator that is made of groups is made of the world. It ends with the last of them, or with the process if the application has never asked for the
+//! world:
 //! there may be another session then, but no other MPI.
 
 use core::ffi::{CStr, c_char, c_int};
@@ -26,7 +29,7 @@ use crate::stubs::{by_hand, init, newest};
 
 /// Process sets: the world, and the process alone.
 const SETS: [&CStr; 2] = [c"mpi://WORLD", c"mpi://SELF"];
-/// Standard-ABI values of the thread levels, by what infos call them.
+/// Standard-ABI values of the thread levels, by their names in infos.
 const LEVELS: [(&CStr, i32); 4] = [
     (c"MPI_THREAD_SINGLE", 0),
     (c"MPI_THREAD_FUNNELED", 1024),
@@ -190,7 +193,7 @@ pub unsafe fn session_get_num_psets(session: *mut Object, _info: Info, place: *m
     }
 }
 
-/// `MPI_Session_get_nth_pset`: as much of the name as there is room for, and how much room it takes.
+/// `MPI_Session_get_nth_pset`: as much of the name as there is room for, and the room that all of it takes.
 ///
 /// # Safety
 /// As the MPI function.
@@ -259,7 +262,7 @@ pub unsafe fn session_get_info(session: *mut Object, place: PlaceOf<InfoHandle>)
     }
 }
 
-/// `MPI_Session_get_pset_info`: how many processes there are.
+/// `MPI_Session_get_pset_info`: the number of processes.
 ///
 /// # Safety
 /// As the MPI function.
@@ -286,7 +289,7 @@ pub unsafe fn session_get_pset_info(
     }
 }
 
-/// A tag for what is told apart by a text.
+/// A tag for communicators that a text tells apart.
 ///
 /// # Safety
 /// `text` must be null or a C string.
@@ -300,7 +303,7 @@ unsafe fn tag_of(text: *const c_char) -> c_int {
     (sum % u64::from(TAGS)) as c_int
 }
 
-/// Gives a new communicator what it was made with, and the session of its group.
+/// Gives a new communicator its hints and error handler, and the session of its group.
 ///
 /// # Safety
 /// Not inside MPI; `place` must hold a communicator that was made of those members.
@@ -322,7 +325,7 @@ unsafe fn furnish(place: PlaceOf<CommHandle>, members: Group, info: Info, handle
     }
 }
 
-/// Makes a communicator of groups: an error goes to the handler that the call was given, since nothing is named that could have one.
+/// Makes a communicator of groups. An error goes to the handler in the arguments, since no argument is an object that could have one.
 ///
 /// # Safety
 /// Not inside MPI, on a thread of the application; handles are checked before they are used.
@@ -369,7 +372,7 @@ pub unsafe fn comm_create_from_group(
     handler: Errhandler,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: what is given is looked at before it is used.
+    // SAFETY: arguments are checked before they are used.
     unsafe {
         let code = made_of_groups(handler, place, c"MPI_Comm_create_from_group", || {
             communicators::among(init::world(), members, tag_of(text))
@@ -393,7 +396,7 @@ unsafe fn member(of: Group, rank: c_int) -> Outcome<c_int> {
     members.get(place).copied().ok_or(class::RANK)
 }
 
-/// `MPI_Intercomm_create_from_groups`: each side makes a communicator of its own first. The other group and its leader the local leader alone looks at.
+/// `MPI_Intercomm_create_from_groups`: each side makes a communicator of its own first. Only the local leader looks at the other group and its leader.
 ///
 /// # Safety
 /// As the MPI function.
@@ -408,7 +411,7 @@ pub unsafe fn intercomm_create_from_groups(
     handler: Errhandler,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: what is given is looked at before it is used; the communicator between is ours.
+    // SAFETY: arguments are checked before they are used; the communicator between is ours.
     unsafe {
         let name = c"MPI_Intercomm_create_from_groups";
         let code = made_of_groups(handler, place, name, || {

@@ -1,6 +1,6 @@
-//! The stubs of the functions that programs call most often, as `ground::arch` writes them out: which of its forms each has, and where it goes from there.
+//! The stubs of the functions that programs call most often, as `ground::arch` writes them out: the form of each, and the function that it falls back to.
 //!
-//! What they cannot do goes to the function that was the stub without them, from the beginning.
+//! A call that they cannot do goes to the function that would be the stub without them, from the beginning.
 
 use core::ffi::{CStr, c_char, c_int};
 
@@ -9,7 +9,7 @@ use crate::ground::object::Comm;
 use crate::objects::errhandler::raise;
 use crate::operations::direct;
 
-/// A message or a probe has failed with one of the real MPI's codes: the end of its stub.
+/// The end of the stub of a message or probe that has failed with one of the real MPI's codes.
 ///
 /// # Safety
 /// `name` is the function's.

@@ -1,4 +1,4 @@
-//! What generated stubs share: places for results, handles of what the lower half has made, the clock.
+//! The parts that generated stubs share: places for results, handles of new objects of the lower half, the clock.
 //!
 //! Runs in the application's threads, inside stubs; panics nowhere, allocates for arrays of handles only.
 
@@ -27,7 +27,7 @@ mod words;
 pub use neighbours::{destinations, is_member, is_root, members, own, peers, significant, sources};
 pub use words::Words;
 
-/// Where the lower half shall write: `inner`, unless the application gave no place.
+/// The lower half's place for a result: `inner`, unless the application gave no place.
 #[inline(always)]
 pub fn place<A, T>(outer: impl Takes<A>, inner: &mut T) -> *mut T {
     if outer.is_nowhere() {
@@ -37,7 +37,7 @@ pub fn place<A, T>(outer: impl Takes<A>, inner: &mut T) -> *mut T {
     }
 }
 
-/// What the lower half shall read: `inner`, unless the application gave nothing.
+/// The lower half's input: `inner`, unless the application gave nothing.
 #[inline(always)]
 pub fn given<A, T>(outer: *const A, inner: *const T) -> *const T {
     if outer.is_null() {
@@ -47,7 +47,7 @@ pub fn given<A, T>(outer: *const A, inner: *const T) -> *const T {
     }
 }
 
-/// Gives a result to the application, where it has a place for it.
+/// Gives a result to the application, if it has a place for it.
 ///
 /// # Safety
 /// `place` must be null or writable.
@@ -59,8 +59,8 @@ pub unsafe fn give<T>(place: impl Takes<T>, value: T) {
     }
 }
 
-/// The neutral form of a status; of one that is ignored, an empty one. What is written back has fields in
-/// it that MPI leaves alone, so they are read first.
+/// The neutral form of a status, or an empty one if the status is ignored. The status that is written back has fields
+/// that MPI leaves alone, so they are read first.
 ///
 /// # Safety
 /// `status` must be null or readable.
@@ -104,8 +104,8 @@ pub(super) unsafe fn has_clock(object: *mut Object) -> bool {
     }
 }
 
-/// Runs a collective operation on a communicator or file, on its group's clock. On what is none of them
-/// the real MPI is asked for its error. `name` is the function's; `input` what there is of the operation's, so that it can be begun again.
+/// Runs a collective operation on a communicator or file, on its group's clock. For any other object the real MPI
+/// is asked for its error. `name` is the function's; `input` is the operation's input as far as it is kept, so that the operation can be begun again.
 ///
 /// # Safety
 /// Inside a stub, as `Place::Collective`; `call` does nothing but call the lower half.
@@ -120,7 +120,7 @@ pub unsafe fn clocked(
     unsafe { noted(on, name, input, &Note::NOTHING, call) }
 }
 
-/// [`clocked`], of an operation that may be carried out in advance by members that come late.
+/// [`clocked`] for an operation that may be carried out in advance by members that come late.
 ///
 /// # Safety
 /// As [`clocked`].
@@ -161,12 +161,12 @@ pub unsafe fn noted(
     }
 }
 
-/// Begins a nonblocking collective operation, and again after a restart if nobody has been told of its end
-/// by then; `objects` are what `call` reads the words of. `repeatable`: MPI leaves the input as it is.
+/// Begins a nonblocking collective operation, and again after a restart if no member has been told of its end
+/// by then. `call` reads the words of `objects`. `repeatable`: MPI leaves the input as it is.
 ///
 /// # Safety
 /// Inside a stub, as `Place::Collective`; `place` must be null or writable; `call` does nothing but call the
-/// lower half, and what it refers to stays valid as MPI demands of the arguments.
+/// lower half, and all that it refers to stays valid as MPI demands of the arguments.
 pub unsafe fn started(
     on: Comm,
     place: PlaceOf<RequestHandle>,
@@ -191,15 +191,15 @@ pub unsafe fn started(
     }
 }
 
-/// What makes a persistent operation is called, for people.
+/// The name, for people, of the calls that make persistent operations.
 const PERSISTENT: &CStr = c"MPI_*_init";
 
-/// Makes a persistent collective operation, now and again after each restart; `objects` are what `call` reads
-/// the words of.
+/// Makes a persistent collective operation, now and again after each restart. `call` reads the words of
+/// `objects`.
 ///
 /// # Safety
 /// Inside a stub, as `Place::Collective`; `place` must be null or writable; `call` does nothing but call the
-/// lower half, and what it refers to stays valid as MPI demands of the arguments.
+/// lower half, and all that it refers to stays valid as MPI demands of the arguments.
 pub unsafe fn persistent(
     on: Comm,
     place: PlaceOf<RequestHandle>,
@@ -276,7 +276,7 @@ pub unsafe fn adopt<H: Handle>(kind: HandleKind, place: PlaceOf<H>, word: Word) 
     }
 }
 
-/// Sees to it that the lower half has a group that it is about to be given. What is no group is left to it.
+/// Makes sure that the lower half has a group that it is about to get. A value that is not a group is left to the lower half.
 ///
 /// # Safety
 /// Inside a stub; `group` must be null or a handle, alive or freed.
@@ -290,7 +290,7 @@ pub unsafe fn group_below(group: Group) -> Outcome {
     }
 }
 
-/// Sees to it that the lower half has an info, as it is now, that it is about to be given.
+/// Makes sure that the lower half has an info, in its current state, that it is about to get.
 ///
 /// # Safety
 /// As [`group_below`].
@@ -304,7 +304,7 @@ pub unsafe fn info_below(info: Info) -> Outcome {
     }
 }
 
-/// The handle that a tool's variable is bound to: the tool has its address, the lower half gets its word's.
+/// The handle that a tool's variable is bound to: the tool has its address, the lower half gets that of its word.
 ///
 /// # Safety
 /// `bound` must be null or point to a handle.
@@ -312,7 +312,7 @@ pub unsafe fn tool_object(bound: *mut c_void, word: &mut Word) -> *mut c_void {
     if bound.is_null() {
         return bound;
     }
-    // SAFETY: the caller's handle. Nobody tells its kind: communicators stand for all.
+    // SAFETY: the caller's handle. Its kind is not known: communicators stand for all.
     unsafe {
         let object = PlaceOf::<CommHandle>::at(bound.cast()).get();
         if let Some(object) = object.as_ref() {

@@ -1,4 +1,4 @@
-//! What an MPI of version 4.1 or 5 says of itself: of ABIs that have it.
+//! Questions of MPI 4.1 and 5 about the library itself: for ABIs that have them.
 
 use core::ffi::c_int;
 use std::ffi::CString;
@@ -31,7 +31,7 @@ const PAIRS: [[u16; 3]; 9] = [
 /// Standard-ABI value of `MPI_INFO_NULL`.
 const INFO_NULL: i32 = 304;
 
-/// `MPI_Type_get_value_index`: the predefined type of such a pair, `MPI_DATATYPE_NULL` where there is none.
+/// `MPI_Type_get_value_index`: the predefined type of such a pair, or `MPI_DATATYPE_NULL`.
 ///
 /// # Safety
 /// As the MPI function.
@@ -74,7 +74,7 @@ unsafe fn give_info(place: PlaceOf<InfoHandle>, pairs: &[(&[u8], usize)]) -> Res
     unsafe { give(place, info::create(own)) }
 }
 
-/// `MPI_Get_hw_resource_info`: nothing is known of hardware, and what an application knows of it would be wrong after a restart elsewhere.
+/// `MPI_Get_hw_resource_info`: this library knows nothing of hardware, and an application's knowledge of it would be wrong after a restart elsewhere.
 ///
 /// # Safety
 /// As the MPI function.
@@ -87,7 +87,7 @@ pub unsafe fn get_hw_resource_info(place: PlaceOf<InfoHandle>) -> c_int {
     }
 }
 
-/// `MPI_Abi_get_info`: how wide the integers of the application's ABI are.
+/// `MPI_Abi_get_info`: the widths of the integers of the application's ABI.
 ///
 /// # Safety
 /// As the MPI function.
@@ -107,7 +107,7 @@ pub unsafe fn abi_get_info(place: PlaceOf<InfoHandle>) -> c_int {
     }
 }
 
-/// `MPI_Abi_get_fortran_info`: nobody has told any, which `MPI_Abi_set_fortran_info` would do.
+/// `MPI_Abi_get_fortran_info`: empty, because no call of `MPI_Abi_set_fortran_info` has set anything.
 ///
 /// # Safety
 /// As the MPI function.

@@ -1,6 +1,6 @@
-//! What is refused by name, and spawned processes, where passing through takes more than the generator knows.
+//! Functions that are refused by name, and spawned processes, for which the generator alone cannot pass calls through.
 //!
-//! None of them is carried into an image (see `ground::hindrances`); as long as they live they are the lower half's.
+//! No image carries them (see `ground::hindrances`); as long as they live they are the lower half's.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
@@ -16,7 +16,7 @@ use crate::objects::outcome::class;
 use crate::operations::clock::kept::Input;
 use crate::stubs::steps;
 
-/// Why a function that an ABI has is refused.
+/// The reason for refusing a function that an ABI has.
 #[derive(Clone, Copy)]
 pub enum Why {
     Session,
@@ -41,14 +41,14 @@ impl Why {
 /// Standard-ABI value of `MPI_T_ERR_INVALID_INDEX`.
 const INVALID_INDEX: i32 = 1007;
 
-/// A function that nobody stands in for: says so, and fails as MPI does.
+/// Refuses a function that has no counterpart: says so, and fails as MPI does.
 ///
 /// # Safety
 /// On a thread of the application, as a stub.
 pub unsafe fn refuse(name: &'static CStr, why: Why) -> isize {
     let _inside = crossing::enter();
     if matches!(why, Why::Event) {
-        // There is no event, so that whatever names one is wrong.
+        // There is no event, so every index of one is wrong.
         return abi::error_from_neutral(INVALID_INDEX) as isize;
     }
     crate::stubs::crash::say(format_args!(
@@ -86,7 +86,7 @@ pub(super) unsafe fn end<H: Handle>(place: PlaceOf<H>, kind: HandleKind) {
     unsafe {
         let object = place.get();
         place.set(abi::predefined::null_handle(kind));
-        // What still holds the object must not reach the lower half by it.
+        // Holders of the object must not reach the lower half by it.
         (*object).lower = abi::predefined::null_word(kind);
         handle::release(object);
     }
@@ -101,7 +101,7 @@ unsafe fn is_root(comm: Comm, root: c_int) -> bool {
     unsafe { handle::valid(comm, HandleKind::Communicator) && (*comm).rank == root }
 }
 
-/// `MPI_Comm_spawn`. What is passed is looked at on the root only.
+/// `MPI_Comm_spawn`. Only the root looks at the arguments.
 ///
 /// # Safety
 /// As the MPI function.
@@ -144,7 +144,7 @@ pub unsafe fn comm_spawn(
     }
 }
 
-/// `MPI_Comm_spawn_multiple`. The arrays are looked at on the root only.
+/// `MPI_Comm_spawn_multiple`. Only the root looks at the arrays.
 ///
 /// # Safety
 /// As the MPI function.
@@ -192,10 +192,10 @@ pub unsafe fn comm_spawn_multiple(
     }
 }
 
-/// Gives the application the intercommunicator to what was spawned.
+/// Gives the application the intercommunicator to the spawned processes.
 ///
 /// # Safety
-/// Inside a stub; `word` must be what the lower half made.
+/// Inside a stub; `word` must be the one that the lower half made.
 unsafe fn spawned(
     comm: Comm,
     code: i32,

@@ -12,7 +12,8 @@ use crate::objects::errhandler::run;
 use crate::objects::outcome::{check, give};
 use crate::operations::clock::collective;
 
-/// `MPI_Win_fence`: everybody completes what it has begun, and all meet. Who waits for the others can stand still there, and meets them
+/// `MPI_Win_fence`: all members complete the operations that they have begun, and meet. A member that waits for the others can stand still there, and meets
+/// them
 /// anew after a restart.
 ///
 /// # Safety
@@ -72,7 +73,7 @@ pub unsafe fn win_post(to: Group, assertion: c_int, window: Win) -> c_int {
     }
 }
 
-/// `MPI_Win_start`: those that it names are waited for when the first operation begins.
+/// `MPI_Win_start`: the first operation waits for the members of the group.
 ///
 /// # Safety
 /// As the MPI function.

@@ -1,4 +1,4 @@
-//! Windows of memory that the real MPI gives: how a new one gets it, and how a restart has it again.
+//! Windows of memory that the real MPI gives: the way a new one gets it, and the way a restart gets it again.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -16,14 +16,14 @@ use crate::objects::outcome::{Outcome, check, class};
 /// Standard-ABI value of `MPI_BYTE`.
 const BYTE: i32 = 583;
 
-/// A window of the lower half's memory, as that tells of it.
+/// A window of the lower half's memory, as the lower half describes it.
 struct Fresh {
     data: Word,
-    /// Where this member's part is.
+    /// The address of this member's part.
     base: usize,
-    /// The bytes that are to be mapped a second time: of all members, where they share them.
+    /// The bytes that are to be mapped a second time: those of all members, if they share them.
     content: Range<usize>,
-    /// What each member has, where they share it.
+    /// The part of each member, if they share memory.
     parts: Vec<Part>,
 }
 
@@ -58,7 +58,7 @@ impl Fresh {
         }
     }
 
-    /// Whether the parts lie to each other as these do, whose first byte is at `from`.
+    /// Whether the parts have the same distances from each other as these, whose first byte is at `from`.
     fn is_laid_out_as(&self, parts: &[Part], from: usize) -> bool {
         self.parts.iter().zip(parts).all(|(new, old)| {
             (new.bytes > 0) == (old.bytes > 0)
@@ -74,7 +74,7 @@ impl Fresh {
     }
 }
 
-/// What a member has of a window of shared memory.
+/// A member's part of a window of shared memory.
 unsafe fn part(data: Word, rank: i32) -> Outcome<Part> {
     let (mut bytes, mut unit, mut at) = (0isize, 0i32, 0usize);
     // SAFETY: the caller's window; the places are ours.
@@ -95,7 +95,7 @@ fn extent(parts: &[Part]) -> Range<usize> {
         .unwrap_or(0..0)
 }
 
-/// A window of the lower half's memory, if all members can map that a second time; otherwise, where it is not shared, of this library's.
+/// A window of the lower half's memory, if all members can map that a second time; otherwise, if it is not shared, of this library's.
 ///
 /// # Safety
 /// Inside a stub; `on` must be a communicator of the lower half's, and nothing of the body's be in the lower half. Collective over the members.
@@ -134,7 +134,7 @@ pub unsafe fn allocate(on: Word, hints: Word, body: &mut Body) -> Outcome<Word> 
     }
 }
 
-/// A window of shared memory with one member: it shares it with nobody, so it is this library's.
+/// A window of shared memory with one member: no other process shares it, so it is this library's.
 ///
 /// # Safety
 /// As [`allocate`].
@@ -154,7 +154,7 @@ unsafe fn alone(on: Word, hints: Word, body: &mut Body) -> Outcome<Word> {
     unsafe { of_own_memory(on, hints, body) }
 }
 
-/// A window of shared memory of which no member has asked for any.
+/// A window of shared memory for which no member has asked for any bytes.
 ///
 /// # Safety
 /// As [`allocate`].
@@ -167,7 +167,7 @@ unsafe fn nothing(on: Word, hints: Word, body: &mut Body, fresh: Fresh) -> Outco
     }
 }
 
-/// [`allocate`] in a restart: the bytes go into the lower half's new memory, and that where the application had the old one.
+/// [`allocate`] in a restart: the bytes go into the lower half's new memory, and that memory where the application had the old one.
 ///
 /// # Safety
 /// As [`allocate`].
@@ -190,8 +190,9 @@ pub unsafe fn allocate_again(on: Word, hints: Word, body: &Body, mapped: &Mapped
     }
 }
 
-/// Gives shared memory back that this library lays out in another way than the one before: another window lends whole pages, which come where the application had
-/// the old ones, and the window's own is of memory that the lower half is given.
+/// Makes a window of shared memory again whose parts the new library lays out differently. Another window lends whole pages, which are mapped where the
+/// application had
+/// the old ones, and the window itself is made of memory that the lower half gets from us.
 ///
 /// # Safety
 /// As [`allocate`].
@@ -215,7 +216,7 @@ unsafe fn on_a_lender(on: Word, hints: Word, body: &Body, mapped: &Mapped) -> Ou
     }
 }
 
-/// Fills new pages of the lower half's, and maps them where the application had the old ones.
+/// Fills new pages of the lower half's, and maps them in the place of the application's old ones.
 ///
 /// # Safety
 /// As [`allocate`]; from `page` on there must be as many bytes as are mapped.
@@ -224,7 +225,7 @@ unsafe fn refill(on: Word, body: &Body, mapped: &Mapped, page: usize) -> Outcome
     // SAFETY: the caller's.
     unsafe {
         mapped.fill(page);
-        // Nobody's pages may go before all bytes are there: parts of several members may lie on one page.
+        // No member's pages may go before all bytes are there: parts of several members may lie on one page.
         match everybody(on, members, true)? && everybody(on, members, mapped.map(page))? {
             true => Ok(()),
             false => Err(class::NO_MEM),

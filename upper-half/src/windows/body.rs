@@ -1,4 +1,4 @@
-//! What a window keeps.
+//! The data of a window.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -14,12 +14,12 @@ use crate::objects::group;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, live};
 
-/// Standard-ABI values that the real MPI is given.
+/// Standard-ABI values for the real MPI.
 pub const RMA_SYNC: i32 = 50;
 pub const NO_CHECK: i32 = 1024;
 pub const NO_SUCCEED: i32 = 16384;
 
-/// Where a window's memory comes from.
+/// The origin of a window's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavor {
     Create,
@@ -31,7 +31,7 @@ pub enum Flavor {
 }
 
 impl Flavor {
-    /// In words.
+    /// The flavor's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -42,12 +42,12 @@ impl Flavor {
     }
 }
 
-/// What one member has of memory that all members share.
+/// One member's part of memory that all members share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub bytes: isize,
     pub unit: i32,
-    /// Where this process has it; 0: nowhere.
+    /// The address in this process, or 0 if it has none.
     pub at: usize,
 }
 
@@ -61,7 +61,7 @@ impl Part {
     }
 }
 
-/// Bits of [`Body::open`]: what lets this process access others.
+/// Bits of [`Body::open`]: the states in which this process may access others.
 pub mod open {
     /// After a fence that does not say `MPI_MODE_NOSUCCEED`.
     pub const FENCE: u32 = 1;
@@ -76,7 +76,7 @@ pub mod open {
     pub const PASSIVE: u32 = LOCKED | ALL;
 }
 
-/// What a window keeps. The window's word in the lower half is that of the data.
+/// The data of a window. The window's word in the lower half is that of the window with the application's data.
 pub struct Body {
     pub identity: Identity,
     /// World ranks, in the order of the window's ranks.
@@ -85,9 +85,9 @@ pub struct Body {
     pub base: usize,
     pub size: isize,
     pub unit: i32,
-    /// What each member has of memory that all share, as the application was told.
+    /// The part of each member in memory that all share, as the application was told.
     pub parts: Vec<Part>,
-    /// What it ends with.
+    /// The memory that is freed at the window's end.
     pub memory: Memory,
     /// Clock cells: the window's own, that of the set of its members, and that of this process alone.
     pub clock: u32,
@@ -112,7 +112,7 @@ pub struct Held {
     pub assertion: i32,
 }
 
-/// What changes in a window's life.
+/// The part of a window that changes in its life.
 #[derive(Default)]
 pub struct Notes {
     pub name: Option<Vec<u8>>,
@@ -124,7 +124,7 @@ pub struct Notes {
     /// Ranks of the window: those that were started, and those that were posted to.
     pub started: Option<Vec<i32>>,
     pub posted: Option<Vec<i32>>,
-    /// Messages that nobody has waited for yet, by the rank that sent them.
+    /// Messages that no call has waited for yet, by the rank that sent them.
     pub posts: Vec<u32>,
     pub completes: Vec<u32>,
     /// Memory that is attached to a dynamic window: address and bytes.
@@ -173,7 +173,7 @@ impl Body {
     }
 }
 
-/// The body of a live window; `None` for one that is the real MPI's alone, and for the null one.
+/// The body of a live window, or `None` for one that is the real MPI's alone, and for the null one.
 ///
 /// # Safety
 /// `window` must be a live window.

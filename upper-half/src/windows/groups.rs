@@ -1,7 +1,7 @@
 //! The messages by which post, start, complete and wait find each other.
 //!
-//! They are empty, and on a communicator of the window's own. Who waits takes them in and counts them in the window's notes, and so does a parked
-//! rank: at the still point none is under way. They count as messages like any other, so that the drain knows when that is so.
+//! They are empty, and on a communicator of the window's own. A thread that waits takes them in and counts them in the window's notes, and so does a parked
+//! rank: at the still point none is under way. They count as messages like any other, so that the drain knows when that is reached.
 
 use std::ffi::c_void;
 
@@ -20,10 +20,10 @@ use crate::operations::messages::points;
 pub const POST: i32 = 1;
 pub const COMPLETE: i32 = 2;
 
-/// Looks without a message after which the processor is given away.
+/// The number of looks without a message after which the processor is given away.
 const LOOKS: u32 = 200;
 
-/// The word of a group that the lower half is given.
+/// The word of a group for the lower half.
 ///
 /// # Safety
 /// Inside a stub; `it` must be null or a handle.
@@ -52,13 +52,13 @@ pub unsafe fn ranks(body: &Body, it: Group) -> Outcome<Vec<i32>> {
     members.iter().map(rank_of).collect()
 }
 
-/// `MPI_INT`, of which there are none in a message.
+/// `MPI_INT`; a message has no elements of it.
 fn int() -> Word {
     // SAFETY: a predefined object.
     unsafe { (*abi::predefined(HandleKind::Datatype, 521)).lower }
 }
 
-/// Sends those a message.
+/// Sends those ranks a message.
 ///
 /// # Safety
 /// Inside a stub.
@@ -79,7 +79,7 @@ pub unsafe fn tell(body: &Body, ranks: &[i32], tag: i32) -> Outcome {
     Ok(())
 }
 
-/// Takes in what has arrived. Whether there was anything.
+/// Takes in the messages that have arrived. Returns whether there were any.
 ///
 /// # Safety
 /// Inside a stub, or parked.
@@ -90,7 +90,7 @@ pub unsafe fn take_in(body: &Body) -> Outcome<bool> {
     loop {
         let (mut there, mut status) = (0, Status::default());
         let nothing: *mut c_void = std::ptr::null_mut();
-        // SAFETY: inside; only who holds the notes receives.
+        // SAFETY: inside; only the holder of the notes receives.
         unsafe {
             check(crossing::cross(|d| {
                 (d.iprobe)(ANY_SOURCE, ANY_TAG, on, &raw mut there, &raw mut status)
@@ -116,7 +116,7 @@ pub unsafe fn take_in(body: &Body) -> Outcome<bool> {
     }
 }
 
-/// Waits until something is there, which the messages tell.
+/// Waits until the condition is true, which messages bring about.
 ///
 /// # Safety
 /// Inside a stub, nothing locked.
@@ -152,7 +152,7 @@ pub unsafe fn until(body: &Body, there: impl Fn() -> Outcome<bool>) -> Outcome {
     }
 }
 
-/// Takes one message of each of these, if all have sent one.
+/// Takes one message of each of these ranks, if all have sent one.
 fn take(counts: &mut [u32], ranks: &[i32]) -> bool {
     let of = |rank: &i32| *rank as usize;
     let there = ranks
@@ -168,7 +168,7 @@ fn take(counts: &mut [u32], ranks: &[i32]) -> bool {
     there
 }
 
-/// Whether all that were posted to have completed: then the epoch is over.
+/// Whether all ranks that were posted to have completed: then the epoch is over.
 pub fn completed(body: &Body) -> Outcome<bool> {
     let mut notes = body.notes.lock();
     let Notes {
@@ -181,7 +181,7 @@ pub fn completed(body: &Body) -> Outcome<bool> {
     Ok(done)
 }
 
-/// Waits until all that were started have posted.
+/// Waits until all ranks that were started have posted.
 ///
 /// # Safety
 /// As [`until`].

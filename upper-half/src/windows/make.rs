@@ -1,4 +1,4 @@
-//! How windows are made and freed.
+//! Making and freeing windows.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -30,7 +30,7 @@ use crate::operations::devices;
 const ALLOCATE: i32 = 312;
 const SHARED: i32 = 314;
 
-/// What a window is made of.
+/// The arguments for a new window.
 struct Wanted {
     flavor: Flavor,
     base: usize,
@@ -39,7 +39,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// With memory that MPI gives.
+    /// A window with memory that MPI gives.
     fn of(flavor: Flavor, size: isize, unit: i32) -> Wanted {
         Wanted {
             flavor,
@@ -50,7 +50,7 @@ impl Wanted {
     }
 }
 
-/// What is known of a new window before the lower half has it.
+/// Prepares the body of a new window, before the lower half has the window.
 ///
 /// # Safety
 /// Inside a stub; `comm` must be live, with these members.
@@ -126,7 +126,7 @@ unsafe fn make(
                 return Err(error);
             }
         };
-        // What the real MPI calls it by itself stays its name after a restart.
+        // The real MPI's own name for the window stays its name after a restart.
         let name = name_below(|d, text, length| (d.win_get_name)(word, text, length));
         if let Ok(name) = &name {
             collective::call_clock(body.clock, name);
@@ -139,7 +139,7 @@ unsafe fn make(
         attribute::describe_window(window);
         match wanted.flavor {
             Flavor::Create | Flavor::Dynamic => {}
-            // In the lower half it may be another one, of memory that lies elsewhere.
+            // In the lower half the flavor may differ, and the memory lie elsewhere.
             Flavor::Allocate => attribute::say_memory(window, ALLOCATE, base),
             Flavor::Shared => attribute::say_memory(window, SHARED, base),
         }
@@ -152,7 +152,7 @@ fn carried(known: &communicator::Body) -> Option<&Members> {
     known.members.as_ref().filter(|it| it.remote.is_none())
 }
 
-/// Makes the window that is wanted, or, where it cannot be carried, one that is the real MPI's alone, by `call`.
+/// Makes the window that is wanted. If it cannot be carried, makes one that is the real MPI's alone, by `call`.
 ///
 /// # Safety
 /// Inside a stub; `place` must be null or writable; `call` makes a window of the communicator's members.
@@ -281,7 +281,7 @@ pub unsafe fn win_allocate_shared(
     }
 }
 
-/// Makes a window with memory of its own, or, where it cannot be carried, one that is the real MPI's alone, by `call`.
+/// Makes a window with memory of its own. If it cannot be carried, makes one that is the real MPI's alone, by `call`.
 ///
 /// # Safety
 /// Inside a stub; `base` must be null or the address of a pointer, `place` null or writable; `call` makes a window of the communicator's members.
@@ -311,7 +311,7 @@ unsafe fn allocate(
             place.set(window);
             return Ok(());
         }
-        // What cannot be had in memory that a restart has again: so it is where there is one process. Or it is an error, which the real MPI says.
+        // This window cannot have memory that a restart can provide again, as with only one process. Or there is an error, which the real MPI reports.
         place.set(make_raw(comm, |d, word| {
             call(d, abi::word(HandleKind::Info, hints), (*comm).lower, word)
         })?);
@@ -350,7 +350,7 @@ pub unsafe fn win_free(place: PlaceOf<WinHandle>) -> c_int {
                 }
             }
             place.set(abi::predefined::null_handle(HandleKind::Window));
-            // What still holds the object must not reach the lower half by it.
+            // Holders of the object must not reach the lower half by it.
             (*window).lower = abi::predefined::null_word(HandleKind::Window);
             handle::release(window);
             Ok(())

@@ -1,13 +1,15 @@
 //! Memory that MPI gives for a window (`MPI_Win_allocate`, `MPI_Win_allocate_shared`).
 //!
-//! The real MPI's own memory lies in the lower half and is gone after a restart. But where it is shared, as among the processes of a host, it can be mapped a second
-//! time: there the application has it. The real MPI works on it as natively, and after a restart, when it is other memory, that is mapped where the application
-//! had it. An image has the second mapping as memory that nobody shares; of memory that all members have whole, only the first member's has the bytes.
+//! The real MPI's own memory lies in the lower half and is gone after a restart. But if it is shared, as among the processes of a host, it can be mapped a
+//! second
+//! time: the application uses that mapping. The real MPI works on the memory as natively. After a restart the new memory is mapped where the application
+//! had the old one. An image holds the second mapping as private memory. If all members map all of it, only the first member's image has the bytes.
 //!
-//! A restart may have a library that lays the parts of the members out in another way, or at another place of a page. There another window lends whole pages, and the window's
-//! own is made of memory that the real MPI is given, as for `MPI_Win_create`.
+//! A restart may have a library that lays the parts of the members out differently, or at another place of a page. Then another window lends whole pages, and
+//! the window's
+//! own is made of memory that the real MPI gets from us, as for `MPI_Win_create`.
 //!
-//! Where it cannot be shared, or there is nobody to share it with, the memory is this library's, and the real MPI is given it too.
+//! If the memory cannot be shared, or no other process shares it, it is this library's, and the real MPI gets it too.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,9 +22,9 @@ use crate::objects::memory;
 /// Bytes of a page of the kernel's.
 pub const PAGE: usize = 4096;
 
-/// Where a window's memory comes from.
+/// The origin of a window's memory.
 pub enum Memory {
-    /// From the application, or there is none.
+    /// From the application, or no memory.
     Given,
     /// From this library: address and bytes.
     Block(usize, usize),
@@ -33,7 +35,7 @@ pub enum Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Memory::Block(at, bytes) = *self {
-            // SAFETY: the window has ended: nobody may use its memory any more.
+            // SAFETY: the window has ended: no code may use its memory any more.
             unsafe { memory::give_back(std::ptr::with_exposed_provenance_mut(at), bytes) };
         }
     }
@@ -41,19 +43,19 @@ impl Drop for Memory {
 
 /// Memory of the real MPI's, mapped a second time.
 pub struct Mapped {
-    /// The first page, as the application has it, and how many bytes the pages are.
+    /// The first page, as the application has it, and the number of bytes of the pages.
     at: usize,
     bytes: usize,
-    /// Where the window's bytes are in these pages.
+    /// The offsets of the window's bytes in these pages.
     content: Range<usize>,
     /// Whether this member's image has the bytes.
     held: bool,
-    /// The lower half's word of another window that the pages belong to; 0: they are the window's own.
+    /// The lower half's word of another window that the pages belong to, or 0 if they are the window's own.
     lender: AtomicU64,
 }
 
 impl Mapped {
-    /// Maps the memory from `content.start` to `content.end` of the real MPI's a second time; `None` where that is not possible.
+    /// Maps the memory from `content.start` to `content.end` of the real MPI's a second time. Returns `None` if that is not possible.
     ///
     /// # Safety
     /// Inside a stub; the memory must be the real MPI's, in a window that lives.
@@ -76,8 +78,8 @@ impl Mapped {
         unsafe { mapped.map(below) }.then_some(mapped)
     }
 
-    /// Whether the window's bytes, which the real MPI has there now, fit to where the application had them. Of a library that tells of whole pages there may be
-    /// more, but no more pages.
+    /// Whether the window's bytes in the real MPI's new memory fit the application's old mapping. A library that counts in whole pages may have
+    /// more bytes, but not more pages.
     pub fn fits(&self, content: &Range<usize>) -> bool {
         let in_pages = content.start % PAGE + content.len();
         content.start % PAGE == self.content.start
@@ -85,10 +87,10 @@ impl Mapped {
             && in_pages.next_multiple_of(PAGE) == self.bytes
     }
 
-    /// Copies the bytes that the image had to pages of the real MPI's; what is zero there is left out.
+    /// Copies the image's bytes to pages of the real MPI's; zeros are left out.
     ///
     /// # Safety
-    /// From `page` on the real MPI must have as many bytes, which are zero; nobody else writes to either.
+    /// From `page` on the real MPI must have as many bytes, which are zero; no other code writes to either.
     pub unsafe fn fill(&self, page: usize) {
         if !self.held {
             return;
@@ -111,7 +113,7 @@ impl Mapped {
         }
     }
 
-    /// Maps the real MPI's memory from that page on where the application has it.
+    /// Maps the real MPI's memory from that page on over the application's mapping.
     ///
     /// # Safety
     /// It must be the real MPI's, with this window's bytes.
@@ -128,12 +130,12 @@ impl Mapped {
         true
     }
 
-    /// The pages belong to that window of the lower half's, or, for 0, to the window itself. What was said before.
+    /// Notes the window of the lower half that the pages belong to, or 0 for the window itself. Returns the one before.
     pub fn lend(&self, lender: Word) -> Word {
         self.lender.swap(lender, Ordering::Relaxed)
     }
 
-    /// An address in the memory that this was [made of](Self::of), as the application has it; 0 for any other.
+    /// The application's address for an address in the memory that this was [made of](Self::of); 0 for any other.
     pub fn above(&self, address: usize, content: &Range<usize>) -> usize {
         let offset = address.checked_sub(content.start);
         let inside = offset.filter(|offset| *offset <= content.len());
@@ -153,7 +155,7 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: the pages are ours, and nobody may use them any more.
+        // SAFETY: the pages are ours, and no code may use them any more.
         unsafe { arch::unmap(std::ptr::with_exposed_provenance_mut(self.at), self.bytes) };
     }
 }

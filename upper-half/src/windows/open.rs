@@ -1,4 +1,4 @@
-//! A window's counterparts in the lower half: how they are made, in the beginning and after a restart, and given up.
+//! A window's counterparts in the lower half: made in the beginning and after a restart, and given up.
 
 use std::ffi::{CString, c_void};
 use std::sync::atomic::Ordering;
@@ -15,11 +15,11 @@ use crate::objects::info;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check};
 
-/// Hints that the lower half is not given: that a window is never locked - ours always is -, and that its memory has one address on all ranks: where the
-/// application has it, the lower half does not decide.
+/// Hints that the lower half does not get: that a window is never locked - ours always is -, and that its memory has one address on all ranks. The
+/// lower half does not decide on the application's addresses.
 const NOT_BELOW: [&[u8]; 2] = [b"no_locks", b"symheap_required"];
 
-/// A window's hints, as the lower half is given them.
+/// A window's hints, as the lower half gets them.
 struct Hints(Info);
 
 impl Hints {
@@ -79,7 +79,7 @@ pub unsafe fn open_again(on: Word, body: &Body) -> Outcome<Word> {
     }
 }
 
-/// A window of memory that the lower half is given.
+/// A window of memory that the lower half gets from us.
 ///
 /// # Safety
 /// As [`open`].
@@ -97,7 +97,7 @@ pub unsafe fn of_own_memory(on: Word, hints: Word, body: &Body) -> Outcome<Word>
     Ok(data)
 }
 
-/// What both ways have in common: the window that is locked, and what is known of the one with the data.
+/// The steps that both ways have in common: the window that is locked, and the settings of the one with the data.
 unsafe fn complete(on: Word, data: Word, body: &Body) -> Outcome {
     let mut locks = 0;
     let (name, attached) = {
@@ -108,7 +108,7 @@ unsafe fn complete(on: Word, data: Word, body: &Body) -> Outcome {
     unsafe {
         let none = (*abi::predefined(HandleKind::Info, 304)).lower;
         let returning = (*abi::predefined(HandleKind::Errhandler, 323)).lower;
-        // The way that Open MPI goes with its own memory, where the data have it too: between processes of one host its locks are faster.
+        // Open MPI's way for its own memory, if the data is in such memory too: between processes of one host, its locks are faster.
         let is_its_memory = matches!(body.memory, Memory::Mapped(_));
         let mut nowhere: *mut c_void = std::ptr::null_mut();
         let place = (&raw mut nowhere).cast();

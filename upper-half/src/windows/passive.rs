@@ -18,8 +18,8 @@ use crate::objects::outcome::{Outcome, check};
 use crate::operations::clock::collective;
 use crate::operations::messages::points;
 
-/// To be called before every operation on a window: whether an epoch is open that allows it, and that there is something to flush.
-/// What is no window is left to the lower half.
+/// To be called before every operation on a window: checks that an epoch is open that allows it, and notes that there is something to flush.
+/// A value that is not a window is left to the lower half.
 ///
 /// # Safety
 /// Inside a stub, nothing locked; `window` must be null or a handle.
@@ -61,7 +61,7 @@ unsafe fn take(body: &Body, call: impl FnMut(&'static Dispatch) -> i32) -> Outco
     }
 }
 
-/// `MPI_Win_lock`. When it returns the lock is there, also where the real MPI only asks for it at first.
+/// `MPI_Win_lock`. When it returns the lock is held, even if the real MPI at first only asks for it.
 ///
 /// # Safety
 /// As the MPI function.
@@ -176,13 +176,13 @@ pub unsafe fn win_unlock_all(window: Win) -> c_int {
     }
 }
 
-/// Whether this process has locked that one.
+/// Whether this process has locked that rank.
 fn holds(body: &Body, rank: i32) -> bool {
     let notes = body.notes.lock();
     notes.held.iter().any(|held| held.rank == rank)
 }
 
-/// Completes what this process has begun, where there is anything.
+/// Completes the operations that this process has begun, if there are any.
 ///
 /// # Safety
 /// Inside a stub, or parked; `window` must be the live window of that body.

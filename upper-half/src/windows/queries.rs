@@ -1,4 +1,4 @@
-//! What is asked of windows, and what they are told about themselves.
+//! Questions about windows, and settings of them.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
@@ -38,7 +38,7 @@ pub unsafe fn win_get_group(window: Win, place: PlaceOf<GroupHandle>) -> c_int {
     }
 }
 
-/// What a member of a window has that this process reaches by loads and stores. Where the members share no memory that is its own alone.
+/// The part of a window's member that this process reaches by loads and stores. If the members share no memory, only its own part.
 fn reached(body: &Body, rank: i32) -> Outcome<Part> {
     let nothing = Part {
         bytes: 0,
@@ -65,8 +65,9 @@ fn reached(body: &Body, rank: i32) -> Outcome<Part> {
     })
 }
 
-/// `MPI_Win_shared_query`: what the application has been told once stays so, whatever library lies below. Whether it may ask of a window whose members share
-/// no memory, the library says.
+/// `MPI_Win_shared_query`: an answer that the application has been given stays, whatever library lies below. The library decides whether the application may
+/// ask
+/// this of a window whose members share no memory.
 ///
 /// # Safety
 /// As the MPI function: `base` is the address of a pointer.
@@ -98,8 +99,8 @@ pub unsafe fn win_shared_query(
     }
 }
 
-/// `MPI_Win_get_info`: the hints that the real MPI knows. What it was given for them is the application's, also where it was told
-/// something else.
+/// `MPI_Win_get_info`: the hints that the real MPI knows. A hint that the application has given has the application's value, even if the real MPI was told
+/// another one.
 ///
 /// # Safety
 /// As the MPI function.
@@ -173,7 +174,7 @@ pub unsafe fn win_get_name(window: Win, text: *mut c_char, length: *mut c_int) -
     }
 }
 
-/// `MPI_Win_set_name`: the lower half is told too, for what it says when something fails.
+/// `MPI_Win_set_name`: the lower half is told too, for its error messages.
 ///
 /// # Safety
 /// As the MPI function.

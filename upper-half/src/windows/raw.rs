@@ -1,4 +1,4 @@
-//! Windows that are the real MPI's alone, and how they are called there.
+//! Windows that are the real MPI's alone, and calls on them.
 
 use std::collections::BTreeMap;
 
@@ -26,10 +26,10 @@ pub unsafe fn below(window: Win, call: impl FnOnce(&'static Dispatch, Word) -> i
     }
 }
 
-/// What those that live forbid, by their objects.
+/// The hindrances of the live windows of this kind, by their objects.
 static RAW: SpinLock<BTreeMap<usize, Alive>> = SpinLock::new(BTreeMap::new());
 
-/// The real MPI has freed such a window.
+/// Notes that the real MPI has freed such a window.
 pub fn freed(window: Win) {
     RAW.lock().remove(&window.addr());
 }
@@ -57,7 +57,7 @@ pub unsafe fn make(
     }
 }
 
-/// The word of an info that the application gives. A restart may come before a collective call's beginning: there the word is taken again after it.
+/// The word of an info that the application gives. A restart may come before a collective call's beginning: in that case the word is taken again after it.
 ///
 /// # Safety
 /// Inside a stub; `hints` must be null or a handle.

@@ -20,7 +20,7 @@ use crate::objects::tried::{Tried, differs, failed};
 use crate::objects::{attribute, errhandler, group};
 use crate::operations::clock::collective;
 
-/// The windows that are carried, and are in the lower half.
+/// The windows that are carried, and exist in the lower half.
 fn carried<'a>() -> impl Iterator<Item = (Win, &'a Body)> {
     let windows = handle::live(HandleKind::Window).into_iter();
     // SAFETY: live windows.
@@ -28,7 +28,7 @@ fn carried<'a>() -> impl Iterator<Item = (Win, &'a Body)> {
     known.filter(|(_, body)| body.locks() != 0)
 }
 
-/// Takes in the messages of windows. Whether there were any.
+/// Takes in the messages of windows. Returns whether there were any.
 ///
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.
@@ -39,7 +39,8 @@ pub unsafe fn pull() -> bool {
     })
 }
 
-/// Completes what this rank has begun on its windows. The others need do nothing but make progress, as they do while they are parked. Whether
+/// Completes the operations that this rank has begun on its windows. The other ranks only have to make progress, as they do while they are parked. Returns
+/// whether
 /// all is complete.
 ///
 /// # Safety
@@ -49,7 +50,7 @@ pub unsafe fn settle() -> bool {
     carried().all(|(window, body)| unsafe { flush_all(window, body) }.is_ok())
 }
 
-/// Compares what a restart makes each window of with what the real MPI says of it.
+/// Compares the recipe of each window with the real MPI's answers about it.
 ///
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.
@@ -70,8 +71,8 @@ pub unsafe fn rehearse() -> Tried {
     Ok(())
 }
 
-/// Makes all windows again, in the order of their identities, which is the same on all ranks, and takes the locks again that this rank
-/// holds. Nobody goes on before all members have theirs.
+/// Makes all windows again, in the order of their identities, which is the same on all ranks, and takes again the locks that this rank
+/// holds. No rank goes on before all members have theirs.
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs; communicators are there.
@@ -89,7 +90,7 @@ pub unsafe fn rebuild() -> Result<(), (Cow<'static, str>, i32)> {
     Ok(())
 }
 
-/// A window in words, where it could not be made again.
+/// A window in words, in case it could not be made again.
 fn what(body: &Body) -> Cow<'static, str> {
     match &body.memory {
         Memory::Mapped(mapped) if body.flavor == Flavor::Shared => format!(
@@ -137,7 +138,7 @@ unsafe fn lock_again(body: &Body) -> Outcome {
     Ok(())
 }
 
-/// Ends a window that nobody holds any more. The lower half has freed it before.
+/// Ends a window that has no holder any more. The lower half has freed it before.
 ///
 /// # Safety
 /// `window` must be a live window of the slab; inside a stub.

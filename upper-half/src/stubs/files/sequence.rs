@@ -1,4 +1,4 @@
-//! Files in `MPI_MODE_SEQUENTIAL`, which the real MPI has as any other, and shared pointers.
+//! Files in `MPI_MODE_SEQUENTIAL`, which the real MPI opens like any other, and shared pointers.
 
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
@@ -10,7 +10,7 @@ use crate::objects::file::{self, Body};
 use crate::objects::outcome::{Outcome, check, class};
 use crate::stubs::steps;
 
-/// Whether what the mode forbids is an error: MPICH says so, Open MPI allows it.
+/// Whether calls that the mode forbids are errors: MPICH says so, Open MPI allows them.
 const IS_STRICT: bool = cfg!(not(application = "openmpi"));
 
 /// The body of an open file.
@@ -22,7 +22,7 @@ unsafe fn open<'a>(file: File) -> Option<&'a Body> {
     unsafe { steps::has_clock(file).then(|| file::body(file)).flatten() }
 }
 
-/// The shared pointer of a file is about to be used.
+/// Notes that the shared pointer of a file is about to be used.
 ///
 /// # Safety
 /// As [`open`].
@@ -33,7 +33,7 @@ pub unsafe fn shares(file: File) {
     }
 }
 
-/// To be called before what a sequential file cannot do: whether this is none.
+/// To be called before an operation that a sequential file cannot do: an error if the file is sequential.
 ///
 /// # Safety
 /// As [`open`].
@@ -54,7 +54,7 @@ pub unsafe fn of<'a>(file: File) -> Option<&'a Body> {
     unsafe { open(file) }.filter(|body| body.is_sequential())
 }
 
-/// Whether a view may begin there: in a sequential file, where that stands.
+/// Whether a view may begin there: in a sequential file, only at its current position.
 pub fn begins(sequential: Option<&Body>, from: i64) -> Outcome {
     match sequential {
         Some(_) if IS_STRICT && from != CURRENT => Err(class::ARG),
@@ -62,7 +62,7 @@ pub fn begins(sequential: Option<&Body>, from: i64) -> Outcome {
     }
 }
 
-/// Where a sequential file stands, in bytes. No member goes on before all know it: a new view begins with the pointer at 0.
+/// The position of a sequential file, in bytes. No member goes on before all know it: a new view begins with the pointer at 0.
 ///
 /// # Safety
 /// Inside a stub; the file is the body's; collective over its members.

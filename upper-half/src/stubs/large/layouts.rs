@@ -1,5 +1,5 @@
-//! Layouts of datatypes with numbers that an int does not hold, made of parts that know none: blocks of many elements (`typed`) at addresses, which are as wide in
-//! every ABI. Bounds are computed as MPI defines them, and set. Such a datatype says that it is made of what the application has asked for (`told`).
+//! Layouts of datatypes with numbers that an int does not hold, made of parts without such numbers: blocks of many elements (`typed`) at addresses, which are
+//! equally wide in every ABI. Bounds are computed as MPI defines them, and set. The datatype reports the application's own arguments as its contents (`told`).
 
 use core::ffi::{CStr, c_int};
 
@@ -24,7 +24,7 @@ pub use structure::type_create_struct;
 /// Standard-ABI value of `MPI_ORDER_C`.
 const ORDER_C: c_int = 12;
 
-/// So many elements of a datatype side by side, so many bytes from the beginning.
+/// That many elements of a datatype side by side, that many bytes from the beginning.
 struct Block {
     run: Run,
     of: DatatypeHandle,
@@ -34,7 +34,7 @@ fn null() -> DatatypeHandle {
     DatatypeHandle::of(abi::predefined::null_handle(HandleKind::Datatype))
 }
 
-/// What the library says of a datatype.
+/// The library's bounds of a datatype.
 ///
 /// # Safety
 /// In a stub, not inside yet; a handle.
@@ -57,7 +57,7 @@ unsafe fn bounds_of(of: DatatypeHandle, name: &'static CStr) -> Result<Bounds, c
 /// The end of a constructor: it was made, it has failed with an error that was told, or a number is too large even here.
 type Made = Result<(), Option<c_int>>;
 
-/// What a function of MPI's has returned, as the beginning of the next step.
+/// The return value of a function of MPI's, as the beginning of the next step.
 fn done(code: c_int) -> Made {
     match code {
         0 => Ok(()),
@@ -125,7 +125,7 @@ unsafe fn resized(mut made: DatatypeHandle, to: Bounds, place: PlaceOf<DatatypeH
     }
 }
 
-/// So many blocks at equal distances, in bytes.
+/// That many blocks at equal distances, in bytes.
 ///
 /// # Safety
 /// As [`of_blocks`].
@@ -177,10 +177,10 @@ unsafe fn strided(
     }
 }
 
-/// A list of so many numbers.
+/// A list of that many numbers.
 ///
 /// # Safety
-/// `list` must have so many elements.
+/// `list` must have that many elements.
 unsafe fn list<T: Copy>(list: *const T, count: Count) -> Result<Vec<T>, Option<c_int>> {
     let count = int(count).ok_or(None)?;
     let count = usize::try_from(count).map_err(|_| None)?;
@@ -188,7 +188,7 @@ unsafe fn list<T: Copy>(list: *const T, count: Count) -> Result<Vec<T>, Option<c
     Ok((0..count).map(|at| unsafe { *list.add(at) }).collect())
 }
 
-/// Blocks of one datatype, at places in bytes.
+/// Blocks of one datatype, at distances in bytes.
 ///
 /// # Safety
 /// As [`of_blocks`].
@@ -294,7 +294,7 @@ layouts! {
             .zip(list(array_of_starts, dimensions)?)
             .map(|((size, part), start)| (size, part, start))
             .collect();
-        // The one that varies fastest first.
+        // The dimension that varies fastest comes first.
         if abi::order_to_neutral(order) == ORDER_C {
             each.reverse();
         }
@@ -308,7 +308,7 @@ layouts! {
     }
 }
 
-/// A part of an array, from dimension to dimension: size, size of the part and where that starts.
+/// A part of an array, from dimension to dimension: size, size of the part and the part's beginning.
 ///
 /// # Safety
 /// As [`of_blocks`].

@@ -1,4 +1,4 @@
-//! With how many processes a collective operation on a communicator has to do: as long are its arrays of handles.
+//! The number of processes that a collective operation on a communicator involves: its arrays of handles are that long.
 
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
@@ -11,7 +11,7 @@ use crate::ground::object::Comm;
 use crate::ground::{arch, handle};
 use crate::objects::communicator;
 
-/// How many processes an all-to-all operation on the communicator has to do with.
+/// The number of processes that an all-to-all operation on the communicator involves.
 ///
 /// # Safety
 /// Inside a stub; `comm` must be null or a handle, alive or freed.
@@ -36,7 +36,7 @@ pub unsafe fn peers(comm: Comm) -> usize {
     usize::try_from(size).unwrap_or(0)
 }
 
-/// How many processes the calling one's group has.
+/// The number of processes in the calling one's group.
 ///
 /// # Safety
 /// As [`peers`].
@@ -48,7 +48,7 @@ pub unsafe fn members(comm: Comm) -> usize {
 /// The calling process's entry in a list with one for each member of its group.
 ///
 /// # Safety
-/// As [`peers`]; the list must be null or have so many entries.
+/// As [`peers`]; the list must be null or have that many entries.
 pub unsafe fn own(list: *const i32, comm: Comm) -> i32 {
     // SAFETY: the caller's handle and list.
     unsafe {
@@ -74,7 +74,8 @@ pub unsafe fn is_root(root: i32, comm: Comm) -> bool {
     }
 }
 
-/// A handle that is significant `at_root` only, or at the other processes of a rooted operation: null where nobody looks at it, so that it may be anything.
+/// A handle that is significant `at_root` only, or at the other processes of a rooted operation. Elsewhere it is null, so that the application's value may be
+/// anything.
 ///
 /// # Safety
 /// On a thread of the application; `comm` must be null or a handle, alive or freed.
@@ -122,7 +123,7 @@ pub unsafe fn is_member(root: i32, comm: Comm) -> bool {
     !place.is_inter || abi::rank_to_neutral(root) >= 0
 }
 
-/// Where the calling process is in a communicator.
+/// The calling process's place in a communicator.
 struct Own {
     rank: i32,
     size: i32,
@@ -154,7 +155,7 @@ unsafe fn place(comm: Comm) -> Own {
     }
 }
 
-/// How many neighbours the communicator's topology has a process receive from.
+/// The number of neighbours in the communicator's topology that a process receives from.
 ///
 /// # Safety
 /// As [`peers`].
@@ -163,7 +164,7 @@ pub unsafe fn sources(comm: Comm) -> usize {
     unsafe { neighbours(comm).0 }
 }
 
-/// How many neighbours the communicator's topology has a process send to.
+/// The number of neighbours in the communicator's topology that a process sends to.
 ///
 /// # Safety
 /// As [`peers`].
@@ -223,7 +224,7 @@ const ROOT: i32 = -4;
 const CART: i32 = 211;
 const GRAPH: i32 = 212;
 
-/// Asks the lower half for numbers; zeros where it has none.
+/// Asks the lower half for numbers; zeros if it has none.
 unsafe fn ask(question: impl FnOnce(&'static Dispatch, &mut [i32; 2]) -> i32) -> [i32; 2] {
     let mut answer = [0; 2];
     // SAFETY: the callers are inside stubs, their questions call the lower half only.

@@ -1,4 +1,4 @@
-//! Where datatypes begin and end, as MPI counts it.
+//! The beginnings and ends of datatypes, as MPI counts them.
 
 /// Lower bound and extent of a datatype.
 #[derive(Clone, Copy)]
@@ -7,7 +7,7 @@ pub struct Bounds {
     pub extent: i64,
 }
 
-/// So many elements with these bounds side by side, so many bytes from the beginning.
+/// That many elements with these bounds side by side, that many bytes from the beginning.
 #[derive(Clone, Copy)]
 pub struct Run {
     pub at: i64,
@@ -16,7 +16,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Where its first byte is and where it ends; `None` where no number says so. It must have an element.
+    /// The offsets of its first byte and of its end, or `None` if a number is too large. It must have an element.
     pub fn ends(self) -> Option<(i64, i64)> {
         let last = self.bounds.extent.checked_mul(self.count - 1)?;
         let low = self.at.checked_add(self.bounds.low)?;

@@ -1,4 +1,4 @@
-//! What such a datatype says that it is made of: what the application has asked for.
+//! The contents that such a datatype reports: the application's own arguments.
 
 use core::ffi::c_int;
 
@@ -7,10 +7,10 @@ use crate::ground::crossing;
 use crate::objects::datatype::asked::{Asked, ask};
 use crate::objects::datatype::recipe::Combiner;
 
-/// Notes it: numbers, then the elements of lists, each with its length.
+/// Notes the arguments: numbers, then the elements of lists, each with its length.
 ///
 /// # Safety
-/// In a stub, not inside; a datatype was just made there, of those; lists must have so many elements.
+/// In a stub, not inside; a datatype was just made there, of those; lists must have that many elements.
 pub unsafe fn tell(
     made: *const DatatypeHandle,
     combiner: Combiner,

@@ -1,4 +1,4 @@
-//! Makes the stubs, and what of the application's ABI is the upper half's alone, for `src/stubs/generated.rs` and `src/ground/abi.rs` to include.
+//! Makes the stubs, and the upper half's part of the application's ABI, for `src/stubs/generated.rs` and `src/ground/abi.rs` to include.
 
 use std::error::Error;
 

@@ -2,7 +2,7 @@
 //!
 //! Every member of a communicator knows it by the same [identity](identity), on which the members agree without
 //! messages. After a restart all communicators are made again in the order of their identities, which is the
-//! same on every rank, so that no rank waits in a circle (see `crate::checkpoint::rebuild`).
+//! same on every rank, so that ranks never wait for each other in a circle (see `crate::checkpoint::rebuild`).
 
 mod calls;
 mod control;

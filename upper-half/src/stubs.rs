@@ -1,4 +1,4 @@
-//! The exported functions: what the generator wrote, and what it calls that is written by hand.
+//! The exported functions: the generated ones, and their hand-written parts.
 
 pub mod both;
 pub mod by_hand;

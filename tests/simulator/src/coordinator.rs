@@ -1,4 +1,4 @@
-//! The job's side: the real [`SafeState`] and [`Drain`], and what carries their words.
+//! The job's side: the real [`SafeState`] and [`Drain`], and the channels for their words.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Poll {
     pub patient: bool,
 }
 
-/// How far the checkpoint is.
+/// How far the checkpoint has come.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Coordinator<S: Mutant> {
     Idle,
@@ -30,7 +30,7 @@ pub enum Coordinator<S: Mutant> {
         asking: Asking,
     },
     Draining(Drain<S>),
-    /// The image is there; how it goes on is somebody else's choice.
+    /// The image is there; the model's next action decides how the job goes on.
     Written,
     /// Waits for that many ranks to run again.
     Releasing(usize),
@@ -47,7 +47,7 @@ impl<S: Mutant> State<S> {
         self.ranks[rank as usize].agent.inbox.push_back(order);
     }
 
-    /// Somebody wants a checkpoint.
+    /// Begins a checkpoint that was asked for.
     pub fn request(&mut self) {
         self.wanted -= 1;
         self.attempt += 1;

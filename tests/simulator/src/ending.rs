@@ -1,4 +1,4 @@
-//! How a checkpoint ends: every rank runs on, or begins again from the image; and how the job does.
+//! The end of a checkpoint: every rank runs on, or begins again from the image; and the end of the job.
 
 use crate::coordinator::Coordinator;
 use crate::job::{Job, State};
@@ -38,7 +38,7 @@ impl<S: Mutant> Job<S> {
 }
 
 impl<S: Mutant> State<S> {
-    /// Every rank runs on, whatever the orders that are on their way.
+    /// Lets every rank run on, whatever orders are on their way.
     fn all_released(&mut self) {
         for rank in self.ranks.iter_mut() {
             rank.hear_what_was_given();

@@ -104,11 +104,11 @@ leave_out! {
     NoAdvance: ADVANCE;,
     /// A rank in a collective operation is taken for one that needs a parked one.
     NoEndOfCollectives: COLLECTIVES_END;,
-    /// The drain begins when nobody runs.
+    /// The drain begins when no rank runs.
     EarlyDrain: ALL_PARKED;,
     /// Two groups share a clock.
     NoCollisions: COLLISIONS;,
-    /// Targets are there, but nobody has to reach them.
+    /// Targets are there, but no rank has to reach them.
     NoReaching: REACH;,
     /// The drain ends when nothing moves.
     NoSums: SUMS;,

@@ -1,5 +1,6 @@
-//! The library's dynamic symbols against those of the MPICH that `ci/setup` unpacks: whatever a program, or MPICH's Fortran and C++ layers, can ask of it is here, or
-//! is told to be left to the application's own copy.
+//! The library's dynamic symbols against those of the MPICH that `ci/setup` unpacks: every symbol that a program, or MPICH's Fortran and C++ layers, can ask
+//! for is here, or
+//! is listed as left to the application's own copy.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ fn symbols(library: &Path, which: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Where cargo puts what it builds.
+/// The folder for cargo's build outputs.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     test.parent().expect("a folder").to_path_buf()

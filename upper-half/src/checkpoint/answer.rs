@@ -45,7 +45,7 @@ pub fn answer() {
 
 /// Leaves the reason of a failure where the agent finds it.
 pub fn explain(reason: core::fmt::Arguments<'_>) {
-    // SAFETY: see `Answer`: this is the main thread of a restart, nobody else is there.
+    // SAFETY: see `Answer`: this is the main thread of a restart, no other thread exists.
     let text = unsafe { &mut *ANSWER.0.get() };
     text.clear();
     let _ = text.write_fmt(reason);

@@ -74,7 +74,7 @@ unsafe extern "C" fn construct(
     if !gate_is_there() {
         return;
     }
-    // SAFETY: the loader gives the environment; nobody else is there yet.
+    // SAFETY: the loader gives the environment; no other thread exists yet.
     unsafe {
         leave_environment(environment);
         above::lay(&ABOVE);

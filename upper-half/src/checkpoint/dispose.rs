@@ -11,7 +11,7 @@ use crate::windows;
 /// Ends what the lower half holds for an object and drops its own part.
 ///
 /// # Safety
-/// `object` must be a live object that nobody holds any more; the thread must be inside a stub.
+/// `object` must be a live object that has no holder any more; the thread must be inside a stub.
 pub unsafe fn end(object: *mut Object) {
     const COMMUNICATOR: u16 = HandleKind::Communicator as u16;
     const GROUP: u16 = HandleKind::Group as u16;

@@ -28,7 +28,7 @@ use crate::windows;
 
 /// Nanoseconds between two rounds of progress in which nothing moved.
 const ROUND: u64 = 200_000;
-/// Rounds without progress after which what may be begun again is left to that.
+/// Rounds without progress after which operations that can be begun again are left to the restart.
 const PATIENCE: u32 = 10;
 
 /// The park point at the end of every outermost stub, while a checkpoint is pending.
@@ -58,8 +58,8 @@ pub fn checkpoint_point() {
 /// # Safety
 /// On the driver thread, in the stop handler, outside MPI, with the upper FS.
 pub unsafe extern "C" fn driver() {
-    // What the lower half calls from here on (an operator of the application's, say) may call MPI: that must
-    // not find a park point in this one.
+    // Functions that the lower half calls from here on (an operator of the application's, for example) may call MPI: they must
+    // not find a park point in this call.
     // SAFETY: the driver thread has a record; it was stopped at 0.
     unsafe {
         arch::set_inside(Place::Stub as u32);
@@ -125,7 +125,7 @@ unsafe fn stay() {
                 }
                 say(DriverState::Draining);
                 if !moved && p2p::parked_in_receive() {
-                    // Whether that is over by now only the real MPI knows. The thread comes back at once.
+                    // Only the real MPI knows whether that is over by now. The thread comes back at once.
                     sleep(bell, ROUND);
                     gate.rounds.fetch_add(1, Ordering::SeqCst);
                     return;

@@ -45,8 +45,8 @@ unsafe fn named(place: PlaceOf<CommHandle>) -> Comm {
     unsafe { place.get() }
 }
 
-/// `MPI_Comm_free`: what is pending on the communicator still gets through; the lower half frees it when
-/// nothing is any more.
+/// `MPI_Comm_free`: pending work on the communicator still gets through; the lower half frees it when
+/// nothing is pending any more.
 ///
 /// # Safety
 /// As the MPI function.
@@ -88,8 +88,8 @@ pub unsafe fn comm_disconnect(place: PlaceOf<CommHandle>) -> c_int {
             place.set(null());
             request::light::unfold_all();
             if Object::held_by(comm) > 1 {
-                // Something is pending that the application has not asked after; all members meet, and the lower
-                // half frees it later.
+                // Something is pending that the application has not asked about. All members meet, and the lower
+                // half frees the communicator later.
                 let error =
                     collective::clocked_once(clock, || cross(|d| (d.barrier)((*comm).lower)));
                 handle::release(comm);

@@ -1,7 +1,7 @@
 //! Hints on communicators, kept above the crossing.
 //!
 //! A communicator has the hints that the real MPI knows, with its defaults, and those that it was duplicated
-//! with; setting one that it does not have is ignored, as Open MPI does.
+//! with. A call that sets any other hint is ignored, as in Open MPI.
 
 use std::ffi::c_int;
 

@@ -35,7 +35,7 @@ pub unsafe fn comm_get_name(comm: Comm, text: *mut c_char, length: *mut c_int) -
     }
 }
 
-/// `MPI_Comm_set_name`: the lower half is told too, for what it says when something fails.
+/// `MPI_Comm_set_name`: the lower half is told too, for its error messages.
 ///
 /// # Safety
 /// As the MPI function.

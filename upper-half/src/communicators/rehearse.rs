@@ -1,4 +1,4 @@
-//! Whether the communicators that a restart makes are those that are there: members, their order, topologies.
+//! The rehearsal of communicators: whether a restart would make the living ones again, with their members, order and topologies.
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
@@ -13,7 +13,7 @@ use crate::objects::outcome::{Outcome, check};
 use crate::objects::tried::{Tried, differs, failed};
 use crate::operations::request;
 
-/// Compares what a restart makes each communicator of with what the real MPI says of it.
+/// Compares the recipe of each communicator with the real MPI's answers about it.
 ///
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.

@@ -45,6 +45,6 @@ pub fn lay(above: &'static Above) {
 /// The table.
 #[inline]
 pub fn above() -> &'static Above {
-    // SAFETY: only tables that live for ever are laid down, and nobody writes to them.
+    // SAFETY: only tables that live for ever are laid down, and no code writes to them.
     unsafe { &*ABOVE.load(Ordering::Relaxed) }
 }

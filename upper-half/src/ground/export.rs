@@ -1,7 +1,7 @@
-//! How a stub is exported: as `MPI_X`, which is its own name, and as `PMPI_X`, which jumps there.
+//! The export of a stub: as `MPI_X`, which is its own name, and as `PMPI_X`, which jumps there.
 //!
 //! Applications call `MPI_X`, which so has no code but its own. A tool may bring its own `MPI_X` and call `PMPI_X`: it gets here,
-//! because the library is linked so that a jump to one of its functions leads there whatever else has that name (`build.rs`).
+//! because the library is linked so that a jump to one of its functions leads to that function, even if other objects have the same name (`build.rs`).
 
 /// `export!(PMPI_X => stub)`.
 macro_rules! export {

@@ -82,7 +82,7 @@ fn chunk_layout() -> Layout {
 /// Makes an object with one holder. `body` is the data that the kind's module keeps with it, or null.
 pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
     let object = SLAB.lock().take();
-    // SAFETY: the slot has room for an object and is nobody else's.
+    // SAFETY: the slot has room for an object, and no other code has it.
     unsafe {
         object.write(Object {
             lower,
@@ -164,7 +164,7 @@ pub unsafe fn release(object: *mut Object) {
 /// Gives an object's slot back, without regard to its holders or its counterpart in the lower half.
 ///
 /// # Safety
-/// `object` must point to a live object of the slab that nobody uses any more.
+/// `object` must point to a live object of the slab that no code uses any more.
 pub unsafe fn recycle(object: *mut Object) {
     // SAFETY: the caller's object.
     unsafe {

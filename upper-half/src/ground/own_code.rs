@@ -1,4 +1,4 @@
-//! Where this library's code is, as its own program headers say.
+//! The addresses of this library's code, according to its own program headers.
 
 use core::ops::Range;
 
@@ -13,7 +13,7 @@ unsafe extern "C" {
 /// All of it: first address, and first one past it.
 pub fn range() -> Range<usize> {
     let start = (&raw const HEADER).addr();
-    // SAFETY: the loader maps the headers with the library's first segment, and nobody changes them.
+    // SAFETY: the loader maps the headers with the library's first segment, and no code changes them.
     let headers = unsafe {
         let header = &HEADER;
         let first = (&raw const HEADER)

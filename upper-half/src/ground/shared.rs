@@ -1,4 +1,4 @@
-//! State that several threads of the application may reach, at no cost where only one does.
+//! State that several threads of the application may reach, at no cost if only one does.
 //!
 //! Below `MPI_THREAD_SERIALIZED` only one thread calls MPI, and it is the driver thread that parks; so
 //! nothing needs a lock. From that level on every access takes one.
@@ -17,7 +17,7 @@ pub fn concurrent() -> bool {
     CONCURRENT.load(Ordering::Relaxed)
 }
 
-/// Says that more than one thread may call MPI; before a second one does.
+/// Notes that more than one thread may call MPI. To be called before a second one does.
 pub fn set_concurrent() {
     CONCURRENT.store(true, Ordering::Relaxed);
 }
@@ -25,7 +25,7 @@ pub fn set_concurrent() {
 /// Threads beside the one that the program began with that have called MPI in this launch.
 static OTHERS: AtomicU32 = AtomicU32::new(0);
 
-/// One more thread has called MPI.
+/// Counts one more thread that has called MPI.
 pub fn another_calls() {
     OTHERS.fetch_add(1, Ordering::SeqCst);
 }
@@ -72,10 +72,10 @@ impl<T> Shared<T> {
         }
     }
 
-    /// The value where no other thread calls MPI.
+    /// The value, if no other thread calls MPI.
     ///
     /// # Safety
-    /// Not [`concurrent`]; nobody may have taken it.
+    /// Not [`concurrent`]; the value must not be taken.
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "the caller is the only one who has it")]
     pub unsafe fn alone(&self) -> &mut T {

@@ -132,7 +132,7 @@ pub unsafe fn end(object: *mut Object) {
 /// Inside a stub; predefined objects have their words.
 pub unsafe fn note_sizes() {
     for (entry, object) in abi::predefined_handles() {
-        // SAFETY: predefined objects, which nobody else uses yet.
+        // SAFETY: predefined objects, which no other code uses yet.
         unsafe {
             let (word, mut size) = ((*object).lower, 0);
             let is_one = entry.kind == HandleKind::Datatype && word != null_word(entry.kind);

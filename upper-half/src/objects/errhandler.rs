@@ -1,4 +1,4 @@
-//! Error handlers: which object has which, and what happens when an MPI function fails.
+//! Error handlers: the handler of each object, and the course of a failed MPI function.
 //!
 //! The lower half always returns its errors (`MPI_ERRORS_RETURN`); a stub that gets one calls [`raise`],
 //! which runs the application's own handler here, under the application's thread pointer. Only

@@ -101,7 +101,7 @@ pub unsafe fn add_error_string(code: c_int, text: *const c_char) -> c_int {
     }
 }
 
-/// Ends what the application has added: a class, a code, or the text of either.
+/// Ends something that the application has added: a class, a code, or the text of either.
 #[cfg(not(application = "openmpi"))]
 fn remove(code: c_int, allowed: impl FnOnce(&Codes, &Added) -> bool) -> Outcome<()> {
     let mut codes = CODES.lock();
@@ -187,7 +187,7 @@ pub unsafe fn error_class(code: c_int, place: *mut c_int) -> c_int {
     }
 }
 
-/// Whether the library below may be asked: outside of MPI only what is known here is told.
+/// Whether the library below may be asked: outside of MPI only this library's own knowledge is available.
 fn is_running() -> Outcome {
     match crossing::gate().mpi_active.load(Ordering::Relaxed) {
         0 => Err(class::ARG),

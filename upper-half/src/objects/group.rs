@@ -55,7 +55,7 @@ pub fn create(members: Arc<[i32]>) -> *mut Object {
     let rank = algebra::rank_of(&members, world_rank());
     let size = members.len() as i32;
     let object = handle::create(HandleKind::Group, 0, body(Members::World(members)));
-    // SAFETY: the object was made just now. Fortran's layer asks nobody for a group's number.
+    // SAFETY: the object was made just now. Fortran's layer calls no function for a group's number.
     unsafe {
         (*object).rank = rank.unwrap_or(abi::UNDEFINED);
         (*object).size = size;

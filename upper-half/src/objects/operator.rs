@@ -111,7 +111,7 @@ pub unsafe extern "C" fn call(
     datatype: Word,
 ) {
     let operator = context as *mut Object;
-    // SAFETY: the operator is held by whoever reduces; its function has the type that its binding asks for.
+    // SAFETY: the reducing call holds the operator; its function has the type that its binding asks for.
     unsafe {
         let Some(body) = body(operator) else {
             return;
@@ -240,7 +240,7 @@ pub unsafe fn rebuild() -> Outcome {
 /// Inside MPI, on the one thread that runs.
 pub unsafe fn rehearse() -> Tried {
     for object in handle::live(HandleKind::Operator) {
-        // SAFETY: live operators of the application's; the new word is ours, and nobody reduces with it.
+        // SAFETY: live operators of the application's; the new word is ours, and no call reduces with it.
         unsafe {
             let what = format!("operator {}", (*object).id);
             let body = body(object).ok_or_else(|| without_recipe(&what))?;

@@ -1,8 +1,8 @@
-//! Point-to-point calls: sends, receives, both at once, and the buffer of buffered sends where a program has one alone (others: `buffered`).
+//! Point-to-point calls: sends, receives, both at once, and the buffer of buffered sends in programs that have only one (others: `buffered`).
 //!
 //! Synchronous sends are `synchronous`'s. A send is counted when it is begun, a receive when a message has come to its end. Sends are the real
 //! ones: while a checkpoint is pending their receivers pull, so they return. Receives look at the
-//! drained messages first, and what blocks is interruptible.
+//! drained messages first, and a blocking call is interruptible.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
@@ -144,7 +144,7 @@ blocking_sends! {
     bsend bsend_converted "MPI_Bsend"
 }
 
-/// A nonblocking send of any mode, the short way. It is never begun again, so that there is nothing to be written down before.
+/// A nonblocking send of any mode, the short way. It is never begun again, so nothing has to be written down before it.
 #[inline(always)]
 unsafe fn start_send_directly(
     name: &'static CStr,

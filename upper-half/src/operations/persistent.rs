@@ -1,4 +1,4 @@
-//! Persistent requests: making and starting them, and making everything pending anew after a restart.
+//! Persistent requests: making and starting them, and making all pending ones anew after a restart.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -42,7 +42,7 @@ unsafe fn make(kind: Kind, it: &Arguments, word: &mut Word) -> i32 {
             Kind::SynchronousSend => {
                 (dispatch.ssend_init)(buffer, count, datatype, peer, tag, comm, word)
             }
-            // Elsewhere it is never started below, and its buffer none of the real MPI's.
+            // In other ABIs it is never started below, and the real MPI does not use its buffer.
             #[cfg(application = "openmpi")]
             Kind::BufferedSend => {
                 (dispatch.bsend_init)(buffer, count, datatype, peer, tag, comm, word)
@@ -202,8 +202,8 @@ unsafe fn begin(request: *mut Request) -> i32 {
     }
 }
 
-/// A started buffered send is one of its own, and over at once: the application's bytes are in the buffer. Open MPI's persistent one packs what
-/// the start before has left in the buffer, where that message has gone meanwhile; and at a checkpoint all have gone.
+/// A started buffered send is one of its own, and over at once: the application's bytes are in the buffer. Open MPI's persistent one sends what
+/// the last start has left in the buffer, whose message has gone meanwhile; and at a checkpoint all have gone.
 unsafe fn send_buffered(it: &mut Request) -> i32 {
     // SAFETY: inside a stub; arguments that the application gave, of objects that the request holds.
     unsafe {
@@ -258,7 +258,7 @@ unsafe fn start_below(it: &mut Request) -> i32 {
     code
 }
 
-/// Starts what a handle leads to.
+/// Starts the request that a handle leads to.
 unsafe fn start_handle(handle: *mut Object, name: &'static CStr) -> c_int {
     // SAFETY: inside a stub; the application's handle.
     unsafe {

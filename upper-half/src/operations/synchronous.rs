@@ -1,10 +1,11 @@
 //! Synchronous sends: over when their receives have begun, and not when their messages were drained.
 //!
-//! The real MPI's word that such a send is over is not enough: its message may lie among the receiver's drained ones (`messages::taken`). So the real MPI's completion
-//! functions are given none of these requests ([`ASKED`]): each is asked for here, and done above when its receive has begun. Until then it is active, also after a
-//! restart, where nothing of it is below.
+//! The real MPI's word that such a send is over is not enough: its message may lie among the receiver's drained ones (`messages::taken`). So the real MPI's
+//! completion
+//! functions get none of these requests ([`ASKED`]): each is asked for here, and done above when its receive has begun. Until then it is active, also after a
+//! restart, when the lower half has nothing of it.
 //!
-//! Messages with one envelope are taken in their order. So of those that were sent the newest are the ones that wait.
+//! Messages with one envelope are taken in their order. So the newest ones that were sent are those that wait.
 
 use core::ffi::{c_int, c_void};
 
@@ -102,7 +103,7 @@ unsafe fn has_begun(it: &Request) -> bool {
         if waiting == 0 {
             return true;
         }
-        // Whether later ones are over below nobody may have asked yet.
+        // The end of later ones below may not have been asked for yet.
         let later = request::live().into_iter().filter(|other| {
             let (request, other) = (*other, &**other);
             let same =
@@ -129,7 +130,7 @@ pub unsafe fn until_over(request: *mut Request) {
     }
 }
 
-/// Asks until the answer is yes, and stands still meanwhile when a checkpoint wants it.
+/// Asks until the answer is yes, and stands still meanwhile if a checkpoint asks for it.
 ///
 /// # Safety
 /// Inside a stub, nothing locked.
@@ -194,7 +195,7 @@ unsafe fn returned(arguments: &Arguments) {
 #[cold]
 #[inline(never)]
 unsafe fn until_begun(arguments: &Arguments) {
-    // SAFETY: the caller's; the request is nobody else's.
+    // SAFETY: the caller's; no other code has the request.
     unsafe {
         let request = request::create(arguments, ASKED);
         (*request).head.lower = request::null_word();

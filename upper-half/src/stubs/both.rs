@@ -1,7 +1,7 @@
-//! `MPI_Isendrecv` and `MPI_Isendrecv_replace`: a receive that the application has the request of, and a send of a copy, which nobody waits for but this library.
+//! `MPI_Isendrecv` and `MPI_Isendrecv_replace`: a receive, whose request the application has, and a send of a copy, which only this library waits for.
 //!
-//! The copy is packed, and goes as `MPI_PACKED`: whatever type the receiver has told is right for that. It is let go of when its send is found to be over, by a later
-//! such call or by `MPI_Finalize`. An image has it as any other memory, and the send as any other request.
+//! The copy is packed, and goes as `MPI_PACKED`, which matches any type that the receiver names. It is let go of when its send is found to be over, by a later
+//! call of these functions or by `MPI_Finalize`. An image holds it like any other memory, and the send like any other request.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -18,19 +18,19 @@ use crate::stubs::by_hand;
 /// Standard-ABI value of `MPI_PACKED`.
 const PACKED: i32 = 519;
 
-/// A send that is not known to be over, and what it sends.
+/// A send that is not known to be over, and its data.
 struct Under {
     request: RequestHandle,
     _copy: Vec<u8>,
 }
 
-// SAFETY: a handle is a number or an address, and whoever has taken it out of the list has it alone.
+// SAFETY: a handle is a number or an address, and only the code that has taken it out of the list has it.
 unsafe impl Send for Under {}
 
 /// The sends.
 static SENDS: SpinLock<Vec<Under>> = SpinLock::new(Vec::new());
 
-/// Lets go of sends that are over; `waits`: of all.
+/// Lets go of sends that are over, or, with `waits`, of all after waiting for them.
 ///
 /// # Safety
 /// In a stub, not inside; MPI must be running.

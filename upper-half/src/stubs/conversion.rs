@@ -1,7 +1,7 @@
 //! Handles and statuses between C and Fortran (MPI 5.0, section 19.3).
 //!
-//! A handle's number is a constant of `mpif.h` or comes from `fortran`'s tables. As in Open MPI, what is no handle
-//! has the number -1, and what is no number gives a null pointer.
+//! A handle's number is a constant of `mpif.h` or comes from `fortran`'s tables. As in Open MPI, a value that is not a handle
+//! has the number -1, and an invalid number gives a null pointer.
 
 use core::ffi::c_int;
 

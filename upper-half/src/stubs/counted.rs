@@ -1,4 +1,4 @@
-//! How many elements a message had. Of a predefined datatype that is answered on the spot: its size is known here, and the bytes are in the status.
+//! The number of elements of a message. For a predefined datatype it is answered on the spot: its size is known here, and the bytes are in the status.
 
 use core::ffi::c_int;
 
@@ -11,7 +11,7 @@ use crate::ground::object::Datatype;
 use crate::objects::errhandler::raise;
 use crate::stubs::steps;
 
-/// Bytes of an element of a predefined datatype that has some; before MPI has started none has.
+/// Bytes of an element of a predefined datatype that has some; before MPI has started, none has.
 #[inline(always)]
 unsafe fn element(datatype: Datatype) -> Option<u64> {
     if !arch::is_address(datatype) {
@@ -47,7 +47,7 @@ pub unsafe fn get_count(
     0
 }
 
-/// How many elements are so many bytes: `MPI_UNDEFINED` where these are no whole number of elements, or too many.
+/// The number of elements in that many bytes, or `MPI_UNDEFINED` if that is not a whole number, or too large.
 #[inline(always)]
 fn elements(bytes: u64, element: u64) -> c_int {
     match (c_int::try_from(bytes / element), bytes % element) {

@@ -17,7 +17,7 @@ unsafe fn none(place: *mut c_int) -> c_int {
     0
 }
 
-/// `MPI_T_event_get_num`: there are none, so that nothing of them has to be carried.
+/// `MPI_T_event_get_num`: there are no events, so nothing of them has to be carried.
 ///
 /// # Safety
 /// As the MPI function.

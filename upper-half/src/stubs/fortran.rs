@@ -1,8 +1,8 @@
 //! The internals of Open MPI that its Fortran and C++ layers call directly, bound to our objects.
 //!
-//! Those layers belong to the application and stay as they are; what they would reach in the application's
-//! own copy of Open MPI, which never starts, they find here instead. Names and signatures are told in its description,
-//! `wrappers/abi/openmpi.txt`; what is exported is made from there (`internals.rs`), and calls what is here.
+//! Those layers belong to the application and stay as they are. They find here what they would otherwise reach in the application's
+//! own copy of Open MPI, which never starts. Names and signatures are in its description,
+//! `wrappers/abi/openmpi.txt`. The exported functions are made from that (`internals.rs`), and call the functions here.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -326,7 +326,7 @@ pub unsafe fn datatype_match_size(size: c_int, kind: u16, _language: u16) -> *mu
     }
 }
 
-/// `ompi_op_set_cxx_callback`: the operator was made with what calls `function`.
+/// `ompi_op_set_cxx_callback`: the operator was made with the function that calls `function`.
 ///
 /// # Safety
 /// As Open MPI's function.

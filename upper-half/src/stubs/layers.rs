@@ -1,7 +1,7 @@
 //! The internals of MPICH that its Fortran and C++ layers call directly, bound to our objects.
 //!
 //! Those layers belong to the application and stay as they are: almost all that they call is MPI, with handles that are numbers in every language. Names and
-//! signatures are told in `wrappers/abi/mpich.txt`; what is exported is made from there (`internals.rs`), and calls what is here.
+//! signatures are in `wrappers/abi/mpich.txt`. The exported functions are made from that (`internals.rs`), and call the functions here.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -124,7 +124,7 @@ attributes! {
     Window WinHandle: win_get_attr c"MPI_Win_get_attr", win_set_attr c"MPI_Win_set_attr";
 }
 
-/// `MPII_Keyval_set_proxy`: what calls a keyval's functions.
+/// `MPII_Keyval_set_proxy`: the functions that call a keyval's functions.
 ///
 /// # Safety
 /// As MPICH's function.
@@ -147,7 +147,7 @@ pub unsafe fn grequest_set_lang_f77(request: RequestHandle) {
     }
 }
 
-/// `MPII_Errhandler_set_cxx`: what calls the handler's function.
+/// `MPII_Errhandler_set_cxx`: the function that calls the handler's function.
 ///
 /// # Safety
 /// As MPICH's function.
@@ -162,7 +162,7 @@ pub unsafe fn errhandler_set_cxx(handler: ErrhandlerHandle, function: usize) {
     }
 }
 
-/// `MPII_Op_set_cxx`: what calls the operator's function.
+/// `MPII_Op_set_cxx`: the function that calls the operator's function.
 ///
 /// # Safety
 /// As MPICH's function.

@@ -1,10 +1,10 @@
-//! MPICH's own functions that are no more than an answer.
+//! MPICH's own functions whose whole work is an answer.
 
 use core::ffi::c_int;
 
 use crate::ground::export::export;
 
-/// Whether the library takes a GPU's memory: that is taken here, where anybody does (docs/users/gpus.md).
+/// Whether MPICH itself takes a GPU's memory: no, because this library copies such memory instead (docs/users/gpus.md).
 macro_rules! no_support {
     ($($exported:literal $also:ident $own:ident;)*) => {$(
         #[unsafe(export_name = $exported)]

@@ -1,4 +1,4 @@
-//! Functions of MPI-4 and MPI-5 that need nothing but what MPI-3 has: of ABIs that have them.
+//! Functions of MPI-4 and MPI-5 that need only what MPI-3 has: for ABIs that have them.
 
 use core::ffi::{CStr, c_int};
 use core::ptr;
@@ -44,7 +44,7 @@ pub unsafe fn aint_diff(addr1: Aint, addr2: Aint) -> Aint {
 
 macro_rules! status {
     ($($field:ident: $get:ident $get_name:literal, $set:ident $set_name:literal;)*) => {$(
-        /// A field of a status is read.
+        /// Reads a field of a status.
         ///
         /// # Safety
         /// As the MPI function.
@@ -59,7 +59,7 @@ macro_rules! status {
             0
         }
 
-        /// A field of a status is written.
+        /// Writes a field of a status.
         ///
         /// # Safety
         /// As the MPI function.
@@ -82,7 +82,7 @@ status! {
     error: status_get_error c"MPI_Status_get_error", status_set_error c"MPI_Status_set_error";
 }
 
-/// A status, or a place, that is not there.
+/// Raises the error of a missing status or place.
 unsafe fn wrong(name: &'static CStr) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: inside; no object is named.

@@ -1,4 +1,4 @@
-//! Functions of MPI-4 that Open MPI 4 has not, and that take little: of ABIs that have them, and of what a later release of Open MPI has.
+//! Functions of MPI-4 that Open MPI 4 does not have, and that need little: for ABIs that have them, and for later releases of Open MPI.
 
 use core::ffi::{c_char, c_int};
 
@@ -42,7 +42,7 @@ pub unsafe fn comm_idup_with_info(
     }
 }
 
-/// `MPI_Info_create_env`: what `MPI_INFO_ENV` has.
+/// `MPI_Info_create_env`: an info with the contents of `MPI_INFO_ENV`.
 ///
 /// # Safety
 /// As the MPI function.

@@ -1,4 +1,4 @@
-//! Which clock cell a new clock gets.
+//! The choice of a clock cell for a new clock.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use crate::steps::Steps;
 pub struct Cells {
     /// Cells that have ever been in use.
     used: u32,
-    /// Those of them that are not any more.
+    /// Those of them that are free again.
     free: Vec<u32>,
 }
 
@@ -26,7 +26,7 @@ impl Cells {
         self.used
     }
 
-    /// A cell for a new clock: one that is not in use any more if `reuse` allows it, else the next one.
+    /// A cell for a new clock: one that is free again if `reuse` allows it, else the next one.
     ///
     /// While a checkpoint is pending no cell must be used again: the agent may have found it by the id of the clock
     /// before, and is about to store that one's target.
@@ -40,7 +40,7 @@ impl Cells {
         cell
     }
 
-    /// A clock is gone.
+    /// Gives the cell of a clock back that is gone.
     pub fn give_back(&mut self, cell: u32) {
         self.free.push(cell);
     }

@@ -1,7 +1,7 @@
 //! The collective clock and the job's safe-state logic: pure, no I/O, no unsafe.
 //!
 //! The algorithm is the one of "Collective Vector Clocks: Low-Overhead Transparent Checkpointing for
-//! MPI" (Xu and Cooperman), section 4. Where each piece of it lives:
+//! MPI" (Xu and Cooperman), section 4. Its pieces are here:
 //!
 //! | paper | here |
 //! |---|---|
@@ -16,14 +16,14 @@
 //! | sending a raised target to the other members (4.2.2) | [`safe_state::SafeState`] |
 //! | all targets reached everywhere (4.2.4) | [`safe_state::Action::SafeStateFound`] |
 //!
-//! What differs from the paper, and why:
+//! The differences from the paper, with their reasons:
 //!
 //! * Every communicator has a clock of its own, also where several have the same members (see [`group`]).
 //! * Targets and raises travel from agent to agent through the coordinator instead of over MPI. So a
 //!   rank that sits in a blocking call learns of them too, and no application thread polls.
 //! * A rank parks wherever it stands once its targets are reached, not only at its next collective
 //!   call. A rank that still has targets ahead may then wait for a message that a parked rank has yet
-//!   to send; so when nobody runs and somebody waits, parked ranks may pass one more park point
+//! to send. So when no rank runs and a rank waits, parked ranks may pass one more park point
 //!   ([`safe_state::Action::Advance`]).
 //! * Parked ranks' message counts end the drain ([`drain::Drain`]).
 //!

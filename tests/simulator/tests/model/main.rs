@@ -1,8 +1,8 @@
-//! Small jobs in every interleaving there is, by the model checker `stateright`: checkpoints asked for at every
-//! moment, one after the other, given up at every moment, agents and channels as slow as they like.
+//! Small jobs in every possible interleaving, by the model checker `stateright`: checkpoints asked for at every
+//! moment, one after the other, given up at every moment, with arbitrarily slow agents and channels.
 //!
-//! A state is broken where the still point is none (invariants 1 and 2 of the paper), or where the drain loses or
-//! invents a message. A state is dead where nothing can happen any more although the job has not come to its end: some rank
+//! A state is broken if the still point is not one (invariants 1 and 2 of the paper), or if the drain loses or
+//! invents a message. A state is dead if nothing can happen any more although the job has not come to its end: a rank
 //! parks for ever while another needs it, or a nonblocking operation never completes.
 
 mod checker;

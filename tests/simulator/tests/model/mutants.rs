@@ -1,4 +1,4 @@
-//! Every essential step, left out, is missed: the checker finds what goes wrong.
+//! Mutants: for every essential step, the checker finds the fault in a job without it.
 
 use stillpoint_clock::steps::Every;
 use stillpoint_simulator::mutant::*;
@@ -7,7 +7,7 @@ use stillpoint_simulator::random_run::run;
 use crate::checker::{Search, check};
 use crate::scenarios::{self, Scenario};
 
-/// Finds what a mutant does wrong in a scenario.
+/// Finds the fault of a mutant in a scenario.
 pub fn is_caught<S: Mutant>(scenario: &Scenario) {
     let name = std::any::type_name::<S>().rsplit("::").next().unwrap_or("");
     let found = check::<S>(scenario, Search::Reduced);
@@ -19,7 +19,7 @@ pub fn is_caught<S: Mutant>(scenario: &Scenario) {
     println!("{name}: {scenario} ({} states): {summary}", found.states);
 }
 
-/// Finds what a mutant does wrong only after more steps than the checker can look at, in random jobs.
+/// Finds, in random jobs, the fault of a mutant that shows only after more steps than the checker can look at.
 fn is_caught_in_a_random_job<S: Mutant>() {
     let name = std::any::type_name::<S>().rsplit("::").next().unwrap_or("");
     for seed in 0..2000 {
@@ -102,8 +102,8 @@ caught_again! {
     who_is_inside_what_binds_has_to_go_on: NoLettingOn in "2 ranks, twice",
 }
 
-/// A clock for each group would not do: nonblocking operations on two communicators of the same members, begun in another order
-/// by each of them, would be taken for each other.
+/// A clock for each group would not be enough: nonblocking operations on two communicators of the same members, begun in different orders
+/// by these, would be taken for each other.
 #[test]
 fn similar_communicators_have_to_have_clocks_of_their_own() {
     let found = check::<Every>(&scenarios::sharing(), Search::Reduced);

@@ -15,7 +15,7 @@ use crate::objects::info;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, class, give, slice};
 
-/// A communicator that a topology can be put on: no intercommunicator.
+/// A communicator that can get a topology: not an intercommunicator.
 ///
 /// # Safety
 /// `comm` must be null or a handle.
@@ -125,7 +125,7 @@ pub unsafe fn graph_create(
     }
 }
 
-/// Makes a distributed graph, and notes what the lower half makes of it for this process.
+/// Makes a distributed graph, and notes the lower half's result for this process.
 ///
 /// # Safety
 /// As the MPI function of that name.

@@ -54,7 +54,7 @@ pub unsafe fn neighbours(word: Word) -> Outcome<Distributed> {
     }
 }
 
-/// Makes a distributed graph on a plain communicator; the error.
+/// Makes a distributed graph on a plain communicator. Returns the error.
 ///
 /// # Safety
 /// Inside MPI; all members call it.

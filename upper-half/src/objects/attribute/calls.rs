@@ -43,8 +43,8 @@ unsafe fn free(kind: HandleKind, place: *mut c_int, name: &'static CStr) -> c_in
     }
 }
 
-/// A keyval number that names nothing is another error than one that names a keyval of another kind, or
-/// none any more.
+/// A keyval number that names nothing is a different error from one that names a keyval of another kind, or
+/// of none any more.
 fn plausible(number: c_int) -> Result<(), i32> {
     if number == abi::KEYVAL_INVALID {
         return Err(class::KEYVAL);

@@ -1,4 +1,4 @@
-//! Cartesian grids: what of them a restart needs (MPI 5.0, section 8.5).
+//! Cartesian grids, as far as a restart needs them (MPI 5.0, section 8.5).
 
 /// A grid of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]

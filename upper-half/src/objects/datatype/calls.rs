@@ -34,7 +34,7 @@ pub unsafe fn type_commit(place: PlaceOf<DatatypeHandle>) -> c_int {
     }
 }
 
-/// `MPI_Type_free`: the delete functions of its attributes are called now, whoever else still holds it.
+/// `MPI_Type_free`: the delete functions of its attributes are called now, even if it has other holders.
 ///
 /// # Safety
 /// As the MPI function.

@@ -89,7 +89,7 @@ pub unsafe fn construct(recipe: &Recipe) -> Outcome<Word> {
     Ok(new)
 }
 
-/// `MPI_Type_create_darray`: the error.
+/// `MPI_Type_create_darray`. Returns the error.
 ///
 /// # Safety
 /// As [`construct`].

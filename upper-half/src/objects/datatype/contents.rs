@@ -37,7 +37,7 @@ pub unsafe fn type_get_envelope(
     }
 }
 
-/// Whether only the twins with large counts tell what a datatype is made of.
+/// Whether only the twins with large counts tell the contents of a datatype.
 ///
 /// # Safety
 /// A live datatype.

@@ -27,7 +27,7 @@ pub unsafe fn give_name(name: &[u8], text: *mut c_char, length: *mut c_int) -> O
     }
 }
 
-/// A name of the application's, cut to what its MPI keeps.
+/// A name of the application's, cut to the length that its MPI keeps.
 ///
 /// # Safety
 /// `text` must be null or a C string.

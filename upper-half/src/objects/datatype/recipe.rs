@@ -1,5 +1,5 @@
-//! How a datatype was made: its combiner and arguments in the form that `MPI_Type_get_envelope` and
-//! `MPI_Type_get_contents` give (MPI 5.0, section 5.1.13), which is also all that is needed to make it again.
+//! The recipe of a datatype: its combiner and arguments in the form that `MPI_Type_get_envelope` and
+//! `MPI_Type_get_contents` give (MPI 5.0, section 5.1.13). A restart needs no more to make it again.
 
 use crate::ground::object::Object;
 
@@ -88,7 +88,7 @@ pub struct Recipe {
     pub datatypes: Vec<*mut Object>,
 }
 
-/// The number of elements that an array argument has: what a negative count leaves to the lower half to refuse.
+/// The number of elements of an array argument; the lower half refuses a negative count.
 pub fn length(count: i32) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
@@ -104,7 +104,7 @@ impl Recipe {
         }
     }
 
-    /// The same with the datatypes it is made of.
+    /// The same with its datatypes.
     pub fn of(mut self, datatypes: &[*mut Object]) -> Self {
         self.datatypes = datatypes.to_vec();
         self
@@ -120,7 +120,7 @@ impl Recipe {
         self.addresses.get(place).copied().unwrap_or(0)
     }
 
-    /// `count` integers from a place on, as an array to pass (whatever is there if fewer are).
+    /// `count` integers from a place on, as an array to pass (as many as there are, if fewer).
     pub fn array(&self, place: usize, count: usize) -> *const i32 {
         match self.integers.get(place..place + count) {
             Some(array) => array.as_ptr(),
@@ -128,7 +128,7 @@ impl Recipe {
         }
     }
 
-    /// What `MPI_Type_get_envelope` tells: numbers of integers, addresses and datatypes.
+    /// The numbers of integers, addresses and datatypes that `MPI_Type_get_envelope` tells.
     pub fn envelope(&self) -> (usize, usize, usize) {
         (
             self.integers.len(),

@@ -1,4 +1,4 @@
-//! From the lower half's word to the application's datatype: needed where the lower half calls a
+//! From the lower half's word to the application's datatype: needed if the lower half calls a
 //! function of the application with a datatype, or gives one back.
 
 use std::collections::BTreeMap;
@@ -25,12 +25,12 @@ pub fn forget(word: Word) {
     WORDS.lock().remove(&word);
 }
 
-/// Forgets the words of a lower half that is no more.
+/// Forgets the words of a lower half that is gone.
 pub fn forget_all() {
     WORDS.lock().clear();
 }
 
-/// The application's datatype for a word of the lower half; null where there is none.
+/// The application's datatype for a word of the lower half, or null.
 pub fn by_word(word: Word) -> *mut Object {
     let own = WORDS.lock().get(&word).copied();
     match own {

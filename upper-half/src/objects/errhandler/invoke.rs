@@ -15,8 +15,8 @@ const OUTSIDE: u32 = 0;
 
 type FortranFunction = unsafe extern "C" fn(*mut i32, *mut i32);
 
-/// The object on which an error is raised: the one that it happened on, or `MPI_COMM_WORLD` where that one cannot have
-/// an error handler (a datatype) or is no object.
+/// The object on which an error is raised: the one that it happened on, or `MPI_COMM_WORLD` if that one cannot have
+/// an error handler (a datatype) or is not an object.
 fn raised_on(object: *mut Object) -> *mut Object {
     const HANDLES_ERRORS: [u16; 4] = [
         HandleKind::Communicator as u16,
@@ -41,7 +41,7 @@ fn raised_on(object: *mut Object) -> *mut Object {
 }
 
 /// Raises an error (a neutral class or code; 0 is none) of a function on an object: a communicator, a window,
-/// a file, or null where there is none. Returns what the stub has to return, if it returns at all.
+/// a file, or null if there is none. Returns the stub's return value, if it returns at all.
 ///
 /// # Safety
 /// Inside a stub, nothing locked; `object` must be null or lead to an object.
@@ -141,7 +141,7 @@ unsafe fn call_c<H: Handle>(
 /// # Safety
 /// `object` must be a live communicator, window or file.
 unsafe fn fatal(object: *mut Object, error: c_int, name: *const c_char) {
-    // The real MPI knows no session of the application's.
+    // The real MPI does not know the application's sessions.
     // SAFETY: the caller's object.
     let object = match unsafe { (*object).kind } == HandleKind::Session as u16 {
         true => abi::predefined(HandleKind::Communicator, 257),
@@ -161,7 +161,7 @@ unsafe fn fatal(object: *mut Object, error: c_int, name: *const c_char) {
     }
 }
 
-/// A function that needs MPI was called before MPI had started or after it had ended: the real MPI says so, and
+/// The real MPI reports that a function that needs MPI was called before MPI had started or after it had ended, and
 /// ends the process.
 ///
 /// # Safety

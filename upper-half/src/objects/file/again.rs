@@ -24,7 +24,7 @@ const NOT_AGAIN: i32 = mode::CREATE | mode::EXCLUSIVE | mode::APPEND;
 const BYTE: i32 = 583;
 
 /// Opens every file again. Collective: all members of a communicator have the same files open on it, opened in the same
-/// order; so no member waits in a circle. An error comes with the file that could not be opened.
+/// order; so members never wait for each other in a circle. An error comes with the file that could not be opened.
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs; communicators and datatypes have their words.

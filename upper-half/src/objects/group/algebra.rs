@@ -18,7 +18,7 @@ pub enum Comparison {
     Unequal,
 }
 
-/// Where each world rank stands in a group.
+/// The rank of each world rank in a group.
 struct Positions {
     lowest: i32,
     at: Vec<i32>,
@@ -51,7 +51,7 @@ pub fn rank_of(members: &[i32], member: i32) -> Option<i32> {
         .map(|(rank, _)| rank)
 }
 
-/// `MPI_Group_union`: the first group, then what only the second has.
+/// `MPI_Group_union`: the first group, then the members that only the second has.
 pub fn union(one: &[i32], two: &[i32]) -> Vec<i32> {
     let known = Positions::of(one);
     let mut all = one.to_vec();
@@ -59,7 +59,7 @@ pub fn union(one: &[i32], two: &[i32]) -> Vec<i32> {
     all
 }
 
-/// `MPI_Group_intersection`: what both have, in the first group's order.
+/// `MPI_Group_intersection`: the members that both have, in the first group's order.
 pub fn intersection(one: &[i32], two: &[i32]) -> Vec<i32> {
     let other = Positions::of(two);
     one.iter()
@@ -68,7 +68,7 @@ pub fn intersection(one: &[i32], two: &[i32]) -> Vec<i32> {
         .collect()
 }
 
-/// `MPI_Group_difference`: what only the first has, in its order.
+/// `MPI_Group_difference`: the members that only the first has, in its order.
 pub fn difference(one: &[i32], two: &[i32]) -> Vec<i32> {
     let other = Positions::of(two);
     one.iter()
@@ -125,8 +125,8 @@ pub fn range_excl(members: &[i32], ranges: &[[i32; 3]]) -> Result<Vec<i32>, i32>
     excl(members, &expand(ranges)?)
 }
 
-/// `MPI_Group_translate_ranks`: what ranks of one group are in another ([`UNDEFINED`] where it has no such
-/// member; [`PROC_NULL`] stays what it is).
+/// `MPI_Group_translate_ranks`: the ranks in another group of members of one ([`UNDEFINED`] if it has no such
+/// member; [`PROC_NULL`] stays).
 pub fn translate(one: &[i32], ranks: &[i32], two: &[i32]) -> Result<Vec<i32>, i32> {
     let other = Positions::of(two);
     ranks

@@ -28,7 +28,7 @@ unsafe fn usable(group: Group) -> Outcome<*mut Object> {
 type Choice<T> = fn(&[i32], &[T]) -> Result<Vec<i32>, i32>;
 type LowerBinary = unsafe extern "C" fn(Word, Word, *mut Word) -> i32;
 
-/// An operation on two groups: here, or below where one of them is foreign.
+/// An operation on two groups: here, or below if one of them is foreign.
 ///
 /// # Safety
 /// As the MPI function of that name.

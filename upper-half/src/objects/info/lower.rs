@@ -33,7 +33,7 @@ unsafe fn make(pairs: &Pairs) -> Outcome<Word> {
     // SAFETY: inside; the strings end with a nul.
     unsafe {
         check(crossing::cross(|d| (d.info_create)(&raw mut word)))?;
-        // A hint of nothing says nothing, and some libraries refuse it.
+        // An empty hint says nothing, and some libraries refuse it.
         for (key, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
             let (key, value) = (terminated(key), terminated(value));
             let (key, value) = (key.as_ptr().cast(), value.as_ptr().cast());

@@ -30,7 +30,7 @@ impl Pairs {
         }
     }
 
-    /// Takes a key out; whether it was there.
+    /// Takes a key out. Returns whether it was there.
     pub fn delete(&mut self, key: &[u8]) -> bool {
         let before = self.0.len();
         self.0.retain(|(k, _)| k != key);

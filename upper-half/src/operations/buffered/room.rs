@@ -1,14 +1,14 @@
-//! Room in a buffer of the application's: which bytes of it hold a message that is on its way.
+//! Room in a buffer of the application's: the bytes that hold messages on their way.
 
 /// Bytes of a buffer that are in use, in their order.
 #[derive(Default)]
 pub struct Room {
-    /// Where each piece begins, and how many bytes it has.
+    /// The beginning of each piece, and its number of bytes.
     used: Vec<(usize, usize)>,
 }
 
 impl Room {
-    /// Takes the first place where so many bytes are free.
+    /// Takes the first place with that many free bytes.
     pub fn take(&mut self, bytes: usize, size: usize) -> Option<usize> {
         let mut begin = 0;
         let mut index = self.used.len();

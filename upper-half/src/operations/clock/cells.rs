@@ -56,7 +56,7 @@ pub fn call_clock(index: u32, name: &[u8]) {
     let mut kept = [0; CLOCK_NAME];
     let length = name.len().min(CLOCK_NAME);
     kept[..length].copy_from_slice(&name[..length]);
-    // SAFETY: within the table. Whoever reads meanwhile sees a mixture, which is for people.
+    // SAFETY: within the table. A reader may see a mixture meanwhile; the name is only for people.
     unsafe { names.add(index as usize).write(kept) };
 }
 

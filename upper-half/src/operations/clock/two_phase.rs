@@ -1,8 +1,8 @@
 //! Two-phase commit around blocking collective operations on communicators (`--safe-state barrier`); the decisions are
 //! the clock crate's (`stillpoint_clock::two_phase`).
 //!
-//! Whether it was chosen is settled when MPI starts and goes into the image with everything else here. It costs the
-//! clock's way nothing: the direct way is then closed to every operation on a communicator.
+//! Whether it was chosen is settled when MPI starts, and goes into the image with everything else here. It costs nothing if the clock
+//! is chosen; otherwise the direct way is closed to every operation on a communicator.
 //! Making and freeing communicators and `MPI_Finalize` keep the clock. Nonblocking operations are counted on their
 //! communicators by the clock; here that count makes a checkpoint refuse.
 //!
@@ -49,7 +49,7 @@ pub fn choose() {
     }
 }
 
-/// Called in a restart: what the lower half had begun is gone with it.
+/// Called in a restart: work that the lower half had begun is gone with it.
 pub fn restarted() {
     LAUNCH.fetch_add(1, Ordering::SeqCst);
 }
@@ -168,7 +168,7 @@ unsafe fn announce(cell: &ClockCell) {
     unsafe { collective::raise(cell, cell.count.seq() + 1) };
 }
 
-/// Counts the operation as begun. Not if a checkpoint has been asked for meanwhile: its targets come first.
+/// Counts the operation as begun, unless a checkpoint has been asked for meanwhile: its targets come first.
 ///
 /// # Safety
 /// Inside a stub.

@@ -152,7 +152,7 @@ unsafe fn testall_long(
         if all == 0 && code == 0 {
             return 0;
         }
-        // Beside those that failed a library may leave what is not over as it is, and says so in its status.
+        // If some have failed, a library may leave others that are not over as they are, and says so in their statuses.
         let left: Vec<bool> = (0..list.count)
             .map(|index| code != 0 && list.is_left(index))
             .collect();

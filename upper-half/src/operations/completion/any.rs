@@ -152,7 +152,7 @@ unsafe fn until_one(list: &mut List<'_>, chosen: &mut c_int, found: &mut Status)
     }
 }
 
-/// Asks for each request once, until one is over; synchronous sends have been asked for. `None`: none is, and some are under way.
+/// Asks for each request once, until one is over; synchronous sends have been asked for. Returns `None` if none is, and some are under way.
 ///
 /// # Safety
 /// As [`until_one`].

@@ -1,11 +1,15 @@
-//! Waits by the real MPI's own functions, where it calls back while it waits ([`UpperHooks::stand`](stillpoint_wrappers::gate::UpperHooks)): nobody has to ask again and
-//! again, and a library whose tests take more than its wait (MPICH makes a round of progress in each) takes no more than natively.
+//! Waits by the real MPI's own functions, if it calls back while it waits ([`UpperHooks::stand`](stillpoint_wrappers::gate::UpperHooks)). Repeated questions
+//! are not
+//! needed, and a library whose tests take longer than its wait (MPICH makes a round of progress in each) takes no longer than natively.
 //!
-//! While a checkpoint is pending the thread stands still below the real MPI's frames, as one does that waits in a receive. They refer to the real MPI's requests: so what comes
+//! While a checkpoint is pending the thread stands still below the real MPI's frames, as one does that waits in a receive. The frames refer to the real MPI's
+//! requests: so a request that comes
 //! to its end meanwhile is looked at and left there (`request::lent`). If the job carries on, the real MPI goes on as if nothing had been. After a restart
-//! nothing of it is left, and where a request is found to have failed it is left: its function returns [`AGAIN`], and the call goes the long way, from its beginning.
+//! nothing of it is left. If a request is found to have failed, the wait is left: its function returns [`AGAIN`], and the call goes the long way, from its
+//! beginning.
 //!
-//! `MPI_Probe` and `MPI_Mprobe` are no such waits: the message that one of them waits for may be drained at a checkpoint, and the real MPI would wait for it for ever.
+//! `MPI_Probe` and `MPI_Mprobe` do not wait in this way: the message that one of them waits for may be drained at a checkpoint, and the real MPI would wait for
+//! it for ever.
 
 use core::ffi::c_int;
 use core::hint::unreachable_unchecked;
@@ -20,7 +24,7 @@ use crate::operations::direct::{self, Stay};
 use crate::operations::messages::points;
 use crate::operations::request;
 
-/// Whether a wait of the real MPI's is worth it: Open MPI's tests of what is over make no round of progress, and take less than its waits.
+/// Whether a wait of the real MPI's is worth it: Open MPI's tests of finished requests make no round of progress, and take less than its waits.
 pub const WORTH_IT: bool = cfg!(not(application = "openmpi"));
 
 /// Whether a library has all of these functions.
@@ -29,7 +33,7 @@ pub fn are_there(table: &Direct) -> bool {
     one && table.waitany.is_some() && table.waitsome.is_some()
 }
 
-/// Whether the calling thread waits so.
+/// Whether the calling thread waits in this way.
 ///
 /// # Safety
 /// The way must be open.
@@ -39,7 +43,7 @@ pub unsafe fn possible() -> bool {
     unsafe { WORTH_IT && arch::is_called_back() }
 }
 
-/// A wait of the real MPI's. [`AGAIN`]: a restart has come, or a request has failed meanwhile, and nothing has been waited for.
+/// A wait of the real MPI's. [`AGAIN`]: a restart has come, or a request has failed meanwhile, and the wait has completed nothing.
 ///
 /// # Safety
 /// In a stay of the short way, where this is [`possible`]; `wait` must call the real MPI once, and do nothing else.
@@ -52,10 +56,10 @@ pub unsafe fn call(wait: impl FnOnce(&'static Direct) -> c_int) -> c_int {
     code
 }
 
-/// One of the functions, which are [there](are_there) where this is [`possible`].
+/// One of the functions, which are [there](are_there) if this is [`possible`].
 ///
 /// # Safety
-/// It must be.
+/// It must be possible.
 #[inline(always)]
 pub unsafe fn there<F>(function: Option<F>) -> F {
     match function {
@@ -65,7 +69,7 @@ pub unsafe fn there<F>(function: Option<F>) -> F {
     }
 }
 
-/// `MPI_Wait` of the request of which `word` is the real MPI's.
+/// `MPI_Wait` of the request whose word in the real MPI is `word`.
 ///
 /// # Safety
 /// As [`call`]; `status` must be ignored or writable.
@@ -78,7 +82,7 @@ pub unsafe fn wait(
     unsafe { call(|table| there(table.wait)(word, status.cast())) }
 }
 
-/// Ends the stay of a call that has waited: where a checkpoint is pending, the thread has told that it waits, and parks.
+/// Ends the stay of a call that has waited: if a checkpoint is pending, the thread has told that it waits, and parks.
 ///
 /// # Safety
 /// The stub must be about to return.
@@ -108,8 +112,8 @@ pub unsafe fn stand(caller: &Caller) {
     if !arch::take_wait(caller.sp) {
         return;
     }
-    // SAFETY: inside a stub, no lock held. What is below on the stack is not needed after a restart; nor where a request has failed that this wait may have in hand: of
-    // the real MPI's frames none holds a lock where it calls back, and the call takes each request from where it stands.
+    // SAFETY: inside a stub, no lock held. The stack below is not needed after a restart, nor if a request has failed that this wait may be using: none of
+    // the real MPI's frames holds a lock when it calls back, and the call takes each request in its current state.
     unsafe {
         with_upper_fs(|| {
             if request::look(|| points::blocked()) {

@@ -1,6 +1,6 @@
-//! Messages from and to a device's memory: what the long ways of point-to-point calls begin with.
+//! Messages from and to a device's memory: the beginning of the long ways of point-to-point calls.
 //!
-//! Each calls the same way again with host memory, if that is what it needs, and else leaves the call alone.
+//! Each calls the same way again with host memory if needed, and otherwise leaves the call alone.
 
 use core::ffi::{CStr, c_int, c_void};
 
@@ -51,7 +51,7 @@ pub unsafe fn sends(
     }
 }
 
-/// A blocking receive, which may be a send too: what is received to comes from the device before.
+/// A blocking receive, which may be a send too: the receive buffer's old contents come from the device first.
 ///
 /// # Safety
 /// As [`sends`].
@@ -105,7 +105,7 @@ pub unsafe fn both(
     }
 }
 
-/// A nonblocking send or receive, of which `way` says what is done with the buffer.
+/// A nonblocking send or receive; `way` is the use of the buffer.
 ///
 /// # Safety
 /// As [`sends`]; `request` is where the call puts its request.

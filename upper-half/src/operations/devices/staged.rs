@@ -83,7 +83,7 @@ impl Copy {
     }
 }
 
-/// The buffers of a call, of which at least one is a device's.
+/// The buffers of a call, at least one of them a device's.
 pub struct Staged {
     on: *mut Object,
     name: &'static CStr,

@@ -89,7 +89,7 @@ pub unsafe fn is_matched(message: *mut Object) -> bool {
 pub unsafe fn pull_all() -> bool {
     let mut moved = false;
     for message in handle::live(HandleKind::Message) {
-        // SAFETY: live handles made by `create`, touched by nobody else now.
+        // SAFETY: live handles made by `create`, which no other code touches now.
         unsafe {
             let Some(matched) = (*message).body.cast::<Matched>().as_mut() else {
                 continue;

@@ -12,7 +12,7 @@ use crate::operations::clock::collective::all_reached;
 use crate::operations::clock::points::{pending, say, sleep, stand_aside, stand_still};
 use crate::operations::messages::drain;
 
-/// Nanoseconds that the driver thread sleeps between two looks at what others have sent.
+/// Nanoseconds that the driver thread sleeps between two looks for messages of others.
 const LOOK: u64 = 50_000;
 
 /// The park point within a call that waits for a message: called whenever an interruptible function has
@@ -54,7 +54,7 @@ pub unsafe fn blocked() {
     }
 }
 
-/// Says that a call which was [`blocked`] has what it waited for.
+/// Says that a call which was [`blocked`] has its message.
 #[cold]
 pub fn unblocked() {
     // SAFETY: the thread is inside a stub.

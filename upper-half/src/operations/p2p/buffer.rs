@@ -1,4 +1,4 @@
-//! The buffer of buffered sends, which is the real MPI's: of programs that have no other than the process's.
+//! The buffer of buffered sends, which is the real MPI's: for programs that have no other than the process's.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -9,7 +9,7 @@ use crate::ground::shared::Shared;
 use crate::objects::errhandler::raise;
 use crate::operations::devices;
 
-/// The buffer of buffered sends: where and how large; null while there is none.
+/// The buffer of buffered sends: address and size; null while there is none.
 static BUFFER: Shared<(usize, c_int)> = Shared::new((0, 0));
 
 /// `MPI_Buffer_attach`.

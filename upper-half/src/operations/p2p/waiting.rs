@@ -1,13 +1,13 @@
-//! `MPI_Recv` by the real MPI's own `MPI_Recv`, which needs no request for each message: where the real MPI can say while it waits
+//! `MPI_Recv` by the real MPI's own `MPI_Recv`, which needs no request for each message. If the real MPI can say while it waits
 //! that it does ([`UpperHooks::waiting`](stillpoint_wrappers::gate::UpperHooks)), the thread parks below it.
 //!
 //! A checkpoint that lets the job carry on returns to the real MPI, whose receive is still posted. After a restart nothing of it is
 //! left: the stub begins anew. A message that comes to its end while the thread is parked is in the application's buffer, but
 //! not counted: so the park point is left now and then while messages are drained, for the real MPI to look at its receive.
-//! Drained messages are none that the receive waits for: it would have had them first.
+//! The receive never waits for a drained message: it would have had that one first.
 //!
-//! Rules: [`hook`] runs on the application's stack, in the middle of the real MPI; where it finds a receive, with the upper half's
-//! FS, else with any.
+//! Rules: [`hook`] runs on the application's stack, in the middle of the real MPI. If it finds a receive, it runs with the upper half's
+//! FS, otherwise with any.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +27,9 @@ use crate::operations::messages::{drain, points};
 /// Whether the driver thread is parked below a receive.
 static PARKED: AtomicBool = AtomicBool::new(false);
 
-/// Lets the calling thread receive so, and wait by the real MPI's own functions (`completion::own`), if the real MPI of this launch calls back. Only the driver thread: another one, once it is
-/// stopped, could not look whether its receive is over.
+/// Lets the calling thread receive in this way, and wait by the real MPI's own functions (`completion::own`), if the real MPI of this launch calls back. Only
+/// the driver
+/// thread: another one, once it is stopped, could not look whether its receive is over.
 ///
 /// # Safety
 /// As `cross_service`, on a thread whose way is direct.

@@ -1,4 +1,4 @@
-//! Requests in a restart: what is pending is begun again.
+//! Requests in a restart: pending ones are begun again.
 
 use stillpoint_wrappers::gate::HandleKind;
 
@@ -9,16 +9,16 @@ use crate::objects::outcome::class;
 use crate::operations::request::{self, Arguments, GONE, Kind, PERSISTENT, Request, State};
 use crate::operations::synchronous;
 
-/// Makes every request anew in the lower half of a restart: first what comes from a recipe, in the order in
-/// which it was made (which all members of a persistent collective share), then the others in the order in
+/// Makes every request anew in the lower half of a restart. First come those with a recipe, in the order in
+/// which they were made (which all members of a persistent collective share), then the others in the order in
 /// which they were begun, so that receives match as before. Objects, whose words the requests
-/// need, are there already. Returns the first error.
+/// need, exist already. Returns the first error.
 ///
 /// # Safety
 /// On the main thread of a restart.
 pub unsafe fn rebuild() -> i32 {
     let all = request::live();
-    // SAFETY: live requests; nobody else is there.
+    // SAFETY: live requests; no other thread exists.
     unsafe {
         let (mut made, begun): (Vec<_>, Vec<_>) = all
             .into_iter()
@@ -56,7 +56,7 @@ unsafe fn rebuild_one(request: *mut Request) -> i32 {
             it.head.lower = word;
             if code == 0 && it.state == State::Active && !synchronous::is(it) {
                 it.state = State::Inactive;
-                // It stays where it stood among the others, also in the restart after this one.
+                // It keeps its place among the others, also in the restart after this one.
                 let begun = it.begun;
                 let code = begin(request);
                 (*request).begun = begun;
@@ -64,7 +64,7 @@ unsafe fn rebuild_one(request: *mut Request) -> i32 {
             }
             return code;
         }
-        // At the still point a synchronous send was over below: its receiver's word is what it waits for.
+        // At the still point a synchronous send was over below: it waits for its receiver's word.
         if it.state != State::Active || synchronous::is(it) {
             it.head.lower = request::null_word();
             return 0;
@@ -81,8 +81,8 @@ unsafe fn rebuild_one(request: *mut Request) -> i32 {
     }
 }
 
-/// Makes a request with a recipe anew. A nonblocking collective operation whose end no member knows of is
-/// begun again by all who had begun it, even if it was over below; the others are over.
+/// Makes a request with a recipe anew. If no member knows of the end of a nonblocking collective operation, all that had begun it
+/// begin it again, even if it was over below. The others are over.
 unsafe fn rebuild_by_recipe(it: &mut Request) -> i32 {
     let Some(recipe) = &it.recipe else { return 0 };
     if it.flags & GONE != 0 {

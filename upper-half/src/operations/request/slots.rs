@@ -1,4 +1,4 @@
-//! Where requests live: slots of their own, taken and given back at the cost of a few stores.
+//! The slots of requests: taken and given back at the cost of a few stores.
 //!
 //! Without concurrency (see `shared`) nothing here is locked or atomic.
 
@@ -18,13 +18,13 @@ use crate::ground::{arch, fortran, handle};
 pub(super) struct Requests {
     /// Every slot that was ever a request.
     all: Vec<*mut Request>,
-    /// Slots in no use, each linked to the next by its head's `body`.
+    /// Unused slots, each linked to the next by its head's `body`.
     free: *mut Request,
-    /// Slots in no use that were last a [brief](super::brief) request, each linked to the next by its `context`.
+    /// Unused slots that were last a [brief](super::brief) request, each linked to the next by its `context`.
     pub(super) brief: *mut Request,
-    /// Slots in no use that were last a [light](super::light) send, each linked to the next by its head's `body`.
+    /// Unused slots that were last a [light](super::light) send, each linked to the next by its head's `body`.
     pub(super) light: *mut Request,
-    /// Operations begun so far, but for light sends and for light receives that nobody has asked for their numbers.
+    /// Operations begun so far, except light sends, and light receives whose numbers were never asked for.
     pub(super) begun: u64,
 }
 
@@ -36,13 +36,13 @@ pub(super) static REQUESTS: Shared<Requests> = Shared::new(Requests {
     begun: 0,
 });
 
-/// One more holder of an object that a pending operation needs.
+/// Adds a holder to an object that a pending operation needs.
 ///
 /// # Safety
 /// `object` must be a live object or null.
 #[inline(always)]
 pub unsafe fn hold(object: *mut Object) {
-    // SAFETY: the caller's object; without concurrency nobody else counts at the same time.
+    // SAFETY: the caller's object; without concurrency no other thread counts at the same time.
     unsafe {
         if object.is_null() {
         } else if concurrent() {
@@ -55,7 +55,7 @@ pub unsafe fn hold(object: *mut Object) {
     }
 }
 
-/// [`hold`] where no other thread calls MPI.
+/// [`hold`] if no other thread calls MPI.
 ///
 /// # Safety
 /// As [`hold`]; not null.
@@ -88,7 +88,7 @@ pub unsafe fn let_go(object: *mut Object) {
     }
 }
 
-/// [`let_go`] where no other thread calls MPI.
+/// [`let_go`] if no other thread calls MPI.
 ///
 /// # Safety
 /// As [`let_go`]; not null.
@@ -161,7 +161,7 @@ pub unsafe fn create_alone(arguments: &Arguments) -> Option<*mut Request> {
     }
 }
 
-/// A slot in no use.
+/// An unused slot.
 #[inline(always)]
 pub(super) fn slot(requests: &mut Requests) -> *mut Request {
     take_free(requests).unwrap_or_else(|| new_slot(requests))
@@ -187,7 +187,7 @@ pub(super) fn fill(
     flags: u8,
 ) {
     requests.begun += 1;
-    // SAFETY: the slot is nobody else's now.
+    // SAFETY: no other code has the slot now.
     let it = unsafe { &mut *request };
     it.head.magic = ALIVE;
     it.head.body = core::ptr::null_mut();
@@ -208,7 +208,7 @@ pub(super) fn fill(
 /// the lower half has. A [light](super::light) one is.
 ///
 /// # Safety
-/// In a stay: from one to the next a checkpoint may change what a request is. `handle` must be null, a small number, or a handle of the application.
+/// In a stay: from one to the next a checkpoint may change the kind of a request. `handle` must be null, a small number, or a handle of the application.
 #[inline(always)]
 pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
     const HEAD: u64 = ALIVE as u64 | (HandleKind::Request as u64) << 32;
@@ -269,7 +269,7 @@ pub unsafe fn askable(handle: *mut Object) -> Option<*mut Request> {
     }
 }
 
-/// Gives a request number of its own to a persistent one that is started again.
+/// Returns the next number, for a persistent request that is started again.
 pub fn next_begun() -> u64 {
     light::ring::number();
     let mut requests = REQUESTS.take();
@@ -277,7 +277,8 @@ pub fn next_begun() -> u64 {
     requests.begun
 }
 
-/// Ends a request: its slot is free from here on, but for the one that all sends share which were [over](super::over) at once. The lower half must have nothing left of it.
+/// Ends a request: its slot is free from here on, except the one that all sends share which were [over](super::over) at once. The lower half must have nothing
+/// left of it.
 ///
 /// # Safety
 /// Inside a stub; `request` must be alive, and used no more.
@@ -331,7 +332,7 @@ pub unsafe fn end_alone(request: *mut Request) {
     // SAFETY: the caller gives the request up.
     unsafe {
         let it = &mut *request;
-        // Of a send that was light nobody knows it.
+        // A request that was a light send does not know its datatype.
         if !it.datatype.is_null() {
             let_go_alone(it.datatype);
         }
@@ -343,7 +344,7 @@ pub unsafe fn end_alone(request: *mut Request) {
     }
 }
 
-/// Every live request, in the order in which the operations were begun; each is a whole one from here on. Where light sends stand means nothing.
+/// Every live request, in the order in which the operations were begun; each is a whole one from here on. The place of light sends has no meaning.
 pub fn live() -> Vec<*mut Request> {
     light::ring::number();
     let requests = REQUESTS.take();

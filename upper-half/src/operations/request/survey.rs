@@ -74,7 +74,7 @@ unsafe fn bury(request: *mut Request) {
 /// # Safety
 /// Inside a stub; the application's handle is gone.
 pub unsafe fn abandon(request: *mut Request) {
-    // SAFETY: requests of ours; orphans are nobody's but ours.
+    // SAFETY: requests of ours; only this library has orphans.
     unsafe {
         for orphan in live().into_iter().filter(|it| (**it).flags & ORPHAN != 0) {
             let it = &mut *orphan;

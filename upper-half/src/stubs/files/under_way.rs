@@ -1,4 +1,4 @@
-//! Operations that are under way on a file: nonblocking ones, and collective ones in two halves.
+//! Pending operations on a file: nonblocking ones, and collective ones in two halves.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -31,7 +31,7 @@ pub unsafe fn begun(place: PlaceOf<RequestHandle>, word: Word) {
     }
 }
 
-/// A split collective operation has begun on a file; `end` is what ends it.
+/// Notes a split collective operation that has begun on a file; `end` is the function that ends it.
 ///
 /// # Safety
 /// Inside a stub; the lower half has accepted the operation.

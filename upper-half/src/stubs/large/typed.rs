@@ -1,4 +1,4 @@
-//! A count of elements of a datatype that an int does not hold: one element of a datatype that has so many.
+//! A count of elements of a datatype that an int does not hold: one element of a datatype that has that many.
 
 use core::ffi::c_int;
 
@@ -12,7 +12,7 @@ use crate::stubs::by_hand;
 /// Elements of the datatype that a large count is made of.
 const BLOCK: Count = 1 << 30;
 
-/// A count of elements of a datatype: as it is, or one element of a datatype that has so many.
+/// A count of elements of a datatype: as it is, or one element of a datatype that has that many.
 pub struct Typed {
     count: c_int,
     datatype: DatatypeHandle,
@@ -20,7 +20,7 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// `None`: there are too many even for that.
+    /// Returns `None` if there are too many even for that.
     ///
     /// # Safety
     /// In a stub, not inside yet; `datatype` must be a handle.
@@ -59,7 +59,7 @@ impl Drop for Typed {
     }
 }
 
-/// A datatype that has so many elements of another, as wide as these.
+/// A datatype with that many elements of another, side by side.
 ///
 /// # Safety
 /// As [`Typed::new`].

@@ -193,7 +193,7 @@ twins! {
         unsafe { answer(place, size(Handle::object(datatype)), c"MPI_Type_size_c") }
     }
 
-    /// `MPI_Pack_size_c`: what the library says of few elements; many take as much as they are.
+    /// `MPI_Pack_size_c`: the library's answer for few elements; many take as much as their bytes.
     pack_size "MPI_Pack_size_c" PMPI_Pack_size_c
         (count: Count, datatype: DatatypeHandle, comm: abi::CommHandle, place: *mut Count) {
         let _inside = crossing::enter();
@@ -217,7 +217,7 @@ twins! {
         }
     }
 
-    /// `MPI_Op_create_c`: the function finds the count in eight bytes.
+    /// `MPI_Op_create_c`: the function takes the count in eight bytes.
     op_create "MPI_Op_create_c" PMPI_Op_create_c
         (function: UserFunction, commutes: c_int, place: *mut OpHandle) {
         // SAFETY: the caller's function and place.

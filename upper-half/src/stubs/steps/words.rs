@@ -40,7 +40,7 @@ impl Words {
         &self.objects
     }
 
-    /// The words of today, at an address that stays.
+    /// The current words, at an address that stays.
     ///
     /// # Safety
     /// One thread at a time; the handles must be alive or freed ones.

@@ -1,4 +1,4 @@
-//! Calls a function as if the code that a signal has interrupted had called it: whoever walks the stack from there finds the
+//! Calls a function as if the code that a signal has interrupted had called it. Code that walks the stack from there finds the
 //! interrupted code, as after the kernel's own way out of a handler.
 //!
 //! The unwinder is told, in the terms of DWARF's call frame information, that every register of the caller lies in the signal's

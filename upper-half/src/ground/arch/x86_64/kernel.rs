@@ -96,7 +96,7 @@ pub fn address_space() -> usize {
 /// Gives memory of [`map`] back.
 ///
 /// # Safety
-/// Nobody may use `address .. address + bytes` any more.
+/// No code may use `address .. address + bytes` any more.
 pub unsafe fn unmap(address: *mut u8, bytes: usize) {
     // SAFETY: the caller's.
     unsafe {

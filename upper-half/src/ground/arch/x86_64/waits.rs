@@ -1,6 +1,7 @@
-//! Waits for requests by the real MPI's own functions (see `completion::own`): where on the stack the one under way was called.
+//! Waits for requests by the real MPI's own functions (see `completion::own`): the place on the stack where the pending one was called.
 //!
-//! It is known by the stack pointer of its call, so that nobody takes another call for it, which a function of the application's makes that the real MPI has called.
+//! The stack pointer of the call identifies it, so that it is not confused with another call that a function of the application's makes, which the real MPI has
+//! called.
 //!
 //! Rules: on the driver thread only; at most one such call at a time.
 
@@ -17,7 +18,7 @@ const _: () = {
     assert!(offset_of!(ThreadRecord, receive) == 0xa0);
 };
 
-/// The stack pointer of the call under way; 0: there is none.
+/// The stack pointer of the call under way, or 0 if there is none.
 pub static WAITS: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes that the call which follows is a wait. Its arguments must fit into registers.
@@ -41,7 +42,7 @@ pub fn waits() -> bool {
     WAITS.load(Ordering::Relaxed) != 0
 }
 
-/// Takes the wait under way, if it was called with that stack pointer, so that nobody else finds it.
+/// Takes the wait under way, if it was called with that stack pointer, so that no other code finds it.
 pub fn take_wait(stack: u64) -> bool {
     let stack = stack as usize;
     WAITS
@@ -72,7 +73,7 @@ pub unsafe fn is_called_back() -> bool {
     true
 }
 
-/// Whether the shortest way is shut, or not there.
+/// Whether the shortest way is shut, or does not exist.
 ///
 /// # Safety
 /// As [`record`](super::record).
@@ -90,7 +91,7 @@ pub unsafe fn is_shut() -> bool {
     false
 }
 
-/// One message less received by this thread: the real MPI will tell of it again.
+/// Counts one message less received by this thread: the real MPI will tell of it again.
 ///
 /// # Safety
 /// As [`record`](super::record).

@@ -262,7 +262,7 @@ pub unsafe fn some<const WAITS: bool>(
     false
 }
 
-/// Handles failed requests, of which the real MPI has told.
+/// Handles failed requests that the real MPI has told of.
 #[cold]
 #[inline(never)]
 unsafe fn some_failed(

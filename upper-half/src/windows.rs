@@ -7,8 +7,7 @@
 //! holds. After a restart only locks have to be taken again, and no other rank holds any of these.
 //!
 //! [`memory`] describes the memory that MPI gives for a window. Windows that cannot be carried, of one process or with processes of other worlds, have no
-//! [`Body`] and are the
-//! real MPI's alone; a checkpoint is refused as long as one lives.
+//! [`Body`] and are the real MPI's alone; a checkpoint is refused as long as one lives.
 
 mod active;
 mod allocation;

@@ -1,6 +1,5 @@
 //! Operations that late members carry out ahead of their applications ([`stillpoint_clock::absent`]): which rank asks, which ranks stand and what they tell,
-//! what
-//! follows from it, and what the application gets when it comes.
+//! what follows from it, and what the application gets when it comes.
 
 use stillpoint_clock::absent::{Behind, Kind, Operation, Told};
 use stillpoint_clock::rank::{Activity, Pending};

@@ -29,8 +29,7 @@ pub enum Stage {
     /// It has found out that every member has entered.
     Past,
     /// ... and has seen no flag: the increment is next. An increment that a flag takes back need not be looked at before it is made, so only a job that takes
-    /// nothing
-    /// back comes here.
+    /// nothing back comes here.
     Committing,
 }
 

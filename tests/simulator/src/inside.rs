@@ -1,9 +1,8 @@
 //! A rank's way through a blocking operation that can be begun again, and through one that is in place: what Stillpoint's stubs do
 //! around [`rank::blocked`](stillpoint_clock::rank::blocked) and [`rank::returned`](stillpoint_clock::rank::returned).
 //!
-//! The thread says that it is inside before it counts, and takes that back before it looks whether it has to tell. So the agent may take it for inside
-//! when it has yet to count, or has just taken back: then the agent reads one operation too few. The thread tells the others of that one before it may be
-//! stopped.
+//! The thread says that it is inside before it counts, and takes that back before it looks whether it has to tell. So the agent may take it for inside when it
+//! has yet to count, or has just taken back: then the agent reads one operation too few. The thread tells the others of that one before it may be stopped.
 
 use stillpoint_clock::rank::{Activity, Blocked, Pending, blocked, returned};
 

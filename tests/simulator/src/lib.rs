@@ -12,12 +12,10 @@
 //!
 //! [`job`] is the job and what may happen next, [`rank`] the application's side with its [`clocks`], and [`mod@step`] the next step of its driver thread.
 //! [`barrier`] is the rank's way through the barriers of two-phase commit, [`inside`] its way through operations that can be begun again, and [`ahead`] its way
-//! through those that are carried out ahead of it. [`wire`] holds messages, and [`agent`] is the rank's agent.
-//! [`coordinator`] is the job's side, [`asking`] its questions and answers about late members, [`ending`] the end of a checkpoint, and [`promise`] what must
-//! hold.
-//! [`program`] describes the operations of ranks, [`random`] makes correct programs from a seed, [`mutant`] leaves essential steps out, and [`reduction`] finds
-//! what a
-//! search may leave out. [`scale`] is another, coarser simulator for very many ranks, with time.
+//! through those that are carried out ahead of it. [`wire`] holds messages, and [`agent`] is the rank's agent. [`coordinator`] is the job's side, [`asking`]
+//! its questions and answers about late members, [`ending`] the end of a checkpoint, and [`promise`] what must hold. [`program`] describes the operations of
+//! ranks, [`random`] makes correct programs from a seed, [`mutant`] leaves essential steps out, and [`reduction`] finds what a search may leave out. [`scale`]
+//! is another, coarser simulator for very many ranks, with time.
 #![forbid(unsafe_code)]
 
 pub mod agent;

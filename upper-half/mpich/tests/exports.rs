@@ -1,6 +1,5 @@
 //! The library's dynamic symbols against those of the MPICH that `ci/setup` unpacks: every symbol that a program, or MPICH's Fortran and C++ layers, can ask
-//! for is here, or
-//! is listed as left to the application's own copy.
+//! for is here, or is listed as left to the application's own copy.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,7 @@
 //! The ABI that the application was compiled against: Open MPI 4.1's, or the MPI 5.0 standard's.
 //!
 //! No code outside this folder may assume one; types and numbers are those of its description (`wrappers/abi/`). Handles lead to [`Object`]s (`handles.rs`),
-//! and
-//! special integers have that ABI's values; [`to_neutral`](description) and back takes a
-//! comparison or two, or nothing.
+//! and special integers have that ABI's values; [`to_neutral`](description) and back takes a comparison or two, or nothing.
 //!
 //! Rules of living in the application's process hold: no allocation, no panic, no system call.
 

@@ -4,8 +4,7 @@
 //! of the object's slot. So a handle leads to its object by an address from a table and a multiplication, and slots keep their places for ever.
 //!
 //! There is a shorter way to an object that has been asked for before. A second table holds, by a number's last bits, the object that such a number led to
-//! last.
-//! Each object says its own number, so a reader sees there whether it is the right one, and no entry ever has to be taken out of that table ([`known`]).
+//! last. Each object says its own number, so a reader sees there whether it is the right one, and no entry ever has to be taken out of that table ([`known`]).
 //!
 //! If no handle is such a number, nothing of this is done, and the tables take no room.
 //!

@@ -39,10 +39,8 @@ pub mod mode {
     /// The mode that the real MPI gets.
     ///
     /// `MPI_File_close` of this library deletes a file that is to be deleted when it is closed, because a suspended job closes it too. The real MPI does not
-    /// learn that a file is
-    /// sequential: ROMIO would neither say where its shared pointer stands nor move it. The stubs refuse the calls that this mode forbids. Together with
-    /// another mode it is an
-    /// error, which the real MPI finds.
+    /// learn that a file is sequential: ROMIO would neither say where its shared pointer stands nor move it. The stubs refuse the calls that this mode forbids.
+    /// Together with another mode it is an error, which the real MPI finds.
     pub fn below(asked: i32) -> i32 {
         match asked & READ_AND_WRITE {
             0 => asked & !DELETE_ON_CLOSE & !SEQUENTIAL,

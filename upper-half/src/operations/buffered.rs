@@ -2,10 +2,9 @@
 //! of them.
 //!
 //! MPICH 4.0 and Open MPI have only the process's, so the real MPI does not learn of any. A message is packed into its buffer, or into memory of ours if the
-//! buffer is
-//! automatic, and goes from there by a send that only this module waits for ([`sends`]). An image holds the copy like any other memory, and the send like any
-//! other
-//! request: at a checkpoint all have come to their end. A flush is a generalized request, which is completed when its sends are found to be over ([`flush`]).
+//! buffer is automatic, and goes from there by a send that only this module waits for ([`sends`]). An image holds the copy like any other memory, and the send
+//! like any other request: at a checkpoint all have come to their end. A flush is a generalized request, which is completed when its sends are found to be over
+//! ([`flush`]).
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;

@@ -8,8 +8,7 @@
 //! checkpoint is pending, a null handle, drained messages - goes the long way, which begins anew.
 //!
 //! While a checkpoint is pending the way is shut ([`SHUT`](stillpoint_wrappers::gate::SHUT)). So the end of a stay does not look for a checkpoint: the next
-//! call parks, and a
-//! thread that makes none is stopped where it computes.
+//! call parks, and a thread that makes none is stopped where it computes.
 //!
 //! A handle that has been freed leads to the word 0 here, which the real MPI refuses.
 //!

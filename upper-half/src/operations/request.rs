@@ -50,8 +50,7 @@ pub const EMPTY: Status = Status {
 };
 
 /// The status of a receive from `MPI_PROC_NULL` (MPI 4.1, section 3.10). The real MPI is not asked for it, because it may know it in some calls only: MPICH
-/// 4.0's
-/// `MPI_Test` tells source and tag 0.
+/// 4.0's `MPI_Test` tells source and tag 0.
 pub const FROM_NOBODY: Status = Status {
     source: PROC_NULL,
     ..EMPTY
@@ -134,10 +133,9 @@ pub struct Request {
     pub begun: u64,
     /// Its place in the same order when it was made, if it has a recipe. In a slot of the [ring](light::ring) of light receives: the slot that follows.
     pub made: u64,
-    /// Persistent collectives: number among those of the communicator, the same on all members; the cell of its own clock, how often it
-    /// was started, and the newest start that the application knows to be over. See `clock::persistent`. A synchronous send has one in `starts` when it is over
-    /// below.
-    /// In a slot of that ring, `initialised` is the slot before.
+    /// Persistent collectives: number among those of the communicator, the same on all members; the cell of its own clock, how often it was started, and the
+    /// newest start that the application knows to be over. See `clock::persistent`. A synchronous send has one in `starts` when it is over below. In a slot of
+    /// that ring, `initialised` is the slot before.
     pub initialised: u64,
     pub own: u32,
     pub starts: u32,

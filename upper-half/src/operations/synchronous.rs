@@ -1,9 +1,8 @@
 //! Synchronous sends: over when their receives have begun, and not when their messages were drained.
 //!
 //! The real MPI's word that such a send is over is not enough: its message may lie among the receiver's drained ones (`messages::taken`). So the real MPI's
-//! completion
-//! functions get none of these requests ([`ASKED`]): each is asked for here, and done above when its receive has begun. Until then it is active, also after a
-//! restart, when the lower half has nothing of it.
+//! completion functions get none of these requests ([`ASKED`]): each is asked for here, and done above when its receive has begun. Until then it is active,
+//! also after a restart, when the lower half has nothing of it.
 //!
 //! Messages with one envelope are taken in their order. So the newest ones that were sent are those that wait.
 

@@ -2,9 +2,8 @@
 //!
 //! If an int holds a count, the smaller function gets it. A larger count becomes one element of a datatype of that many, which the application never sees
 //! (`typed`). A layout with larger numbers is made of parts that know no such numbers (`layouts`). A reduction that is over when it returns goes in parts
-//! ([`in_parts`]).
-//! For the rest - lists of counts, other reductions - a number that is too large for an int is refused by name, with MPI's error. Some twins are written by
-//! hand (`written`).
+//! ([`in_parts`]). For the rest - lists of counts, other reductions - a number that is too large for an int is refused by name, with MPI's error. Some twins
+//! are written by hand (`written`).
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -43,8 +42,7 @@ pub unsafe fn too_large(name: &'static CStr) -> c_int {
 const PART: Count = 1 << 30;
 
 /// Reduces one part after the other, by the smaller function: `reduce(FROM, COUNT)` does so for that many elements, from that many bytes on. Every process has
-/// the
-/// same parts, since all have the same count.
+/// the same parts, since all have the same count.
 ///
 /// # Safety
 /// In a stub, not inside yet; `count` must not be negative.

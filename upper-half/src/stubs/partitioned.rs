@@ -1,8 +1,7 @@
 //! Partitioned communication (`MPI_Psend_init` and its like), if the real MPI has it and the application's ABI.
 //!
-//! Its requests are the real MPI's, which alone knows the partitions that are ready or have come. Two ranks match their requests in the order in which
-//! they have made them, so that one rank alone cannot make any of them again. So as long as one exists, active or not, a checkpoint is refused by name; the
-//! program
+//! Its requests are the real MPI's, which alone knows the partitions that are ready or have come. Two ranks match their requests in the order in which they
+//! have made them, so that one rank alone cannot make any of them again. So as long as one exists, active or not, a checkpoint is refused by name; the program
 //! runs on ([`describe`]). Elsewhere the functions are refused when they are called.
 //!
 //! A request is a persistent one of a kind of its own: it is started, asked for its end and freed like any other, but its messages are not counted.

@@ -1,12 +1,9 @@
 //! Sessions (MPI 5.0, section 11.3): another way into MPI, and out. Like everything else, the objects that are made by sessions live as long as the job. So
-//! only
-//! these objects have to be carried.
+//! only these objects have to be carried.
 //!
 //! The first call starts the real MPI, be it for a session or `MPI_Init`. The real MPI knows the world alone: a group of a session's process set is one of the
-//! world's, and
-//! a communicator that is made of groups is made of the world. It ends with the last of them, or with the process if the application has never asked for the
-//! world:
-//! there may be another session then, but no other MPI.
+//! world's, and a communicator that is made of groups is made of the world. It ends with the last of them, or with the process if the application has never
+//! asked for the world: there may be another session then, but no other MPI.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;

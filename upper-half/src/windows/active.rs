@@ -13,8 +13,7 @@ use crate::objects::outcome::{check, give};
 use crate::operations::clock::collective;
 
 /// `MPI_Win_fence`: all members complete the operations that they have begun, and meet. A member that waits for the others can stand still there, and meets
-/// them
-/// anew after a restart.
+/// them anew after a restart.
 ///
 /// # Safety
 /// As the MPI function.

@@ -191,8 +191,7 @@ pub unsafe fn allocate_again(on: Word, hints: Word, body: &Body, mapped: &Mapped
 }
 
 /// Makes a window of shared memory again whose parts the new library lays out differently. Another window lends whole pages, which are mapped where the
-/// application had
-/// the old ones, and the window itself is made of memory that the lower half gets from us.
+/// application had the old ones, and the window itself is made of memory that the lower half gets from us.
 ///
 /// # Safety
 /// As [`allocate`].

@@ -1,13 +1,11 @@
 //! Memory that MPI gives for a window (`MPI_Win_allocate`, `MPI_Win_allocate_shared`).
 //!
 //! The real MPI's own memory lies in the lower half and is gone after a restart. But if it is shared, as among the processes of a host, it can be mapped a
-//! second
-//! time: the application uses that mapping. The real MPI works on the memory as natively. After a restart the new memory is mapped where the application
+//! second time: the application uses that mapping. The real MPI works on the memory as natively. After a restart the new memory is mapped where the application
 //! had the old one. An image holds the second mapping as private memory. If all members map all of it, only the first member's image has the bytes.
 //!
 //! A restart may have a library that lays the parts of the members out differently, or at another place of a page. Then another window lends whole pages, and
-//! the window's
-//! own is made of memory that the real MPI gets from us, as for `MPI_Win_create`.
+//! the window's own is made of memory that the real MPI gets from us, as for `MPI_Win_create`.
 //!
 //! If the memory cannot be shared, or no other process shares it, it is this library's, and the real MPI gets it too.
 

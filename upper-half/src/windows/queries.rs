@@ -66,8 +66,7 @@ fn reached(body: &Body, rank: i32) -> Outcome<Part> {
 }
 
 /// `MPI_Win_shared_query`: an answer that the application has been given stays, whatever library lies below. The library decides whether the application may
-/// ask
-/// this of a window whose members share no memory.
+/// ask this of a window whose members share no memory.
 ///
 /// # Safety
 /// As the MPI function: `base` is the address of a pointer.

@@ -40,8 +40,7 @@ pub unsafe fn pull() -> bool {
 }
 
 /// Completes the operations that this rank has begun on its windows. The other ranks only have to make progress, as they do while they are parked. Returns
-/// whether
-/// all is complete.
+/// whether all is complete.
 ///
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.

@@ -13,9 +13,8 @@
 //! Where several threads call MPI, the `_shared` functions take the places of the others. If threads mix their steps, these functions may let more operations
 //! bind than necessary, but never fewer.
 //!
-//! The agent sets its flag, calls `membarrier`, and only then reads. If a thread does not see the flag after an increment, or after it has marked a told
-//! operation
-//! as bound, the agent reads that. If the thread sees the flag, it takes the increment back, or raises the target.
+//! The agent sets its flag, calls `membarrier`, and only then reads. If a thread does not see the flag after an increment, or after it has marked an operation,
+//! whose end was told, as binding, the agent reads that change. If the thread sees the flag, it takes the increment back, or raises the target.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

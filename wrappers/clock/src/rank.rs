@@ -60,11 +60,9 @@
 //! ```
 //!
 //! A rank that stands still inside an operation has not begun it. So it has to go on as soon as that operation is a target, every agent sees that it has to,
-//! and
-//! after a restart the rank is before it. A thread that says `inside` and has not counted, or has just taken back, is read as one operation too few; so is one
-//! that
-//! returns while it is looked at. Both see the flag, and tell what binds there before they can be stopped: no thread is stopped at `inside == stub`. So
-//! nothing stays hidden. If a thread does not see the flag, then the agent that sets it finds the thread at `stub`, and reads everything.
+//! and after a restart the rank is before it. A thread that says `inside` and has not counted, or has just taken back, is read as one operation too few; so is
+//! one that returns while it is looked at. Both see the flag, and tell what binds there before they can be stopped: no thread is stopped at `inside == stub`.
+//! So nothing stays hidden. If a thread does not see the flag, then the agent that sets it finds the thread at `stub`, and reads everything.
 
 use crate::steps::Steps;
 

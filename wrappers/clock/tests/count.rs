@@ -169,8 +169,7 @@ impl Rank {
 }
 
 /// Runs a thread beside an agent that leaves out the operation that the thread says it is inside. The larger of the numbers read and told covers every
-/// operation that
-/// has returned.
+/// operation that has returned.
 fn leaving_out(before: fn(&Rank), thread: fn(&Rank)) {
     loom::model(move || {
         let rank = Arc::new(Rank::default());

@@ -187,8 +187,7 @@ pub unsafe fn bind_all(communicator: *mut Object) {
 }
 
 /// A blocking operation on a clock is over, and a checkpoint is pending: it binds before the application hears of it. Or the operation has been taken back,
-/// after the
-/// agent may have taken the thread for one that is inside: then the thread tells of the operations that bind and that the agent has left out.
+/// after the agent may have taken the thread for one that is inside: then the thread tells of the operations that bind and that the agent has left out.
 ///
 /// The thread must not be stopped before that: its `inside` says that it is in a stub, or in a collective operation, and names no clock.
 ///
@@ -204,8 +203,7 @@ pub unsafe fn returned(cell: &ClockCell) {
 /// inside it ([`AGAIN`]).
 ///
 /// If several threads have called MPI, the operation binds when it is begun: Open MPI lets only one of the waiting threads make progress, and the others cannot
-/// stand
-/// still inside.
+/// stand still inside.
 ///
 /// # Safety
 /// Inside a stub, as `Place::Collective`, with no lock held; `call` does nothing but call the lower half.

@@ -1,8 +1,7 @@
 //! The short way of completion calls: plain requests of a thread that may call the real MPI directly.
 //!
 //! A wait is the real MPI's if that calls back ([`own`](super::own)). Otherwise the real `MPI_Test` asks a request for its end, until it is over or a
-//! checkpoint
-//! is pending. Both get the application's own place for the status. Every unusual request is left to the long way, which finds it as it was, or
+//! checkpoint is pending. Both get the application's own place for the status. Every unusual request is left to the long way, which finds it as it was, or
 //! done, if it has failed.
 //!
 //! A request is looked at within the stay in which the real MPI is asked: before that, a checkpoint might change its form.

@@ -137,8 +137,7 @@ impl<'a> List<'a> {
     }
 
     /// Writes down the lower half's words as they are now: those of the requests under way there, except synchronous sends. A persistent request that is done
-    /// above may
-    /// still be under way there, if a library (MPICH 4.0) does not end a failed one; it would be told of twice.
+    /// above may still be under way there, if a library (MPICH 4.0) does not end a failed one; it would be told of twice.
     pub fn look_up(&mut self) {
         for index in 0..self.count {
             self.words[index] = match self.get(index) {

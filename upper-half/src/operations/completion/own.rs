@@ -1,12 +1,10 @@
 //! Waits by the real MPI's own functions, if it calls back while it waits ([`UpperHooks::stand`](stillpoint_wrappers::gate::UpperHooks)). Repeated questions
-//! are not
-//! needed, and a library whose tests take longer than its wait (MPICH makes a round of progress in each) takes no longer than natively.
+//! are not needed, and a library whose tests take longer than its wait (MPICH makes a round of progress in each) takes no longer than natively.
 //!
 //! While a checkpoint is pending the thread stands still below the real MPI's frames, as one does that waits in a receive. The frames refer to the real MPI's
-//! requests: so a request that comes
-//! to its end meanwhile is looked at and left there (`request::lent`). If the job carries on, the real MPI goes on as if nothing had been. After a restart
-//! nothing of it is left. If a request is found to have failed, the wait is left: its function returns [`AGAIN`], and the call goes the long way, from its
-//! beginning.
+//! requests: so a request that comes to its end meanwhile is looked at and left there (`request::lent`). If the job carries on, the real MPI goes on as if
+//! nothing had been. After a restart nothing of it is left. If a request is found to have failed, the wait is left: its function returns [`AGAIN`], and the
+//! call goes the long way, from its beginning.
 //!
 //! `MPI_Probe` and `MPI_Mprobe` do not wait in this way: the message that one of them waits for may be drained at a checkpoint, and the real MPI would wait for
 //! it for ever.

@@ -5,12 +5,10 @@
 //! GPU support.
 //!
 //! The driver may keep a call waiting until a checkpoint is over: while the devices are locked. So the thread counts as outside of MPI in it, and can be
-//! stopped
-//! there. A checkpoint would wait for a thread that is inside.
+//! stopped there. A checkpoint would wait for a thread that is inside.
 //!
 //! Rules: with the upper half's FS, no lock held and nothing of the lower half on the stack; a pending call can be carried on after a restart. The
-//! application's
-//! `errno` and its thread's current context stay as they are.
+//! application's `errno` and its thread's current context stay as they are.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};

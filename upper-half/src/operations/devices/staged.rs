@@ -245,8 +245,7 @@ fn belongs_to(request: &Request) -> bool {
 }
 
 /// The application frees an active request with staged buffers. A request that sends is left to itself with the memory that MPI still reads. A request that
-/// receives
-/// cannot be: its data would not reach the device, because no call would learn of its end. Returns `None` if the request has no such buffers.
+/// receives cannot be: its data would not reach the device, because no call would learn of its end. Returns `None` if the request has no such buffers.
 ///
 /// # Safety
 /// Inside a stub; a live request that is active.

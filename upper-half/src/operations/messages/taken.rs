@@ -1,13 +1,10 @@
 //! Words between ranks about drained messages: a receiver says that it drains one, and later that a receive has begun to take it.
 //!
 //! A synchronous send is over when its receive has begun (MPI 5.0, section 3.4), but the real MPI calls one over as soon as its message was drained. So the
-//! sender has to know
-//! the drained messages. No message says whether its send was synchronous: all senders are told of drained messages, in 32 bytes on the control communicator,
-//! before these are received.
-//! These words count as sent and received like messages. So at a still point no word is under way, and each sender knows which of its messages are drained and
-//! not taken.
-//! Before a still point, a sender goes by the words that have arrived: a word was sent before the send could be over, and real MPIs deliver both by one way, in
-//! order.
+//! sender has to know the drained messages. No message says whether its send was synchronous: all senders are told of drained messages, in 32 bytes on the
+//! control communicator, before these are received. These words count as sent and received like messages. So at a still point no word is under way, and each
+//! sender knows which of its messages are drained and not taken. Before a still point, a sender goes by the words that have arrived: a word was sent before the
+//! send could be over, and real MPIs deliver both by one way, in order.
 
 use std::collections::BTreeMap;
 

@@ -100,10 +100,8 @@ pub(super) unsafe extern "C" fn recv_otherwise(
 }
 
 /// `MPI_Recv` from a rank or any, the short way, if the real MPI does not call back while it waits. The real MPI's own function takes a message that is there
-/// already.
-/// It does not wait then: the sender of a long message sends the rest in a checkpoint too, until all ranks are parked. A message that is not there is waited
-/// for as on the
-/// long way: by a nonblocking receive that is asked for its end, until a checkpoint is pending.
+/// already. It does not wait then: the sender of a long message sends the rest in a checkpoint too, until all ranks are parked. A message that is not there is
+/// waited for as on the long way: by a nonblocking receive that is asked for its end, until a checkpoint is pending.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
 unsafe fn recv_directly(

@@ -28,8 +28,7 @@ use crate::operations::messages::{drain, points};
 static PARKED: AtomicBool = AtomicBool::new(false);
 
 /// Lets the calling thread receive in this way, and wait by the real MPI's own functions (`completion::own`), if the real MPI of this launch calls back. Only
-/// the driver
-/// thread: another one, once it is stopped, could not look whether its receive is over.
+/// the driver thread: another one, once it is stopped, could not look whether its receive is over.
 ///
 /// # Safety
 /// As `cross_service`, on a thread whose way is direct.

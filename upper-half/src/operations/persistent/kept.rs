@@ -2,9 +2,8 @@
 //! No rank can start the others any more, which some members have freed: they are gone below, and wait to be freed.
 //!
 //! An operation has the same number on all members (see [`operations::clock::persistent`]). The members compare theirs one by one. The largest is the earliest
-//! that all
-//! members can have next: a member with smaller ones has these alone. For operations that all have, they also learn the newest start whose end
-//! any member has been told of.
+//! that all members can have next: a member with smaller ones has these alone. For operations that all have, they also learn the newest start whose end any
+//! member has been told of.
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;

@@ -1,10 +1,8 @@
 //! Requests that the real MPI uses in a wait below which the driver thread stands still: they may be looked at, but must not be ended.
 //!
 //! `MPI_Request_get_status` says whether a request is over. MPICH's also says whether it has failed, except for nonblocking collective operations on 4.0.
-//! `MPI_Testall` of the request and
-//! of another one that is not over ends nothing as long as neither has failed; if the first one has, the call says so, and has ended it. So a failure is known,
-//! and the wait that may use
-//! that request is left for good: the call goes on as after a restart.
+//! `MPI_Testall` of the request and of another one that is not over ends nothing as long as neither has failed; if the first one has, the call says so, and has
+//! ended it. So a failure is known, and the wait that may use that request is left for good: the call goes on as after a restart.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,9 +25,8 @@ static ANY: AtomicBool = AtomicBool::new(false);
 static ENDED: AtomicBool = AtomicBool::new(false);
 
 /// Runs `meanwhile` below a wait of the real MPI's. Requests that are found to be over are done above, as an image has to have them, and stay as they are
-/// below. When the real
-/// MPI goes on, it tells of them again: so they become active as before, and their messages do not count. After a restart the lower half has nothing of them.
-/// Returns whether the wait must not go on.
+/// below. When the real MPI goes on, it tells of them again: so they become active as before, and their messages do not count. After a restart the lower half
+/// has nothing of them. Returns whether the wait must not go on.
 ///
 /// # Safety
 /// On the driver thread, inside a stub.

@@ -1,10 +1,8 @@
 //! Sends that were over when they were begun: they share one request.
 //!
 //! Open MPI has one request of its own for all sends that are over at once - messages to `MPI_PROC_NULL`, and small ones that it could send right away. It need
-//! not
-//! be given back. If Open MPI answers a send with that, the application gets a request of ours that stands for it. Nothing has to be written down, and the real
-//! MPI
-//! need not be asked for its end.
+//! not be given back. If Open MPI answers a send with that, the application gets a request of ours that stands for it. Nothing has to be written down, and the
+//! real MPI need not be asked for its end.
 //!
 //! Rules: as for every short way, no other thread calls MPI. Whether a handle leads to that request may be asked anywhere.
 

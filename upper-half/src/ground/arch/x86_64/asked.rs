@@ -1,15 +1,13 @@
 //! `MPI_Test` and `MPI_Testany` of one light receive that is not over, as programs poll, and `MPI_Wait` of one.
 //!
 //! They are written out because the compiler would keep the values that are needed when the receive is over, or has failed, in registers, which have to be
-//! saved
-//! for every call. Here these values lie on the stack, and no code takes them from there while nothing has come. Every other call goes another way, from its
-//! beginning.
+//! saved for every call. Here these values lie on the stack, and no code takes them from there while nothing has come. Every other call goes another way, from
+//! its beginning.
 //!
 //! Rules: as in `short`.
 
 /// The body of the naked function that is such a stub; `one` says whether it has a count and an index. `long` is called as the stub was, from the application.
-/// After the
-/// return from the real MPI, `over` is called with the handle's place, or `failed` with the stub's arguments and the real MPI's code behind them.
+/// After the return from the real MPI, `over` is called with the handle's place, or `failed` with the stub's arguments and the real MPI's code behind them.
 macro_rules! asked {
     (table: $table:path, slot: $slot:expr, one: $one:literal, form: $form:expr, long: $long:path, over: $over:path, failed: $failed:path) => {
         core::arch::naked_asm!(
@@ -100,12 +98,9 @@ macro_rules! asked {
 }
 
 /// The body of the naked function that is the stub of `MPI_Wait`. If that is worth it (`own`) and the real MPI calls back, it waits by the real MPI's own
-/// function
-/// at `wait` (see `completion::own`). Otherwise it asks once, by the function at `test`. A receive that is over rests, and the handle gets the value at `null`.
-/// `told`, with
-/// the stub's arguments, is for the handle at `sent`, the request of sends that are over. `at_checkpoint` is called instead of `over` if a checkpoint is
-/// pending. `long` and
-/// `failed` are as above, the latter also after a restart.
+/// function at `wait` (see `completion::own`). Otherwise it asks once, by the function at `test`. A receive that is over rests, and the handle gets the value
+/// at `null`. `told`, with the stub's arguments, is for the handle at `sent`, the request of sends that are over. `at_checkpoint` is called instead of `over`
+/// if a checkpoint is pending. `long` and `failed` are as above, the latter also after a restart.
 macro_rules! waited {
     (table: $table:path, own: $own:expr, wait: $wait:expr, test: $slot:expr, form: $form:expr, resting: $resting:expr, sent: $sent:path, null: $null:path, told: $told:path, long: $long:path,
      over: $over:path, at_checkpoint: $at_checkpoint:path, failed: $failed:path) => {

@@ -15,12 +15,10 @@
 //! nevertheless, and the operation goes the long way with its original arguments.
 //!
 //! An operation that members may return from before others have come is noted in the clock's log before it is counted: its kind, and the facts that a late
-//! member
-//! would need to know. Then `count` is not on the stack (nor is `root`, if that is in a register): the log has it.
+//! member would need to know. Then `count` is not on the stack (nor is `root`, if that is in a register): the log has it.
 //!
 //! A function that is called with `MPI_IN_PLACE`, and whose count and datatype tell its input, has a second stub for such calls: it copies the input, and puts
-//! it
-//! back before the operation goes the long way (`operations::clock::kept`).
+//! it back before the operation goes the long way (`operations::clock::kept`).
 //!
 //! Rules: as in `direct`. The stubs lie in a section of their own, `stillpoint_collective`. No thread is stopped there, as in all of this library
 //! (`UpperHooks::closed`).
@@ -112,12 +110,10 @@ pub unsafe fn return_to(caller: &Caller, code: i32) -> ! {
 /// The body of the naked function that is the stub of a blocking collective operation.
 ///
 /// `name` is MPI's; `long` is the function that goes every way. `failed(communicator, code, name)` is called after an error. `returned(communicator)` is called
-/// if
-/// a checkpoint is pending when the operation is over, or before it goes the long way. `slot` is the function's place in the table. Of the `arguments`, whose
-/// last one is
-/// the communicator, bits say which are handles (the communicator left out; if it `looks`, they may lead to no objects) and which are buffers that may be in
-/// place. `noted` is
-/// the operation's `absent::Kind`. If it is not `Unknown`, the second argument is a count, the third one a datatype, and `root` the last but one.
+/// if a checkpoint is pending when the operation is over, or before it goes the long way. `slot` is the function's place in the table. Of the `arguments`,
+/// whose last one is the communicator, bits say which are handles (the communicator left out; if it `looks`, they may lead to no objects) and which are buffers
+/// that may be in place. `noted` is the operation's `absent::Kind`. If it is not `Unknown`, the second argument is a count, the third one a datatype, and
+/// `root` the last but one.
 ///
 /// If `has_copy`, `copy` is the stub for calls in place (of the first argument). If `keeps` is not `Nothing`, this is that stub, and `copy` the function that
 /// puts the input back.
@@ -230,8 +226,7 @@ macro_rules! collective {
             "jne 3f",
             ".cfi_remember_state",
             // The increment is taken back. The agent has not read some operations because the thread was about to be inside: the thread tells of these before
-            // it may be
-            // stopped. The log's values are read before that.
+            // it may be stopped. The log's values are read before that.
             ".if {noted}",
             "mov rax, [rdi + {counts}]",
             "movzx r10d, byte ptr [rax + {seq}]",
@@ -362,8 +357,7 @@ pub const fn kept_of(arguments: usize) -> usize {
 }
 
 /// The distance of the last but one of the arguments on the caller's stack, once the registers' and the last one are pushed. Each push moves the stack so that
-/// the
-/// argument before has this distance.
+/// the argument before has this distance.
 pub const fn stacked_of(arguments: usize, noted: u32) -> usize {
     8 * (pushed_of(arguments, noted) + pad_of(arguments, noted) + below_of(arguments))
 }

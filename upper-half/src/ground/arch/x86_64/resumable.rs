@@ -27,10 +27,9 @@ pub static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 /// The code that a failed receive returned.
 pub static CODE: AtomicI32 = AtomicI32::new(0);
 
-/// Writes the receive out, in the one place that names its ends: `failed` after an error, `anew` after a restart, both called as the
-/// stub was, and `at_checkpoint` if a checkpoint is pending. While `drained` is not 0, the receive goes from its beginning to `otherwise`, called as the stub
-/// was: that
-/// many messages wait which the real MPI no longer has. They are looked at inside the stay, since a checkpoint may drain some at any moment before.
+/// Writes the receive out, in the one place that names its ends: `failed` after an error, `anew` after a restart, both called as the stub was, and
+/// `at_checkpoint` if a checkpoint is pending. While `drained` is not 0, the receive goes from its beginning to `otherwise`, called as the stub was: that many
+/// messages wait which the real MPI no longer has. They are looked at inside the stay, since a checkpoint may drain some at any moment before.
 macro_rules! resumable_receive {
     (failed: $failed:path, anew: $anew:path, at_checkpoint: $at_checkpoint:path, drained: $drained:path, otherwise: $otherwise:path) => {
         core::arch::global_asm!(

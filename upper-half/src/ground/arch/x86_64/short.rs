@@ -4,10 +4,8 @@
 //! Every unusual call goes to `long` from the beginning, with its original arguments.
 //!
 //! Rules: as in `direct`. No thread is stopped in this library's code (`UpperHooks::closed`), nor in the lower half's. So nothing comes between a stub's look
-//! and
-//! its action, except the functions that the real MPI calls. A call that comes back by itself need not say that it is inside. A call that may wait for others
-//! says so: the
-//! agent wants to know.
+//! and its action, except the functions that the real MPI calls. A call that comes back by itself need not say that it is inside. A call that may wait for
+//! others says so: the agent wants to know.
 //!
 //! If handles are numbers (`narrow`), objects are found on the way (`numbers`), and `long` gets the application's own arguments.
 //!
@@ -86,8 +84,7 @@ macro_rules! sent {
 }
 
 /// `MPI_Isend` and its modes. If the real MPI's answer is `word`, the request of all sends that are over at once, the application gets `over`. Otherwise it
-/// gets the
-/// result of `under_way(kind, word, communicator)`.
+/// gets the result of `under_way(kind, word, communicator)`.
 macro_rules! send_begun {
     ($name:literal, table: $table:path, slot: $slot:expr, kind: $kind:expr, long: $long:path, word: $word:path, over: $over:path, under_way: $under_way:path,
      failed: $failed:path) => {

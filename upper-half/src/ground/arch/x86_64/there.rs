@@ -1,13 +1,11 @@
 //! `MPI_Recv` of a program whose handles are numbers. If the real MPI calls back while it waits, the call goes by the real MPI's own (see `resumable`).
-//! Otherwise it
-//! takes a message that is there already (see `p2p::receive`).
+//! Otherwise it takes a message that is there already (see `p2p::receive`).
 //!
 //! Rules: as in `short`. It says that it is inside: the rest of a long message may be waited for.
 
 /// The body of a naked function that goes on in `resumable`, or asks for the message by the function at `probe`, and takes it by the one at `slot`, if the
-/// library has
-/// it. If no message is there yet, or anything is unusual, the call goes to `long` from the beginning. `failed(communicator, code)` is called after an error of
-/// the receive.
+/// library has it. If no message is there yet, or anything is unusual, the call goes to `long` from the beginning. `failed(communicator, code)` is called after
+/// an error of the receive.
 macro_rules! received_if_there {
     (table: $table:path, probe: $probe:expr, slot: $slot:expr, drained: $drained:path, long: $long:path, failed: $failed:path) => {
         core::arch::naked_asm!(

@@ -208,8 +208,7 @@ impl Asked {
     }
 
     /// Makes a request that is over below done above, with the status and the error that the real MPI gave. If one request has failed, a library may leave
-    /// others
-    /// that are not over as they are, and says so by its error.
+    /// others that are not over as they are, and says so by its error.
     ///
     /// # Safety
     /// As [`tell`](Self::tell); `status` must be readable or ignored.

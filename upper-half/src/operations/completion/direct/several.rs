@@ -118,8 +118,7 @@ pub unsafe fn any<const WAITS: bool>(
 }
 
 /// Whether persistent requests are asked for their ends one by one: Open MPI's `MPI_Testany` does not say that one of them has failed. Its `MPI_Test` does, and
-/// so
-/// does its own `MPI_Waitany`.
+/// so does its own `MPI_Waitany`.
 const ONE_BY_ONE: bool = cfg!(application = "openmpi");
 
 /// Asks requests one by one until one of them is over, or has failed and is done above. Returns [`Answer::NotYet`] if none is under way or a checkpoint is

@@ -320,8 +320,7 @@ unsafe fn wait(
 }
 
 /// The real MPI's own wait has returned that code: some requests are over, one of them with an error. The wait goes from the first to the last and ends with
-/// the one
-/// that has failed. If the application ignores the statuses, and all are plain, that is the last one that the real MPI has given up.
+/// the one that has failed. If the application ignores the statuses, and all are plain, that is the last one that the real MPI has given up.
 #[cold]
 #[inline(never)]
 unsafe fn not_all(asked: &Asked, count: usize, statuses: *const abi::Status, code: c_int) {

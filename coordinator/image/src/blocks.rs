@@ -1,8 +1,8 @@
-//! The blocks of an image that was staged: which stretch of it lies on which fast tier.
+//! The table of a staged image's blocks: it says which stretch of the image lies on which fast tier.
 //!
-//! An image that is staged is a sparse file in several places at once: each block lies at its own offset in the
-//! file of the place that holds it. This table, beside the image on the slow tier, says where; it stays there when the
-//! image has become whole, so that a restart can read from the fast tiers what they still hold.
+//! A staged image is a sparse file in several places at once: each block lies at its own offset in the file of the place that
+//! holds it. This table lies beside the image on the slow tier and names each block's place. It stays there when the image has
+//! become whole, so that a restart can read from the fast tiers what they still hold.
 //!
 //! ```text
 //! BlocksHeader (40 bytes): magic, version, bytes of the places, number of blocks, checksum of what follows
@@ -25,14 +25,14 @@ use crate::format::checksum;
 
 const MAGIC: [u8; 8] = *b"STILLBLK";
 const VERSION: u32 = 1;
-/// A table of an image of 100 TiB is no longer.
+/// The most bytes that a table may have; the table of an image of 100 TiB has fewer.
 const MAX_BYTES: u64 = 4 << 30;
-/// No block is longer.
+/// The length of the longest block.
 pub const MAX_BLOCK_BYTES: usize = 4 << 20;
 /// [`BlockRecord::place`] of a block that was written to the slow tier at once; [`BlockRecord::copy`] of one without a copy.
 pub const SLOW: u32 = 0;
 
-/// At offset 0.
+/// The header of the table, at offset 0.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable)]
 struct BlocksHeader {
@@ -58,7 +58,7 @@ pub struct BlockRecord {
     pub bytes: u32,
     /// [`SLOW`], or 1 + the place's index.
     pub place: u32,
-    /// Where a second copy is, the same way; [`SLOW`]: nowhere.
+    /// The place of a second copy, in the same form; [`SLOW`] if there is none.
     pub copy: u32,
     pub reserved: u32,
 }
@@ -67,11 +67,11 @@ pub struct BlockRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     pub host: String,
-    /// Where this epoch's parts of images are, absolute.
+    /// The absolute path of the directory that holds this epoch's parts of images.
     pub directory: PathBuf,
 }
 
-/// Where an image's blocks are.
+/// The places of an image's blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
     pub places: Vec<Place>,
@@ -83,13 +83,13 @@ pub fn blocks_name(rank: u32) -> String {
     format!("rank-{rank:06}.blocks")
 }
 
-/// The table that belongs to an image.
+/// Returns the path of the table that belongs to an image.
 pub(crate) fn beside(image: &Path) -> PathBuf {
     image.with_extension("blocks")
 }
 
 impl Blocks {
-    /// A table of these blocks. A stretch that was written twice is its later block's.
+    /// Makes a table of these blocks. If several blocks were written at the same offset, the last one counts.
     pub fn new(places: Vec<Place>, written: impl IntoIterator<Item = BlockRecord>) -> Blocks {
         let by_offset: BTreeMap<u64, BlockRecord> = written
             .into_iter()
@@ -195,7 +195,7 @@ impl Blocks {
         Ok(Blocks { places, records })
     }
 
-    /// The image's length.
+    /// Returns the image's length.
     pub fn length(&self) -> u64 {
         self.records
             .last()
@@ -203,7 +203,7 @@ impl Blocks {
     }
 }
 
-/// Reads one block from a file that holds it at its offset; `None` where the file does not hold it (any more).
+/// Reads one block from a file that holds it at its offset. Returns `None` if the file does not hold it (any more).
 pub fn read_block(file: &File, record: &BlockRecord) -> Option<Vec<u8>> {
     let mut bytes = vec![0; record.bytes as usize];
     FileExt::read_exact_at(file, &mut bytes, record.offset).ok()?;
@@ -226,7 +226,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// An image of 30 bytes: the middle third lies on a fast tier, the slow tier has what is given.
+    /// Makes an image of 30 bytes: the middle third lies on a fast tier, and the file on the slow tier has the given bytes.
     pub(crate) fn staged(directory: &Path, slow: &[u8; 30]) -> PathBuf {
         let whole: Vec<u8> = (0..30).collect();
         let fast = directory.join("fast");

@@ -1,7 +1,8 @@
-//! How much of each region had been touched, written to, hashed and changed when its image was written, for people: no restart needs it.
+//! How much of each region had been touched, written to, hashed and changed when its image was written. The numbers are for people: no
+//! restart needs them.
 //!
-//! A blob of an image, 40 bytes a region, in the order of the regions: [`RegionBytes`] as five numbers of 8 bytes, little-endian. An
-//! image that was written before there was such a blob says nothing of it.
+//! They are a blob of the image, 40 bytes a region in the order of the regions: each is [`RegionBytes`] as five little-endian numbers of 8
+//! bytes. Images of older releases lack the blob.
 
 use serde::Serialize;
 
@@ -9,29 +10,29 @@ use crate::reader::Reader;
 
 /// The blob's name.
 pub const NAME: &str = "bytes by region";
-/// Counts up with every change of its form.
+/// The version of the blob's form; every change of the form raises it.
 pub const VERSION: u32 = 1;
 
-/// Of an image with more regions nothing is said: state has room for other things.
+/// An image with more regions gets no such blob, so that its state has room for other things.
 const MOST: usize = 1 << 18;
 
 const NUMBER: usize = size_of::<u64>();
 const NUMBERS: usize = 5;
-/// Stands for what is not known.
+/// Stands for an unknown number.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Of one region, or of several together.
+/// Byte counts of one region, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RegionBytes {
-    /// That are not the zeros, or the file, that the region began as.
+    /// Bytes that are not the zeros, or the file, that the region began as.
     pub touched: u64,
-    /// In pages that were written to since the epoch that the image builds on; `null` where it builds on none.
+    /// Bytes in pages that were written to since the epoch that the image builds on; `null` if it builds on none.
     pub page_dirty: Option<u64>,
-    /// That were hashed, all of them page-dirty.
+    /// Bytes that were hashed, all of them page-dirty.
     pub hashed: u64,
-    /// In hashed blocks that had changed or were new. Of what was page-dirty and not hashed that is not known.
+    /// Bytes in hashed blocks that had changed or were new. Page-dirty bytes that were not hashed may have changed, too.
     pub hash_dirty: u64,
-    /// Given to the image's writer, which leaves out pages of zeros.
+    /// Bytes given to the image's writer, which leaves out pages of zeros.
     pub written: u64,
 }
 
@@ -47,7 +48,7 @@ impl RegionBytes {
         ]
     }
 
-    /// Both together; what is not known of one is not known of both.
+    /// Adds up both. A number that one of them does not know is unknown in the sum.
     pub fn and(self, other: RegionBytes) -> RegionBytes {
         let page_dirty = self.page_dirty.zip(other.page_dirty);
         RegionBytes {
@@ -59,22 +60,22 @@ impl RegionBytes {
         }
     }
 
-    /// All of a list; nothing is known of an empty one.
+    /// Adds up a list; returns `None` if it is empty.
     pub fn sum<'a>(all: impl IntoIterator<Item = &'a RegionBytes>) -> Option<RegionBytes> {
         all.into_iter().copied().reduce(RegionBytes::and)
     }
 }
 
-/// The blob of an image with these regions, unless there are too many.
+/// Makes the blob of an image with these regions; returns `None` if there are too many.
 pub fn to_blob(regions: &[RegionBytes]) -> Option<Vec<u8>> {
     let numbers = regions.iter().flat_map(RegionBytes::numbers);
     (regions.len() <= MOST).then(|| numbers.flat_map(u64::to_le_bytes).collect())
 }
 
-/// What an image says, one for each of its regions; `None` where it says nothing.
+/// Reads the numbers of an image, one entry for each of its regions. Returns `None` if it has no such blob.
 ///
 /// # Errors
-/// What it says does not fit its regions.
+/// The blob does not fit the image's regions.
 pub fn of(image: &Reader) -> Result<Option<Vec<RegionBytes>>, String> {
     let blob = image.blob(NAME).filter(|blob| blob.version == VERSION);
     let Some(blob) = blob else {

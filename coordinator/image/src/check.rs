@@ -1,4 +1,4 @@
-//! What must hold between the tables of an image before anything is done with them.
+//! Checks of an image's tables, made before anything else is done with them.
 
 mod pages;
 mod threads;
@@ -20,7 +20,7 @@ use crate::writer::Content;
 pub(crate) use pages::{overlapping, pages};
 pub(crate) use threads::threads;
 
-/// Sections follow one another without a gap from the header to the table, none twice.
+/// Checks that sections follow one another without a gap from the header to the table, and that only blobs come more than once.
 pub(crate) fn section_table(
     path: &Path,
     header: &Header,
@@ -181,8 +181,8 @@ pub(crate) fn regions(
     Ok(regions)
 }
 
-/// The images that chunks of this one lie in: of earlier epochs, each by the name that it has in the checkpoint directory, and
-/// nowhere else.
+/// Reads the list of earlier epochs' images that hold chunks of this one. Each has to have the name that its place in the checkpoint
+/// directory gives it.
 pub(crate) fn origins(
     sections: &Sections<'_>,
     identity: &Identity,
@@ -226,7 +226,7 @@ pub(crate) fn origins(
     Ok(origins)
 }
 
-/// The ranks whose images of this epoch have chunks of this one.
+/// Reads the ranks whose images of this epoch hold chunks of this one.
 pub(crate) fn siblings(
     sections: &Sections<'_>,
     identity: &Identity,
@@ -251,7 +251,7 @@ pub(crate) fn siblings(
     }
 }
 
-/// The contents that are memory of devices: each of one, in the order of their numbers, and of no region.
+/// Reads which contents are memory of devices. Each is one device's, they are in the order of their numbers, and none is a region's.
 pub(crate) fn devices(
     sections: &Sections<'_>,
     regions: &[Region],

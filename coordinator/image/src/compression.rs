@@ -1,10 +1,10 @@
-//! How page data is compressed.
+//! Compression of page data.
 
 use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-/// How a chunk's bytes are stored.
+/// The form in which a chunk's bytes are stored.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
@@ -21,8 +21,7 @@ impl Codec {
     }
 }
 
-/// What `--compress` asks for. The default, lz4, shrinks a small program's image to a third and keeps
-/// up with most disks.
+/// The value of `--compress`. The default, lz4, shrinks a small program's image to a third and keeps up with most disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     None,
@@ -33,7 +32,7 @@ pub enum Compression {
     },
 }
 
-/// zstd's level when none is given.
+/// The level of zstd if the option does not give one.
 const DEFAULT_LEVEL: i32 = 3;
 
 impl FromStr for Compression {
@@ -84,7 +83,7 @@ impl Compressor {
         })
     }
 
-    /// Compresses into `output`; `None` where that would not make the bytes fewer.
+    /// Compresses into `output`. Returns `None` if that would not make the bytes fewer.
     pub(crate) fn compress(&mut self, input: &[u8], output: &mut [u8]) -> Option<(Codec, usize)> {
         let (codec, bytes) = match self {
             Compressor::None => return None,
@@ -101,14 +100,14 @@ impl Compressor {
     }
 }
 
-/// A sample that does not shrink by a part of this many is not worth more.
+/// Compression is worth its time if a sample shrinks by more than one part in this many.
 const LEAST_SHRINKING: usize = 16;
 const SAMPLES: usize = 4;
 const SAMPLE_BYTES: usize = 8 << 10;
 
 impl Compressor {
-    /// Whether any of a few samples of the input becomes shorter. To look at these takes a fraction of what it takes to find out that nothing of
-    /// a short chunk can be compressed.
+    /// Returns whether any of a few samples of the input becomes shorter. If nothing of a chunk can be compressed, the samples show it in a
+    /// fraction of the time.
     pub(crate) fn shrinks(&mut self, input: &[u8], output: &mut [u8]) -> bool {
         let distance = input.len() / SAMPLES;
         if distance < 2 * SAMPLE_BYTES {
@@ -123,7 +122,7 @@ impl Compressor {
     }
 }
 
-/// Most bytes that compressing `bytes` bytes may take, whatever the codec.
+/// Returns the most bytes that compressing `bytes` bytes may take, whatever the codec.
 pub(crate) fn worst_case(bytes: usize) -> usize {
     lz4_flex::block::get_maximum_output_size(bytes).max(zstd::zstd_safe::compress_bound(bytes))
 }

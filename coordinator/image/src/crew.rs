@@ -1,25 +1,26 @@
-//! Work in steps on several threads. A thread that leaves the processor to others cannot take that back, so the work goes on on new threads, which leave less.
+//! Work in steps on several threads. A thread that has given way to others on the processor cannot take that back, so new threads, which
+//! give way less, continue the work.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Work that another thread can go on with after any step.
+/// Work that another thread can continue after any step.
 pub trait Steps: Send {
-    /// Does a little of it; false when there is none left.
+    /// Does a little of the work; returns false when none is left.
     fn step(&mut self) -> io::Result<bool>;
 }
 
-/// A time in which threads leave the processor to others.
+/// A time in which threads give way to others on the processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// When it ends, counted from the beginning of all the work.
+    /// The end of the turn, counted from the beginning of all the work.
     pub until: Duration,
-    /// What each of its threads calls first.
+    /// A function that each thread of the turn calls first.
     pub give_way: fn(),
 }
 
-/// How many threads there are, and how they compete with others.
+/// The number of threads, and the way in which they compete with others.
 #[derive(Clone, Copy, Debug)]
 pub struct Crew {
     threads: usize,
@@ -28,7 +29,7 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Threads that compete as the one that calls does.
+    /// Makes threads that compete for the processor as the calling thread does.
     pub fn of(threads: usize) -> Crew {
         Crew {
             threads,
@@ -37,7 +38,7 @@ impl Crew {
         }
     }
 
-    /// From now on its threads give way, in these turns, and after the last one no more.
+    /// Makes the threads give way in these turns, which begin now, and no more after the last one.
     pub fn giving_way(self, turns: &'static [Turn]) -> Crew {
         Crew {
             begun: Instant::now(),
@@ -53,7 +54,7 @@ impl Crew {
     /// Does all the work, each piece of it on a thread of its own.
     ///
     /// # Errors
-    /// What a step has returned, when all threads have ended.
+    /// The error of a step, returned when all threads have ended.
     pub fn carry_out<S: Steps>(&self, mut work: Vec<S>) -> io::Result<Vec<S>> {
         let mut done = Vec::new();
         for turn in self.turns {
@@ -67,8 +68,8 @@ impl Crew {
     }
 }
 
-/// Gives back what was not done when the time was over. This thread does a part where there is no time limit, and those parts for which no thread can be
-/// started.
+/// Returns the pieces that were not done when the time was over. Without a time limit, this thread does one piece itself. It also does the
+/// pieces for which no thread can be started.
 fn on_threads<S: Steps>(
     work: Vec<S>,
     way: Option<(fn(), Instant)>,
@@ -121,7 +122,7 @@ fn on_threads<S: Steps>(
     Ok(left)
 }
 
-/// Step after step, until the work is done or the time is over; whether it is done.
+/// Takes step after step until the work is done or the time is over; returns whether it is done.
 fn steps<S: Steps>(mut piece: S, until: Option<Instant>) -> io::Result<(S, bool)> {
     while piece.step()? {
         if until.is_some_and(|until| Instant::now() >= until) {
@@ -150,7 +151,7 @@ mod tests {
         },
     ];
 
-    /// Notes how much way each step gave.
+    /// Notes how far each step gave way.
     struct Noting {
         left: usize,
         ways: Vec<u8>,
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(long.ways.len(), 100);
         assert!(long.ways.is_sorted_by(|one, next| one >= next));
         assert_eq!(long.ways.last(), Some(&0));
-        // What begins later has less time to give way.
+        // Work that begins later has less time to give way.
         let late = crew.carry_out(vec![noting(1)]).unwrap();
         assert_eq!(late[0].ways, [0]);
         let plain = Crew::of(1).carry_out(vec![noting(3)]).unwrap();

@@ -1,4 +1,4 @@
-//! What an epoch takes over of the one before it: memory that has not changed stays where it was written.
+//! The memory that an epoch takes over from the one before it: unchanged memory stays where it was written.
 //!
 //! ```text
 //! base (epoch 4)      chunk a: epoch 1's image      chunk b: epoch 4's own
@@ -7,8 +7,8 @@
 //! carried (epoch 5)   ├dead┼live┼── dead ─┤         ├dead┼───┼ dead ┼───┼─ dead ┤
 //! ```
 //!
-//! Everything here is pure. A chunk that is carried is never read for it, and is referred to where it lies, however often it has been
-//! carried before.
+//! Everything here is pure. A carried chunk is not read for it; the new image refers to the place where the chunk lies, however often it
+//! has been carried before.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,37 +17,37 @@ use crate::error::ImageError;
 use crate::format::{ChunkRecord, NOWHERE, RunRecord};
 use crate::origins::{Holder, Origin, Share, Tables};
 
-/// An image that the next epoch's may have chunks in.
+/// An image in which the next epoch's image may have chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
     /// The image itself.
     pub image: Origin,
     pub tables: Arc<Tables>,
-    /// The other images of its epoch that have chunks of it, by rank. Their lengths and digests are known when they are [settled](Base::settle);
-    /// what is carried of them before that is refused when it is read.
+    /// The other images of its epoch that hold chunks of it, by rank. Their lengths and digests are known when they are
+    /// [settled](Base::settle). Chunks that are carried from them before that are refused when they are read.
     pub(crate) siblings: Vec<Origin>,
 }
 
-/// What of a device's memory has not changed.
+/// The memory of a device that has not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unchanged {
-    /// The content that it was in the base.
+    /// The number of its content in the base.
     pub was: u32,
-    /// The content that it is in the next image.
+    /// The number of its content in the next image.
     pub is: u32,
     /// Offsets, sorted; they do not overlap.
     pub ranges: Vec<Range<u64>>,
 }
 
-/// What an image has in earlier ones.
+/// The chunks of an image that lie in earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// None of the chunks is the image's own.
+    /// Tables in which every chunk lies in another image.
     pub(crate) tables: Tables,
 }
 
 impl Base {
-    /// An image and what it has where. What its siblings have come to is not known.
+    /// Makes a base of an image and its tables. The lengths and digests of its siblings are unknown as yet.
     pub fn new(image: Origin, tables: Arc<Tables>) -> Base {
         let others = tables.siblings.iter().copied();
         let others = others.filter(|rank| Some(*rank) != image.rank());
@@ -59,36 +59,36 @@ impl Base {
         }
     }
 
-    /// Learns what the image's siblings have come to, when their epoch is committed; for a new image at `image`.
+    /// Looks up the lengths and digests of the image's siblings, when their epoch is committed; for a new image at `image`.
     ///
     /// # Errors
-    /// One of them is not there.
+    /// One of the siblings is missing.
     pub fn settle(&mut self, image: &std::path::Path) -> Result<(), ImageError> {
         let mut unknown = self.siblings.iter_mut().filter(|it| it.bytes == 0);
         unknown.try_for_each(|sibling| sibling.settle(image))
     }
 
-    /// The images that the next one may have chunks in, by epoch and rank.
+    /// Returns the images in which the next one may have chunks, by epoch and rank.
     pub fn images(&self) -> impl DoubleEndedIterator<Item = &Origin> {
         let (before, behind) = self.siblings.split_at(self.place());
         let earlier = self.tables.origins.iter();
         earlier.chain(before).chain([&self.image]).chain(behind)
     }
 
-    /// How many siblings are of lower ranks.
+    /// Returns the number of siblings that have lower ranks.
     fn place(&self) -> usize {
         let rank = self.image.rank();
         self.siblings
             .partition_point(|sibling| sibling.rank() < rank)
     }
 
-    /// What is carried of memory that has not changed since. `unchanged` is sorted and does not overlap; a run is cut at every border
-    /// of it, also where one range begins as another ends.
+    /// Carries the memory that has not changed since. `unchanged` is sorted and does not overlap; a run is cut at every border of it, also
+    /// where one range begins as another ends.
     pub fn carry(&self, unchanged: &[Range<u64>]) -> Carried {
         self.carry_with_devices(unchanged, &[])
     }
 
-    /// The same, and what of devices' memory has not changed.
+    /// Does the same, and carries unchanged memory of devices.
     pub fn carry_with_devices(&self, unchanged: &[Range<u64>], devices: &[Unchanged]) -> Carried {
         let tables = &self.tables;
         let kept = |space: u32| match space {
@@ -99,7 +99,7 @@ impl Base {
             }
         };
         let number = self.numbers();
-        // In order of what holds them; those of one image lie in its order already, but for what it has more than once.
+        // Sorted by the image that holds them. Chunks of one image are in its order already, except those with several records.
         let mut chunks: Vec<(u32, &ChunkRecord)> = (tables.chunks.iter())
             .map(|chunk| (number(chunk) as u32 + 1, chunk))
             .collect();
@@ -128,7 +128,7 @@ impl Base {
         carried
     }
 
-    /// Which bytes of a content lie in some of the images, sorted.
+    /// Returns the ranges of a content that lie in some of the images, sorted.
     pub fn lying_in(&self, content: u32, images: &[Origin]) -> Vec<Range<u64>> {
         let all: Vec<&Origin> = self.images().collect();
         let number = self.numbers();
@@ -145,7 +145,7 @@ impl Base {
         found
     }
 
-    /// Of a chunk, the place of what holds it among [`Base::images`].
+    /// Returns a function from a chunk to the place of the image that holds it, among [`Base::images`].
     fn numbers(&self) -> impl Fn(&ChunkRecord) -> usize {
         let tables = &self.tables;
         let origins = tables.origins.len();
@@ -164,8 +164,8 @@ impl Base {
         }
     }
 
-    /// The same for the next epoch's regions, from no more than `most` images: what is carried; and what has not changed but has to be
-    /// written again, because it lies in images that are too old.
+    /// Does the same for the next epoch's regions, from at most `most` images. Returns what is carried, and the unchanged memory that has
+    /// to be written again because it lies in images that are too old.
     pub fn carry_within(
         &self,
         unchanged: &[Range<u64>],
@@ -177,7 +177,7 @@ impl Base {
         (carried, renewed)
     }
 
-    /// Whether the image, and what it needs, is still there for a new one at `image`.
+    /// Checks that the image, and every image that it needs, is still there for a new one at `image`.
     pub fn check(&self, image: &std::path::Path) -> Result<(), ImageError> {
         self.images().try_for_each(|origin| origin.check(image))
     }
@@ -192,19 +192,19 @@ impl Carried {
         &self.tables
     }
 
-    /// What each earlier image is still needed for, the oldest first.
+    /// Returns the share of each earlier image that is still needed, the oldest first.
     pub fn shares(&self) -> Vec<Share> {
         self.tables.shares()
     }
 
-    /// Drops what lies in the oldest images until no more than `most` are left. Gives the memory that was in them, sorted: it has to be
-    /// written. Of devices' memory nothing is told: whose is carried too asks [`Base::lying_in`] before.
+    /// Drops what lies in the oldest images until at most `most` are left. Returns the memory that was in them, sorted: it has to be
+    /// written. Memory of devices is not returned; a caller that carries such memory calls [`Base::lying_in`] first.
     pub fn keep_newest(&mut self, most: usize) -> Vec<Range<u64>> {
         let surplus = self.tables.origins.len().saturating_sub(most) as u32;
         self.drop_where(|chunk| chunk.origin <= surplus)
     }
 
-    /// Drops what lies in some images, and gives the memory that was in them, sorted: it has to be written.
+    /// Drops what lies in some images, and returns the memory that was in them, sorted: it has to be written.
     pub fn leave(&mut self, left: impl Fn(&Origin) -> bool) -> Vec<Range<u64>> {
         let left: Vec<bool> = self.tables.origins.iter().map(left).collect();
         self.drop_where(|chunk| left.get(chunk.origin as usize - 1) == Some(&true))
@@ -228,7 +228,7 @@ impl Carried {
         memory
     }
 
-    /// Drops origins in which no chunk lies, and gives the others new numbers.
+    /// Drops origins that hold no chunk, and gives the others new numbers.
     fn drop_unneeded(&mut self) {
         let tables = &mut self.tables;
         let mut needed = vec![false; tables.origins.len()];
@@ -251,7 +251,7 @@ impl Carried {
     }
 }
 
-/// A run in pieces: those in `unchanged` are live, in that space; all others are dead.
+/// Cuts a run into pieces: those in `unchanged` are live, in that space; all others are dead.
 fn cut(run: &RunRecord, space: u32, unchanged: &[Range<u64>], pieces: &mut Vec<RunRecord>) {
     let mut at = run.address;
     let end = run.address + u64::from(run.bytes);
@@ -274,7 +274,7 @@ fn cut(run: &RunRecord, space: u32, unchanged: &[Range<u64>], pieces: &mut Vec<R
     dead(end - at, pieces);
 }
 
-/// Adds dead bytes, to those before them where these are dead too.
+/// Adds dead bytes; if the last piece is dead, it becomes longer.
 fn dead(bytes: u64, pieces: &mut Vec<RunRecord>) {
     let bytes = bytes as u32;
     match pieces.last_mut() {
@@ -288,7 +288,7 @@ fn dead(bytes: u64, pieces: &mut Vec<RunRecord>) {
     }
 }
 
-/// Ranges cut at the borders of regions, without what lies in none of them. Both are sorted and do not overlap.
+/// Cuts ranges at the borders of regions and drops what lies in none. Both lists are sorted and do not overlap.
 pub fn within(ranges: &[Range<u64>], regions: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut inside = Vec::new();
     for range in ranges {

@@ -25,27 +25,27 @@ pub struct Number {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     pub kind: DescriptorKind,
-    /// What `fcntl(F_GETFL)` told.
+    /// The result of `fcntl(F_GETFL)`.
     pub flags: i32,
-    /// What `lseek` told; 0 where there is no such thing.
+    /// The result of `lseek`; 0 if there is no offset.
     pub offset: u64,
     /// Locks that this process held on the file.
     #[serde(default)]
     pub locks: Vec<Lock>,
-    /// Whom the kernel tells that something has come (`F_SETOWN`).
+    /// The receiver of signals when data arrives (`F_SETOWN`).
     #[serde(default)]
     pub owner: Option<Owner>,
-    /// By which signal (`F_SETSIG`); 0: the usual one.
+    /// The signal that it gets (`F_SETSIG`); 0 stands for the usual one.
     #[serde(default)]
     pub signal: i32,
 }
 
-/// Who is told, in terms that hold in another launch.
+/// The receiver of a descriptor's signals, in terms that hold in another launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "who")]
 pub enum Owner {
     Process,
-    /// The group that the process leads.
+    /// The process group that the process leads.
     Group,
     Thread {
         virtual_tid: u32,
@@ -58,7 +58,7 @@ pub struct Lock {
     pub kind: LockKind,
     pub write: bool,
     pub start: u64,
-    /// Last byte; `None`: to the end of the file, wherever that will be.
+    /// The last byte, or `None` for the end of the file, wherever that will be.
     pub end: Option<u64>,
 }
 
@@ -74,16 +74,15 @@ pub enum LockKind {
     Whole,
 }
 
-/// What is open, and what it takes to open it again.
+/// The kind of an open description, with what it takes to open it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum DescriptorKind {
-    /// Standard input, output or error (0, 1, 2) as the launcher gave it: comes from the new launch.
+    /// Standard input, output or error (0, 1, 2) as the launcher gave it: the new launch provides it again.
     Inherited {
         stream: i32,
     },
-    /// A regular file with a name. `bytes` is its length at the checkpoint; where `cut` it is made so
-    /// long again.
+    /// A regular file with a name. `bytes` is its length at the checkpoint; with `cut`, the restart gives it this length again.
     File {
         path: String,
         bytes: u64,
@@ -125,7 +124,7 @@ pub enum DescriptorKind {
         writes: bool,
         content: Option<u32>,
         bytes: u64,
-        /// Lengths of the packets that it consists of (`O_DIRECT`); none of a stream's.
+        /// Lengths of the packets that it consists of (`O_DIRECT`); empty for a stream.
         #[serde(default)]
         packets: Vec<u32>,
         capacity: i32,
@@ -136,14 +135,14 @@ pub enum DescriptorKind {
         pair: u64,
         second: bool,
         socket_type: i32,
-        /// What waits to be read at this end.
+        /// The content with the bytes that wait to be read at this end.
         content: Option<u32>,
         bytes: u64,
-        /// Lengths of the messages that it consists of; none of a stream's.
+        /// Lengths of the messages that it consists of; empty for a stream.
         messages: Vec<u32>,
-        /// What `shutdown` has left: bit 0: nothing more is received, bit 1: nothing more is sent.
+        /// The directions that `shutdown` has closed: bit 0: nothing more is received, bit 1: nothing more is sent.
         shut: u8,
-        /// The next call says that the other end was closed with bytes unread.
+        /// The next call reports that the other end was closed with bytes unread.
         reset: bool,
         options: Vec<SocketOption>,
     },
@@ -169,12 +168,12 @@ pub enum DescriptorKind {
     },
 }
 
-/// What the kernel gives a memory file.
+/// Returns the mode that the kernel gives a memory file.
 fn memory_file_mode() -> u32 {
     0o777
 }
 
-/// What `getsockopt(SOL_SOCKET)` told.
+/// A result of `getsockopt(SOL_SOCKET)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketOption {
     pub name: i32,
@@ -187,7 +186,7 @@ pub struct Watched {
     pub number: i32,
     pub events: u32,
     pub data: u64,
-    /// A number that leads to what is watched, where `number` does not any more.
+    /// A number that leads to the watched description, if `number` does not any more.
     #[serde(default)]
     pub through: Option<i32>,
 }

@@ -1,7 +1,7 @@
-//! Memory of devices in an image: contents, of which a section of their own says whose they are.
+//! Memory of devices in an image. It lies in contents, and a section of its own says which device each content belongs to.
 //!
-//! Their bytes are pages in chunks like any other, so that compression, checksums and tiers need to know nothing of devices. What has not changed may
-//! lie in earlier epochs' images, as with memory ([`crate::delta`]).
+//! Their bytes are pages in chunks like any other, so that compression, checksums and tiers need to know nothing of devices. Unchanged
+//! pages may lie in earlier epochs' images, as with memory ([`crate::delta`]).
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::error::ImageError;
 use crate::format::ChunkRecord;
 use crate::reader::Reader;
 
-/// A device's identity, as its driver says it: 32 hexadecimal digits in text.
+/// A device's identity, as its driver reports it: 32 hexadecimal digits in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Uuid(pub [u8; 16]);
@@ -40,35 +40,36 @@ impl TryFrom<String> for Uuid {
     }
 }
 
-/// Which content is a device's memory.
+/// A device, and the content that holds its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMemory {
     pub uuid: Uuid,
-    /// Its number.
+    /// The number of the content.
     pub content: u32,
 }
 
-/// Chunks that are kept while their neighbours are read: as many as one stretch may lie in, of all epochs that an image has chunks in.
+/// The number of chunks that are kept while their neighbours are read: as many as one stretch may lie in, over all epochs that hold chunks
+/// of the image.
 const CACHED: usize = 12;
 
 /// The bytes of a content from the first to the last.
 #[derive(Debug)]
 pub struct Stream<'a> {
     reader: &'a Reader,
-    /// By their addresses, the last first; they do not overlap.
+    /// The pieces that are still to be read, by address, the last first; they do not overlap.
     left: Vec<Piece<'a>>,
-    /// Chunks that were loaded, the one that was needed last at the end.
+    /// Chunks that were loaded, the most recently needed one at the end.
     loaded: Vec<(&'a ChunkRecord, Vec<u8>)>,
     scratch: Vec<u8>,
     at: u64,
 }
 
-/// Bytes of a chunk.
+/// A stretch of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Piece<'a> {
     address: u64,
     chunk: &'a ChunkRecord,
-    /// Where they begin in it.
+    /// The offset of the piece in the chunk.
     from: usize,
     bytes: usize,
 }
@@ -101,15 +102,15 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The next bytes; zeros where the image has none.
+    /// Reads the next bytes; they are zero where the image has none.
     ///
     /// # Errors
-    /// They cannot be read, or are not what was written.
+    /// The bytes cannot be read, or are not what was written.
     pub fn read(&mut self, into: &mut [u8]) -> Result<(), ImageError> {
         into.fill(0);
         let end = self.at + into.len() as u64;
         while let Some(piece) = self.left.pop_if(|piece| piece.address < end) {
-            // Whatever lay before has been taken, and runs do not overlap.
+            // Earlier pieces have been taken, and runs do not overlap.
             let offset = (piece.address - self.at) as usize;
             let now = piece.bytes.min(into.len() - offset);
             let chunk = self.load(piece.chunk)?;

@@ -1,9 +1,9 @@
-//! What can be wrong with an image or a manifest, in words for people.
+//! Errors of images and manifests, in words for people.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an image or a manifest could not be written or read.
+/// The reason why an image or a manifest could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     #[error("{}: cannot {action}: {source}{}", path.display(), advice(source))]
@@ -23,9 +23,9 @@ pub enum ImageError {
     Version {
         path: PathBuf,
         found: u32,
-        /// The oldest that is read.
+        /// The oldest version that this build reads.
         oldest: u32,
-        /// The newest.
+        /// The newest version that this build reads.
         expected: u32,
     },
 
@@ -115,7 +115,7 @@ fn versions(oldest: u32, newest: u32) -> String {
     }
 }
 
-/// What to do about an operating system's error.
+/// Returns advice on an operating system's error.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -130,17 +130,17 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 impl ImageError {
-    /// Whether a file would have become longer than it may (`RLIMIT_FSIZE`, or the file system's own bound).
+    /// Returns whether a file would have become longer than it may (`RLIMIT_FSIZE`, or the file system's own bound).
     pub fn is_too_long(&self) -> bool {
         matches!(self, ImageError::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge)
     }
 
-    /// Whether there is no such file or directory.
+    /// Returns whether there is no such file or directory.
     pub fn is_missing(&self) -> bool {
         matches!(self, ImageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    /// The file that is at fault.
+    /// Returns the file that is at fault.
     pub fn file(&self) -> &Path {
         match self {
             ImageError::Io { path, .. }

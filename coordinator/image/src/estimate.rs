@@ -1,4 +1,4 @@
-//! How long an image will be, before it is written: a few chunks of it, spread evenly, are compressed to see.
+//! Estimates an image's length before it is written: a few chunks of it, spread evenly, are compressed to see.
 
 use std::io;
 
@@ -6,12 +6,12 @@ use crate::compression::{Compression, Compressor, worst_case};
 use crate::format::{CHUNK_BYTES, PAGE};
 use crate::pages::Bytes;
 
-/// Chunks that are looked at, at most.
+/// The most chunks that are compressed for an estimate.
 const SAMPLES: usize = 32;
 /// Bytes of tables, a rough guess: they are small.
 const TABLES: u64 = 64 << 10;
 
-/// About how many bytes an image of these stretches of memory has.
+/// Estimates how many bytes an image of these stretches of memory has.
 pub fn estimate(stretches: &[Bytes<'_>], compression: Compression) -> io::Result<u64> {
     let chunks: Vec<Bytes<'_>> = stretches.iter().flat_map(chunks).collect();
     let total: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();

@@ -1,4 +1,4 @@
-//! Who a rank is, and what it ran on: the facts by which a restart is allowed or refused.
+//! The facts by which a restart is allowed or refused: the rank's identity, and the machine and software that it ran on.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 /// filter (5.11).
 pub const OLDEST_KERNEL: (u32, u32) = (5, 11);
 
-/// Which rank of which job, at which epoch.
+/// The identity of an image: its rank, job and epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The job's id, the same in every image and manifest of the job.
     pub job: String,
     pub epoch: u64,
     pub rank: u32,
-    /// Ranks in the job.
+    /// The number of ranks in the job.
     pub size: u32,
     /// The application and its arguments.
     pub command: Vec<String>,
 }
 
-/// What the process ran on.
+/// The machine and the software that the process ran on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// `uname -r`, for people: a restart does not depend on it.
@@ -30,14 +30,14 @@ pub struct Environment {
     pub page_bytes: u64,
     /// `stillpoint_wrappers::contract::VERSION` of the upper half in the image.
     pub gate_version: u32,
-    /// What code at fixed addresses the stacks in the image may lead to (the lower half's springboard), as a number.
+    /// A number for the code at fixed addresses that stacks in the image may lead to (the lower half's springboard).
     #[serde(default)]
     pub springboard: u32,
     /// The MPI ABI that the application was compiled against: `openmpi`.
     pub mpi_abi: String,
     /// The MPI library's own description of itself, for people.
     pub mpi_library: String,
-    /// What `MPI_Init_thread` was asked for (standard-ABI value), -1: MPI was not initialised.
+    /// The level that `MPI_Init_thread` was asked for (standard-ABI value); -1 if MPI was not initialised.
     pub mpi_thread_level: i32,
     pub cpu: crate::features::Cpu,
     /// The version of Stillpoint that wrote the image.

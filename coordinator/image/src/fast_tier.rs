@@ -1,11 +1,11 @@
-//! What lies where on a node's fast tier.
+//! The layout of a node's fast tier.
 //!
 //! ```text
 //! FAST/JOB/owner                             the checkpoint directory that the parts belong to
 //! FAST/JOB/epoch-000013/rank-000002.img      the blocks of rank 2's image that are here, each at its own offset
 //! ```
 //!
-//! Whoever finds parts that a job has left looks into its checkpoint directory to see whether a restart needs them.
+//! A process that finds parts left by a job looks into the job's checkpoint directory to see whether a restart needs them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,11 +19,11 @@ use stillpoint_faults::{Point, Replacement, strike};
 use crate::{epoch_name, epoch_of};
 
 const OWNER: &str = "owner";
-/// No path is longer.
+/// The length of the longest possible path.
 const MAX_OWNER_BYTES: u64 = 1 << 16;
 
-/// One job's part of a fast tier. The tier's directory may be everybody's (`/dev/shm`); a part that is not this user's own
-/// is left alone.
+/// One job's part of a fast tier. The tier's directory may be open to everybody (`/dev/shm`); a part that belongs to another user is left
+/// alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPart {
     path: PathBuf,
@@ -36,7 +36,7 @@ impl JobPart {
         }
     }
 
-    /// Every job's part of a fast tier: its id and the part.
+    /// Returns the id and the part of every job on a fast tier.
     pub fn all(fast: &Path) -> io::Result<Vec<(String, JobPart)>> {
         let mut parts = vec![];
         for name in Directory::open(fast, Whose::Anyones)?.names()? {
@@ -59,9 +59,9 @@ impl JobPart {
         Directory::open(&self.path, Whose::Ours)
     }
 
-    /// Makes the directory and says whose it is.
+    /// Makes the directory and notes the job's checkpoint directory in it.
     pub fn claim(&self, directory: &Path) -> io::Result<()> {
-        // Replaced in one step, so that nobody ever reads half of it.
+        // Replaced in one step, so that no reader ever sees half of it.
         Directory::make(&self.path)?.replace(
             OWNER,
             directory.as_os_str().as_bytes(),
@@ -69,19 +69,19 @@ impl JobPart {
         )
     }
 
-    /// The checkpoint directory of the job.
+    /// Reads the checkpoint directory of the job.
     pub fn owner(&self) -> io::Result<PathBuf> {
         let bytes = self.held()?.read(OWNER, MAX_OWNER_BYTES)?;
         Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
     }
 
-    /// The path of an epoch's directory.
+    /// Returns the path of an epoch's directory.
     pub fn epoch(&self, epoch: u64) -> PathBuf {
         self.path.join(epoch_name(epoch))
     }
 
-    /// Makes the directory of an epoch, or takes the one that is there. The part as well as what is in it has to be ours, and whatever becomes of their names
-    /// afterwards, files are opened in what was looked at.
+    /// Makes the directory of an epoch, or opens the one that is there. Both the part and that directory have to be ours. Files are opened
+    /// in the directory that was checked, whatever becomes of the names afterwards.
     pub fn make_epoch(&self, epoch: u64) -> io::Result<Directory> {
         strike(Point::FastMake)?;
         let (part, name) = (Directory::make(&self.path)?, epoch_name(epoch));
@@ -91,19 +91,19 @@ impl JobPart {
         }
     }
 
-    /// The directory of an epoch that is there.
+    /// Opens the directory of an epoch that is there.
     pub fn held_epoch(&self, epoch: u64) -> io::Result<Directory> {
         self.held()?.below(&epoch_name(epoch))
     }
 
-    /// The epochs that something is kept of.
+    /// Returns the epochs of which something is kept.
     pub fn epochs(&self) -> Vec<u64> {
         let names = self.held().and_then(|part| part.names());
         let names = names.into_iter().flatten();
         names.filter_map(|name| epoch_of(name.to_str()?)).collect()
     }
 
-    /// Bytes that the parts of an epoch take: holes take nothing.
+    /// Returns the bytes that the parts of an epoch take; holes take nothing.
     pub fn bytes(&self, epoch: u64) -> u64 {
         let of = || -> io::Result<u64> {
             let epoch = self.held_epoch(epoch)?;
@@ -117,7 +117,7 @@ impl JobPart {
         of().unwrap_or(0)
     }
 
-    /// Removes every epoch but one. Others may be at it at the same time.
+    /// Removes every epoch but one. Other processes may do so at the same time.
     pub fn keep_only(&self, kept: Option<u64>) {
         let Ok(part) = self.held() else {
             return;
@@ -137,7 +137,7 @@ impl JobPart {
             && self.epochs().is_empty()
         {
             let _ = part.remove_file(OWNER);
-            // Goes only when it is empty.
+            // The directory is removed only when it is empty.
             let _ = part.remove_itself();
         }
     }

@@ -1,21 +1,21 @@
-//! What a program may have found out about its processor, and whether another one will do.
+//! The features of a processor that a program may have found out, and a check whether another processor will do.
 //!
-//! A C library chooses its string functions once, at start-up, and a program its kernels: after a
-//! restart they would run into an illegal instruction on a processor that offers less. So an image
-//! records what *programs* can use; features that only kernels see are left out.
+//! A C library chooses its string functions once, at start-up, and a program chooses its kernels. After a restart they would run
+//! into an illegal instruction on a processor that offers less. So an image records what *programs* can use, and leaves out
+//! features that only kernels see.
 
 use serde::{Deserialize, Serialize};
 
 /// The processor that a program saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// For people.
+    /// The processor's name, for people.
     pub model: String,
     /// Names as in `/proc/cpuinfo`, sorted.
     pub features: Vec<String>,
     /// State components that the operating system saves (XCR0); a signal frame holds them.
     pub xcr0: u64,
-    /// Bytes of those (CPUID leaf 13).
+    /// The bytes that these components take (CPUID leaf 13).
     pub xsave_bytes: u32,
     /// The auxiliary vector's AT_HWCAP and AT_HWCAP2.
     pub hwcap: u64,
@@ -23,7 +23,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// What this image needs and `here` lacks, by name; empty: it will run.
+    /// Returns the names of what this image needs and `here` lacks. If there are none, the image will run.
     pub fn missing_on(&self, here: &Cpu) -> Vec<String> {
         let mut missing: Vec<String> = self
             .features
@@ -43,7 +43,7 @@ impl Cpu {
     }
 }
 
-/// The processor that this runs on.
+/// Returns the processor that this code runs on.
 #[cfg(target_arch = "x86_64")]
 pub fn here(hwcap: u64, hwcap2: u64) -> Cpu {
     x86_64::detect(hwcap, hwcap2)
@@ -55,7 +55,7 @@ mod x86_64 {
 
     use super::Cpu;
 
-    /// Register of a CPUID answer.
+    /// A register of a CPUID answer.
     #[derive(Clone, Copy)]
     enum Register {
         A,
@@ -138,7 +138,7 @@ mod x86_64 {
         (0x8000_0008, 0, B, 0, "clzero"),
     ];
 
-    /// CPUID, zeros where the processor does not know the leaf.
+    /// Returns the answer of CPUID, or zeros if the processor does not know the leaf.
     fn cpuid(leaf: u32, sub: u32) -> CpuidResult {
         let highest = __cpuid_count(leaf & 0x8000_0000, 0).eax;
         if leaf > highest {
@@ -179,7 +179,7 @@ mod x86_64 {
         }
     }
 
-    /// The brand string.
+    /// Returns the brand string.
     fn model() -> String {
         let mut bytes = Vec::with_capacity(48);
         for leaf in 0x8000_0002..=0x8000_0004 {
@@ -222,7 +222,7 @@ mod tests {
         let strange: Vec<String> = here(0, 0)
             .features
             .into_iter()
-            // The kernel has no name for the first, and hides the second where the processor's is broken.
+            // The kernel has no name for osxsave, and hides rdseed where the processor's is broken.
             .filter(|name| !["osxsave", "rdseed"].contains(&name.as_str()))
             .filter(|name| !flags.contains(&name.as_str()))
             .collect();

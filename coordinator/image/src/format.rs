@@ -39,23 +39,26 @@
 //!   header's own, the section table's (in the header), a section's (in the table), a chunk's (in its
 //!   record). The checksum of the page data section is that of its chunks' checksums, in file order.
 //! * A *run* is a stretch of bytes that are in the image; a byte of a region or content that no run
-//!   covers is zero. `space` 0 is memory, where `address` is an address; `space` k is the k-th record
-//!   of CONTENTS, where it is an offset. Runs of one space never overlap.
+//!   covers is zero. `space` 0 is memory, and `address` is an address then; `space` k is the k-th record of CONTENTS, and
+//!   `address` is an offset in it. Runs of one space never overlap.
 //! * A chunk holds the bytes of `runs` consecutive runs, the first being `first_run`.
 //! * The tables name every byte of memory, but a chunk may lie in an earlier epoch's image: `origin` 0 is this file, k the k-th
-//!   of ORIGINS. Such a chunk is *carried*. The file's own chunks come first, then the carried ones, by origin and offset; the
-//!   checksum of the page data section covers the own ones. ORIGINS says of each image its epoch, directory and file name, length and
-//!   digest, ascending by epoch and rank. An image never needs what its origins' own origins hold: each is named itself.
-//! * Behind the origins, numbers go on with SIBLINGS: ranks, ascending, whose images of this very epoch hold chunks, and lie beside
-//!   this one. A chunk there is *shared*. An image may be its own sibling: then the chunk is one of its own, and holds other memory too.
-//!   A sibling's length and digest are not known when the image is written; the manifest says the digests of all.
-//! * DEVICES names contents that are a device's memory: the device by its 32 hexadecimal digits, and the content by its number. Such a content
-//!   is memory from its first byte to its last, and nothing else of the image points to it.
-//! * A chunk is named by a record for each of the places in memory that have its bytes; such records stand side by side.
-//! * What is carried is memory, or a device's. Its content has another number in the origin, perhaps: the chunk's record here has this image's.
-//! * Of a carried chunk some bytes may not be memory any more. Its runs still have all of its bytes, one behind the other; those that
-//!   are *dead* have `space` [`NOWHERE`] and address 0.
-//! * Runs of memory may begin at any address and have any length: of a page, some bytes may be in one chunk, others in another.
+//!   of ORIGINS. A chunk of an earlier image is *carried*. The file's own chunks come first, then the carried ones, by origin and
+//!   offset; the checksum of the page data section covers the own ones. ORIGINS gives each image's epoch, directory and file
+//!   name, length and digest, ascending by epoch and rank. An image that needs chunks of its origins' own origins names those
+//!   images itself.
+//! * SIBLINGS continues the numbers behind the origins: ranks, ascending, whose images of this very epoch hold chunks, and lie
+//!   beside this one. A chunk there is *shared*. An image may be its own sibling: then the chunk is one of its own, and holds
+//!   other memory too. A sibling's length and digest are not known when the image is written; the manifest has the digests of all
+//!   images.
+//! * DEVICES names contents that are a device's memory: the device by its 32 hexadecimal digits, and the content by its number. All bytes
+//!   of the content are memory of the device, and nothing else in the image points to it.
+//! * If several places in memory have a chunk's bytes, each place has a record of the chunk; these records stand side by side.
+//! * Carried chunks are memory, or a device's. The content may have another number in the origin: the chunk's record has the number in this
+//!   image.
+//! * Some bytes of a carried chunk may not be memory any more. The chunk's runs still have all of its bytes, one behind the other; runs
+//!   that are *dead* have `space` [`NOWHERE`] and address 0.
+//! * Runs of memory may begin at any address and have any length: one page may have bytes in several chunks.
 //! * Checksums are 64-bit XXH3. The image's *digest*, which the manifest records, is the 128-bit XXH3
 //!   of header, section table and trailer; through their checksums it covers every byte.
 
@@ -65,13 +68,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const MAGIC: [u8; 8] = *b"STILLIMG";
 /// The first eight bytes of the trailer.
 pub const END_MAGIC: [u8; 8] = *b"STILLEND";
-/// Changes with every change that an older reader would misunderstand.
+/// The version of the format; it rises with every change that an older reader would misunderstand.
 pub const VERSION: u32 = 4;
 /// The oldest version that is still read.
 pub const OLDEST_VERSION: u32 = 2;
-/// Reads as this on a machine of the writer's byte order.
+/// The value of the byte order field, as a machine of the writer's byte order reads it.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
-/// Bytes of a page, whatever the machine's base page: the granularity of zero detection and of runs.
+/// Bytes of a page, on every machine: the granularity of zero detection and of runs.
 pub const PAGE: usize = 4096;
 /// Most bytes that one chunk may hold once decompressed.
 pub const CHUNK_BYTES: usize = 1 << 20;
@@ -87,12 +90,12 @@ pub const MAX_SIBLINGS: usize = 1024;
 pub const MAX_DEVICES: usize = 1024;
 /// Most bytes that a table may have.
 pub const MAX_SECTION_BYTES: u64 = 1 << 30;
-/// Most bytes that facts and inventory may have, each: whoever looks at an image holds them in memory.
+/// Most bytes that facts and inventory may have, each: readers hold them in memory.
 pub const MAX_STATE_BYTES: u64 = 64 << 20;
-/// Most bytes that all blobs together may have, which are held in memory too: one may be a standard input that was read ahead.
+/// Most bytes that all blobs together may have: readers hold these in memory, too. A blob may be a standard input that was read ahead.
 pub const MAX_BLOB_BYTES: u64 = 320 << 20;
 
-/// At offset 0.
+/// The first bytes of the file.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
 pub struct Header {
@@ -105,7 +108,7 @@ pub struct Header {
     pub table_checksum: u64,
     pub file_bytes: u64,
     pub reserved2: u64,
-    /// Of the 56 bytes before it.
+    /// The checksum of the 56 bytes before it.
     pub checksum: u64,
 }
 
@@ -118,7 +121,7 @@ pub struct Trailer {
     pub header_checksum: u64,
 }
 
-/// What a section holds.
+/// The kind of a section, by what it holds.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionKind {
@@ -203,7 +206,7 @@ impl SectionKind {
         }
     }
 
-    /// The oldest version whose images may have it.
+    /// Returns the oldest version whose images may have the section.
     pub const fn since(self) -> u32 {
         match self {
             SectionKind::PageData
@@ -236,12 +239,12 @@ impl SectionKind {
 pub struct SectionRecord {
     /// A [`SectionKind`].
     pub kind: u32,
-    /// Of a blob: the version that its owner gave it. Else 0.
+    /// The version that a blob's owner gave it; 0 for other sections.
     pub version: u32,
     pub offset: u64,
     pub bytes: u64,
     pub checksum: u64,
-    /// Of a blob: its name, filled up with zeros.
+    /// A blob's name, filled up with zeros.
     pub name: [u8; 32],
 }
 
@@ -259,16 +262,16 @@ pub struct RegionRecord {
     pub protection: u32,
     /// A [`crate::tables::RegionKind`].
     pub kind: u32,
-    /// Where in STRINGS the name (of a file: the path) is.
+    /// The offset in STRINGS of the name (for a file: the path).
     pub name_offset: u32,
     pub name_bytes: u32,
-    /// Of a shared mapping: 1 + index of its record in CONTENTS; 0: none.
+    /// For a shared mapping, 1 + the index of its record in CONTENTS; 0 for others.
     pub content: u32,
     pub reserved: u32,
     pub reserved2: u64,
 }
 
-/// What `madvise`, `mlock` and `mmap` flags leave behind on a mapping.
+/// The traces that `madvise`, `mlock` and `mmap` flags leave on a mapping.
 pub mod vm_flags {
     pub const LOCKED: u64 = 1;
     pub const DONT_DUMP: u64 = 1 << 1;
@@ -300,7 +303,7 @@ pub mod vm_flags {
     ];
 }
 
-/// One thread of the upper half. The registers are in its signal frame, in memory.
+/// One thread of the upper half. Its registers are in its signal frame, in memory.
 #[repr(C)]
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
@@ -314,7 +317,7 @@ pub struct ThreadRecord {
     pub stop_frame: u64,
     /// Thread pointer (FS base).
     pub thread_pointer: u64,
-    /// What `set_tid_address` or `CLONE_CHILD_CLEARTID` set; 0: nothing.
+    /// The address set by `set_tid_address` or `CLONE_CHILD_CLEARTID`; 0 if there is none.
     pub clear_child_tid: u64,
     pub robust_list: u64,
     pub robust_list_bytes: u64,
@@ -345,13 +348,13 @@ pub struct RunRecord {
     pub space: u32,
 }
 
-/// Where the bytes of some runs are.
+/// The place of the bytes of some runs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 pub struct ChunkRecord {
-    /// In the file that holds it.
+    /// The offset in the file that holds the chunk.
     pub offset: u64,
-    /// Of the stored bytes.
+    /// The checksum of the stored bytes.
     pub checksum: u64,
     pub stored_bytes: u32,
     /// The sum of its runs' bytes.
@@ -360,7 +363,7 @@ pub struct ChunkRecord {
     pub runs: u32,
     /// A [`crate::compression::Codec`].
     pub codec: u32,
-    /// 0: this file; k: the k-th of ORIGINS, and behind these of SIBLINGS.
+    /// The file that holds the chunk: 0 for this file, k for the k-th of ORIGINS, and behind these of SIBLINGS.
     pub origin: u32,
 }
 
@@ -381,7 +384,7 @@ const _: () = {
 #[cfg(target_endian = "big")]
 compile_error!("images are little-endian: give the records zerocopy's byte-order types first");
 
-/// The checksum used throughout.
+/// Returns the checksum that is used throughout.
 pub fn checksum(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }

@@ -1,13 +1,14 @@
-//! Which chunks an epoch has already, by what is in them: a table in which whoever is about to write a chunk looks for one like it.
+//! A table of the chunks that an epoch has already, by their contents. A rank that is about to write a chunk looks there for an equal one.
 //!
 //! ```text
 //! slot: 24 bytes, [low half of the key, other half, place]     empty: zeros     place: rank << 44 | offset
-//! ... and a word behind them: what all keys are seeded with
+//! behind the slots: one word, the seed of all keys
 //! ```
 //!
-//! The table may lie in memory that the ranks of a node share. A slot is taken by an exchange of its first word, and counts when its last word is
-//! there; nobody waits for whoever has taken one. So a rank that ends in the middle leaves a slot that is of no use, and nothing else. The table
-//! does not grow: where it is full, chunks are written although others have them.
+//! The table may lie in memory that the ranks of a node share. A rank takes a slot by an exchange of its first word, and the slot
+//! counts when its last word is there. No rank waits for another one that has taken a slot. So a rank that ends in the middle
+//! leaves a useless slot, and nothing else. The table does not grow: when it is full, ranks write chunks although others have
+//! them.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint::spin_loop;
@@ -18,18 +19,18 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::compression::Codec;
 use crate::format::checksum;
 
-/// Bytes of memory for which the table has one slot. A chunk that is looked for has 64 KiB at least, and 300 KiB as a rule.
+/// Bytes of memory for which the table has one slot. Chunks that ranks look for have at least 64 KiB, and usually 300 KiB.
 const BYTES_A_SLOT: u64 = 128 << 10;
-/// Words of a slot.
+/// The number of words of a slot.
 const WORDS: usize = 3;
-/// Slots that are looked at.
+/// The most slots that a search looks at.
 const PROBES: usize = 32;
-/// How often a slot is looked at that somebody has just taken.
+/// How often a search looks at a slot that another rank has just taken.
 const PATIENCE: usize = 1000;
 const OFFSET_BITS: u32 = 44;
 const MOST_RANKS: u32 = 1 << (64 - OFFSET_BITS);
 
-/// What a chunk is known by, and its checksum.
+/// The key by which a chunk is found, with the chunk's checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     low: u64,
@@ -38,8 +39,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Of a chunk as it is stored. Equal bytes of the same codec are decompressed to equal bytes, of which there are equally many. Without the seed
-    /// nobody can prepare chunks that are taken for one another.
+    /// Makes the key of a chunk as it is stored. Equal bytes of the same codec are decompressed to equal bytes, of equal number. The seed
+    /// keeps an attacker from preparing different chunks with the same key.
     pub fn of(stored: &[u8], codec: Codec, bytes: u32, seed: u64) -> Key {
         let (sum, checksum) = (xxh3_128_with_seed(stored, seed), checksum(stored));
         let form = u64::from(bytes) << 2 | u64::from(codec as u32);
@@ -51,39 +52,40 @@ impl Key {
     }
 }
 
-/// Where a chunk is.
+/// The place of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In the image of that rank, at that offset.
     There { rank: u32, offset: u64 },
-    /// Nowhere yet: it is to be written at the offset that was made for it, and others may refer to it there.
+    /// Nowhere yet: the caller writes it at the offset that was made for it, and others may refer to it there.
     Here(u64),
-    /// Nowhere that is known, and nobody will refer to it.
+    /// At no known place, and no other rank will refer to it.
     Unknown,
 }
 
-/// The table.
+/// The table of chunks.
 pub struct Index {
     words: Box<dyn AsRef<[AtomicU64]> + Send + Sync>,
-    /// Slots, a power of two.
+    /// The number of slots, a power of two.
     slots: usize,
     seed: u64,
 }
 
 impl Index {
-    /// How many words are a table for so many bytes of memory: 24 bytes for 64 to 128 KiB. The last word is the seed, all others are zeros.
+    /// Returns how many words the table for so many bytes of memory has: 24 bytes for 64 to 128 KiB. The last word is the seed; all others
+    /// begin as zeros.
     pub fn words_for(bytes: u64) -> usize {
         let slots = bytes.div_ceil(BYTES_A_SLOT).max(64).next_power_of_two();
         slots as usize * WORDS + 1
     }
 
-    /// A seed that nobody knows.
+    /// Returns a seed that others cannot guess.
     pub fn new_seed() -> u64 {
         // The standard library asks the kernel for it.
         RandomState::new().build_hasher().finish()
     }
 
-    /// A table in these words: zeros and a seed, or what others have made of them.
+    /// Makes a table of these words: zeros and a seed, or the state in which other ranks have left them.
     pub fn in_words(words: impl AsRef<[AtomicU64]> + Send + Sync + 'static) -> Index {
         let last = words.as_ref().last();
         let seed = last.map_or(0, |word| word.load(Ordering::Relaxed));
@@ -100,14 +102,14 @@ impl Index {
         Key::of(stored, codec, bytes, self.seed)
     }
 
-    /// A table for one image of so many bytes of memory.
+    /// Makes a table for one image of so many bytes of memory.
     pub fn of_one(bytes: u64) -> Index {
         let zeros = (1..Index::words_for(bytes)).map(|_| AtomicU64::new(0));
         let words = zeros.chain([AtomicU64::new(Index::new_seed())]);
         Index::in_words(words.collect::<Vec<_>>())
     }
 
-    /// Looks for a chunk, and takes a slot for it where it is not there: `make` says at which offset `rank` is going to write it.
+    /// Looks for a chunk, and takes a slot for it if it is not there. `make` returns the offset at which `rank` is going to write it.
     pub(crate) fn find(&self, key: Key, rank: u32, make: impl FnOnce() -> u64) -> Place {
         let (slots, _) = (*self.words).as_ref().as_chunks::<WORDS>();
         let Some(last) = self.slots.checked_sub(1).filter(|_| rank < MOST_RANKS) else {
@@ -123,7 +125,7 @@ impl Index {
                 Ok(_) => {
                     let offset = make();
                     high.store(key.high, Ordering::Relaxed);
-                    // What lies too far behind is found by nobody.
+                    // Other ranks do not find a chunk that lies too far behind.
                     if offset >> OFFSET_BITS == 0 {
                         let here = u64::from(rank) << OFFSET_BITS | offset;
                         place.store(here, Ordering::Release);
@@ -142,7 +144,7 @@ impl Index {
     }
 }
 
-/// What a slot says whose first word is there; `None` where the rest does not come.
+/// Returns the place in a slot whose first word is set, or `None` if the rest does not come.
 fn there(place: &AtomicU64) -> Option<Place> {
     for _ in 0..PATIENCE {
         // No chunk lies at offset 0.
@@ -170,7 +172,7 @@ mod tests {
         Key::of(&seed.to_le_bytes(), Codec::None, 8, 7)
     }
 
-    /// The checksum stands in images and is everybody's; what chunks are found by is not.
+    /// Images contain the checksum, so everybody can read it; the key by which chunks are found has to stay secret.
     #[test]
     fn keys_are_seeded_and_checksums_are_not() {
         let stored = [7; 5000];
@@ -212,7 +214,7 @@ mod tests {
         };
         assert_eq!(index.find(key(1), 4, || panic!("it is there")), there);
         assert_eq!(index.find(key(2), 4, || 99), Place::Here(99));
-        // What no slot has room for is nowhere.
+        // A place that does not fit into a slot is not found.
         assert_eq!(index.find(key(3), 1 << 20, || 5), Place::Unknown);
         assert_eq!(index.find(key(4), 1, || 1 << 44), Place::Here(1 << 44));
         assert_eq!(index.find(key(4), 2, || 5), Place::Unknown);
@@ -232,7 +234,7 @@ mod tests {
         );
     }
 
-    /// Many at once: each chunk is written by one of them, and all others refer to that.
+    /// Many threads at once: one of them writes each chunk, and all others refer to it.
     #[test]
     fn of_many_one_writes() {
         let index = Arc::new(Index::of_one(1 << 30));
@@ -244,7 +246,7 @@ mod tests {
                     for seed in 0..2000 {
                         match index.find(key(seed), rank, || 64 + seed) {
                             Place::There { offset, .. } => assert_eq!(offset, 64 + seed),
-                            // Whoever has taken the slot may have been stopped in the middle.
+                            // A thread that has taken a slot may have been stopped in the middle; others then get `Unknown`.
                             Place::Here(_) => _ = written.fetch_add(1, Ordering::Relaxed),
                             Place::Unknown => {}
                         }

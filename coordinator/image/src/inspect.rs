@@ -1,4 +1,4 @@
-//! `stillpoint verify` and `stillpoint inspect`: read every byte; say what is inside.
+//! `stillpoint verify` and `stillpoint inspect`: read every byte; describe the contents.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use crate::origins::{Share, Shared};
 use crate::reader::Reader;
 use crate::tables::{Region, thread_flags};
 
-/// The blob with what the lower half says of GPUs.
+/// The name of the blob in which the lower half describes GPUs.
 const GPU: &str = "gpu";
 
-/// What [`verify`] has read.
+/// The result of [`verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub identity: Identity,
@@ -28,7 +28,7 @@ pub struct Summary {
     pub regions: usize,
     pub threads: usize,
     pub chunks: usize,
-    /// What is left to files.
+    /// The files that the image refers to.
     pub mapped_files: MappedFiles,
 }
 
@@ -37,7 +37,7 @@ pub fn verify(path: &Path, threads: usize) -> Result<Summary, ImageError> {
     verify_opened(&Reader::open(path)?, threads)
 }
 
-/// The same, of an image whose tables have been checked already.
+/// Does the same for an image whose tables have been checked already.
 pub fn verify_opened(reader: &Reader, threads: usize) -> Result<Summary, ImageError> {
     reader.check_pages(threads)?;
     let mapped_files = mapped_files(reader)?;
@@ -62,28 +62,28 @@ fn mapped_files(reader: &Reader) -> Result<MappedFiles, ImageError> {
     })
 }
 
-/// What is in an image, for people and scripts.
+/// A description of an image's contents, for people and scripts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
     pub identity: Identity,
     pub environment: Environment,
     pub sizes: Sizes,
-    /// What lies in images of earlier epochs, the oldest first.
+    /// The shares of images of earlier epochs, the oldest first.
     pub carried: Vec<Share>,
-    /// What lies in images of the same epoch, its own included, and was not written for this one, by rank.
+    /// The shares of images of the same epoch, its own included, in chunks not written for this image, by rank.
     pub shared: Vec<Shared>,
     pub regions: Vec<RegionDescription>,
-    /// Of all regions together; null where the image does not say.
+    /// The bytes of all regions together; null if the image has no such numbers.
     pub bytes: Option<RegionBytes>,
-    /// Files that a restart needs as they were.
+    /// Files that a restart needs unchanged.
     pub mapped_files: Vec<FileDescription>,
     pub threads: Vec<ThreadDescription>,
     pub descriptors: Descriptors,
-    /// The MPI objects alive, as the upper half describes them; null when it said nothing.
+    /// The MPI objects alive, as the upper half describes them; null if it did not describe any.
     pub objects: serde_json::Value,
     /// Memory of devices, whose bytes are pages of the image.
     pub devices: Vec<DeviceDescription>,
-    /// What the rank's GPUs were and how their memory was staged, as the lower half describes it; null where it used none.
+    /// The rank's GPUs, and how their memory was staged, as the lower half describes them; null if the rank used none.
     pub gpu: serde_json::Value,
     pub blobs: Vec<BlobDescription>,
 }
@@ -93,7 +93,7 @@ pub struct Description {
 pub struct DeviceDescription {
     pub uuid: String,
     pub bytes: u64,
-    /// Those that lie in images of earlier epochs.
+    /// Bytes that lie in images of earlier epochs.
     pub carried: u64,
 }
 
@@ -102,11 +102,11 @@ pub struct DeviceDescription {
 pub struct RegionDescription {
     #[serde(flatten)]
     pub region: Region,
-    /// What of it was touched, written to and written down; null where the image does not say.
+    /// The bytes of it that were touched, written to and written down; null if the image has no such numbers.
     pub bytes: Option<RegionBytes>,
 }
 
-/// Where the bytes went.
+/// The sizes of an image's parts.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sizes {
     /// The file's length.
@@ -115,11 +115,11 @@ pub struct Sizes {
     pub region_bytes: u64,
     /// Pages in the image, before compression, carried ones too; the rest is zero or was never touched.
     pub page_bytes: u64,
-    /// Those that the file itself has, before compression.
+    /// Pages in the file itself, before compression.
     pub own_page_bytes: u64,
-    /// The same, as stored.
+    /// Pages in the file itself, as stored.
     pub stored_page_bytes: u64,
-    /// What is left to files.
+    /// Bytes that are left to mapped files.
     pub referred_bytes: u64,
 }
 
@@ -129,11 +129,11 @@ pub struct FileDescription {
     pub path: String,
     /// The file's length.
     pub bytes: u64,
-    /// Seconds since 1970.
+    /// The time of its last modification, in seconds since 1970.
     pub modified: i64,
-    /// Whether a restart can tell an equal file from another.
+    /// Whether a restart can compare the file's contents with those at the checkpoint.
     pub summed: bool,
-    /// Of all its regions.
+    /// Bytes that all its regions leave to the file.
     pub referred_bytes: u64,
     pub regions: Vec<ReferredDescription>,
 }
@@ -142,11 +142,11 @@ pub struct FileDescription {
 pub struct ReferredDescription {
     pub start: u64,
     pub end: u64,
-    /// What is left to the file; the rest is in the image, or zero, or behind the file's end.
+    /// Bytes that are left to the file; the rest is in the image, or zero, or behind the file's end.
     pub referred_bytes: u64,
 }
 
-/// By file.
+/// Describes mapped files, each with its regions.
 fn describe(files: &MappedFiles) -> Vec<FileDescription> {
     let described = files.files.iter().enumerate().map(|(number, file)| {
         let referred = files.regions.iter().filter(|one| one.file == number);
@@ -184,7 +184,7 @@ pub struct BlobDescription {
     pub bytes: usize,
 }
 
-/// Says what is in an image; page data is not read.
+/// Describes an image's contents without reading page data.
 pub fn inspect(path: &Path) -> Result<Description, ImageError> {
     let reader = Reader::open(path)?;
     let threads = reader.threads().iter().map(|thread| ThreadDescription {

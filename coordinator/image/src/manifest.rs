@@ -1,11 +1,11 @@
-//! The manifest of an epoch: which images make it, and what a restart has to match.
+//! The manifest of an epoch: its images, and what a restart has to match.
 //!
 //! ```text
 //! stillpoint-manifest 1 4f0c…(16 hex digits: XXH3 of what follows the line) 1234 (its bytes)
 //! { ... JSON ... }
 //! ```
 //!
-//! The coordinator writes it when every rank's image is on disk; a directory without one is no epoch.
+//! The coordinator writes it when every rank's image is on disk; without it, a directory is not an epoch.
 
 use std::path::Path;
 
@@ -18,16 +18,16 @@ use crate::error::ImageError;
 use crate::format::checksum;
 use crate::reader::Reader;
 
-/// Its name inside an epoch's directory.
+/// The manifest's name inside an epoch's directory.
 pub const NAME: &str = "manifest";
 /// First word of the first line.
 const MAGIC: &str = "stillpoint-manifest";
-/// Changes with every change that an older reader would misunderstand.
+/// The version of the form; it rises with every change that an older reader would misunderstand.
 const VERSION: u32 = 1;
-/// No manifest is longer: about 2 KB a rank with what the model said, half a million ranks.
+/// The most bytes of a manifest: enough for half a million ranks, at about 2 KB a rank with the model's record.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// What makes an epoch.
+/// The contents of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The job's id.
@@ -44,20 +44,20 @@ pub struct Manifest {
     /// The MPI ABI of the library that was below it. A restart may have another.
     #[serde(default = "only_library")]
     pub library: String,
-    /// The contract between the halves that every image says.
+    /// The contract between the halves that every image names.
     pub gate_version: u32,
-    /// The version of Stillpoint that wrote it.
+    /// The version of Stillpoint that wrote the epoch.
     pub stillpoint: String,
-    /// As `--compress` takes it.
+    /// The compression, in the form of `--compress`.
     pub compression: String,
-    /// Earlier epochs whose images hold chunks of this one's, ascending: without them it cannot be read.
+    /// Earlier epochs whose images hold chunks of this one's, ascending: this epoch cannot be read without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<u64>,
-    /// In order of rank, none missing.
+    /// The images, in order of rank, none missing.
     pub ranks: Vec<RankImage>,
 }
 
-/// What every epoch was written over that does not say it.
+/// Returns the library of every epoch that does not name one.
 fn only_library() -> String {
     "openmpi".to_owned()
 }
@@ -73,7 +73,7 @@ pub struct RankImage {
     #[serde(with = "hex")]
     pub digest: u128,
     pub hostname: String,
-    /// What the model of incremental epochs said of it, and what came of it. Manifests of earlier releases do not have it.
+    /// The prediction of the model of incremental epochs for this image, and the outcome. Manifests of earlier releases lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub increment: Option<Record>,
 }
@@ -99,7 +99,7 @@ impl Manifest {
         self.write_in(&held)
     }
 
-    /// Writes the manifest into `directory` and waits until the disk has it and its name.
+    /// Writes the manifest into `directory` and waits until the disk has both the manifest and its name.
     pub fn write_in(&self, directory: &Directory) -> Result<(), ImageError> {
         let path = directory.path().join(NAME);
         let mut body = serde_json::to_vec_pretty(self).map_err(|error| ImageError::Unwritable {
@@ -127,7 +127,7 @@ impl Manifest {
         parse(&path, &text)
     }
 
-    /// Reads and checks the manifest in a directory that is held.
+    /// Reads and checks the manifest in a directory that is already open.
     pub fn read_in(directory: &Directory) -> Result<Manifest, ImageError> {
         let path = directory.path().join(NAME);
         let text = directory
@@ -142,7 +142,7 @@ impl Manifest {
         self.open_with(directory, rank, Reader::open)
     }
 
-    /// The same, reading from the fast tiers of `host`, and from the file `fetched`, what they hold of it.
+    /// Does the same, but reads what the fast tiers of `host` and the file `fetched` hold of the image from there.
     pub fn open_nearest_image(
         &self,
         directory: &Path,
@@ -175,7 +175,7 @@ impl Manifest {
         Ok(reader)
     }
 
-    /// Whether an image is the one that the manifest means.
+    /// Checks that an image is the one that the manifest means.
     pub fn check_image(&self, entry: &RankImage, reader: &Reader) -> Result<(), ImageError> {
         let path = reader.path().to_owned();
         if reader.digest() != entry.digest {
@@ -220,7 +220,7 @@ impl Manifest {
                 }
             }
         }
-        // Whoever keeps epochs goes by the manifest.
+        // Cleaning decides by the manifest which epochs to keep.
         let mut origins = reader.origins().iter();
         if let Some(origin) = origins.find(|origin| !self.needs.contains(&origin.epoch)) {
             let problem = format!(
@@ -298,7 +298,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<Manifest, ImageError> {
     Ok(manifest)
 }
 
-/// What must hold within a manifest; else the field, and what is wrong with it.
+/// Checks the values of a manifest; an error names the field, and what is wrong with it.
 fn sound(manifest: &Manifest) -> Result<(), (&'static str, String)> {
     let in_order = manifest.needs.is_sorted_by(|one, next| one < next);
     let last = manifest.needs.last();

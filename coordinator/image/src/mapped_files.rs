@@ -1,7 +1,7 @@
-//! Files that an image refers to: of a private mapping it holds the pages that the process had of its own, and a restart maps the others from
-//! the file again. Which file that was, and whether what is there now is as good.
+//! Files that an image refers to. The image holds those pages of a private mapping that the process had of its own; a restart maps the
+//! others from the file again. This module records the file, and checks whether the file that is there now has the same contents.
 //!
-//! A payload of the image, JSON. Where there is none the image has every byte.
+//! The list is a payload of the image, in JSON. An image without it has every byte.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -21,22 +21,22 @@ pub const NAME: &str = "mapped files";
 /// Its version.
 pub const VERSION: u32 = 1;
 
-/// Of a file that is mapped in more bytes than these no sum is taken: then nothing but the very file will do.
+/// The most bytes of a file that are summed. If more are mapped, a restart accepts only a file with the same times.
 pub const MOST_SUMMED: u64 = 1 << 30;
 
-/// What is read at once.
+/// The bytes that are read at once.
 const BLOCK: usize = 1 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappedFiles {
-    /// When the job began: nanoseconds since 1970.
+    /// The time at which the job began, in nanoseconds since 1970.
     pub begun: i64,
     pub files: Vec<MappedFile>,
     /// Regions of the image whose bytes are in files, by address.
     pub regions: Vec<Referred>,
 }
 
-/// By what a file is known without reading it.
+/// The facts by which a file is known without reading it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FileIdentity {
     pub device: u64,
@@ -51,9 +51,9 @@ pub struct FileIdentity {
 pub struct MappedFile {
     pub path: String,
     pub identity: FileIdentity,
-    /// What of the file is mapped: starts and ends, by offset.
+    /// The parts of the file that are mapped: starts and ends, by offset.
     pub mapped: Vec<(u64, u64)>,
-    /// XXH3 of these bytes, where there are not too many.
+    /// XXH3 of these bytes, if they are not too many.
     pub sum: Option<Sum>,
 }
 
@@ -66,11 +66,12 @@ pub struct Sum(#[serde(with = "hex")] pub u128);
 pub struct Referred {
     pub start: u64,
     pub end: u64,
-    /// Where in the file it starts.
+    /// The offset of its start in the file.
     pub offset: u64,
-    /// Which of the files.
+    /// The index of the file.
     pub file: usize,
-    /// Pages that are the process's own, and so are in the image, or zero: how many of the file's come first, how many of its own then, and so on.
+    /// Pages that are the process's own, and so are in the image, or zero: the number of the file's pages that come first, then of its own
+    /// pages, and so on.
     pub own: Vec<u64>,
 }
 
@@ -92,10 +93,10 @@ impl FileIdentity {
 }
 
 impl MappedFiles {
-    /// What an image refers to; nothing where it says nothing.
+    /// Returns the files that an image refers to; the list is empty if the image has none.
     ///
     /// # Errors
-    /// What does not fit the image's regions.
+    /// A part that does not fit the image's regions.
     pub fn of(image: &Reader) -> Result<MappedFiles, String> {
         let blob = image.blob(NAME).filter(|blob| blob.version == VERSION);
         let Some(blob) = blob else {
@@ -110,7 +111,7 @@ impl MappedFiles {
                 one.start, one.end
             ));
         }
-        // They are looked for by address.
+        // Searches by address rely on this order.
         if !found
             .regions
             .is_sorted_by(|one, next| one.start < next.start)
@@ -143,10 +144,10 @@ impl MappedFiles {
             && region.name == file.path
     }
 
-    /// Opens every file that is to be found as it was; gives the first reason against one, with how many there are.
+    /// Opens every file that is still as it was. For others it returns the first reason, with the number of further ones.
     ///
     /// # Errors
-    /// In words for people.
+    /// The text is for people.
     pub fn find(
         &self,
         mut found: impl FnMut(usize, File) -> Result<(), String>,
@@ -163,14 +164,14 @@ impl MappedFiles {
         }
     }
 
-    /// The region's part of it.
+    /// Returns the part that belongs to a region.
     pub fn referred(&self, region: &Region) -> Option<&Referred> {
         let index = self.regions.partition_point(|one| one.start < region.start);
         let found = self.regions.get(index);
         found.filter(|one| (one.start, one.end) == (region.start, region.end))
     }
 
-    /// Bytes of the region that the image leaves to the file.
+    /// Returns the bytes of the region that the image leaves to the file.
     pub fn bytes_in_file(&self, referred: &Referred) -> u64 {
         let length = self
             .files
@@ -186,7 +187,7 @@ impl MappedFiles {
 }
 
 impl Referred {
-    /// The addresses of the process's own pages.
+    /// Returns the addresses of the process's own pages.
     pub fn own(&self) -> impl Iterator<Item = Range<u64>> {
         let mut at = self.start;
         self.own.chunks(2).filter_map(move |pair| {
@@ -209,16 +210,17 @@ impl Referred {
     }
 }
 
-/// Opens a file to look at it, and to map it.
+/// Opens a file, to read it and to map it.
 pub fn open(path: &str) -> io::Result<File> {
-    // Opening what is no file may do something, or take for ever.
+    // Opening something other than a file may have effects, or never return.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
     File::open(path)
 }
 
-/// The sum over parts of a file, which are read, never mapped: a file that becomes shorter does no harm. `None` where `goes_on` says no.
+/// Sums parts of a file. It reads them and never maps them, so that a file that becomes shorter does no harm. Returns `None` if `goes_on`
+/// returns false.
 pub fn sum(
     file: &File,
     parts: &[(u64, u64)],
@@ -242,7 +244,7 @@ pub fn sum(
 }
 
 impl MappedFile {
-    /// What is mapped lies in the file, in order, and does not overlap.
+    /// Returns whether the mapped parts lie in the file, in order, without overlap.
     fn is_sound(&self) -> bool {
         let mut at = 0;
         let in_order = self.mapped.iter().all(|(start, end)| {
@@ -253,7 +255,7 @@ impl MappedFile {
         in_order && at <= self.identity.bytes && self.identity.bytes <= i64::MAX as u64
     }
 
-    /// Bytes of the file that are mapped.
+    /// Returns how many bytes of the file are mapped.
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped
             .iter()
@@ -261,7 +263,7 @@ impl MappedFile {
             .sum()
     }
 
-    /// Whether whatever passes for the one passes for the other.
+    /// Returns whether both accept the same files.
     pub fn wants_the_same(&self, other: &MappedFile) -> bool {
         let time = |file: &MappedFile| file.sum.is_none().then_some(file.identity.modified);
         self.path == other.path
@@ -270,15 +272,15 @@ impl MappedFile {
             && self.mapped == other.mapped
     }
 
-    /// Opens the file, where it is there and is the one; otherwise says why not, and what to do.
+    /// Opens the file if it is there and has the right contents; otherwise says why not, and what to do.
     ///
     /// # Errors
-    /// In words for people.
+    /// The text is for people.
     pub fn open(&self) -> Result<File, String> {
         self.is_there().map_err(|what| self.refused(&what))
     }
 
-    /// What a refusal says: the file, what is wrong, what to do.
+    /// Returns the text of a refusal: the file, what is wrong, what to do.
     pub fn refused(&self, what: &str) -> String {
         format!(
             "the program has mapped {}, {what}: put the file back as it was, or next time checkpoint with --mapped-files keep",

@@ -1,4 +1,4 @@
-//! An image, each block of it read from the nearest place that has it.
+//! An image whose blocks are each read from the nearest place that has them.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::blocks::{BlockRecord, Blocks, SLOW, beside, read_block};
 use crate::store::Source;
 
-/// An image of which fast tiers within reach hold some blocks; the rest is read from the slow tier.
+/// An image with some blocks on fast tiers within reach; the rest is read from the slow tier.
 #[derive(Debug)]
 pub struct Nearest {
     slow: File,
@@ -19,14 +19,14 @@ pub struct Nearest {
 /// The files on this host's fast tiers that hold parts of one image.
 #[derive(Debug)]
 pub struct FastParts {
-    /// By place of the table; `None`: on another host, or gone.
+    /// The files in the order of the table's places, with `None` for a place on another host, or a lost file.
     places: Vec<Option<File>>,
-    /// What was fetched from other hosts.
+    /// A file with blocks that were fetched from other hosts.
     fetched: Option<File>,
 }
 
 impl FastParts {
-    /// The parts of `image` (a file name) that `host` has, and those in `fetched`, a file.
+    /// Opens the parts of `image` (a file name) that `host` has, and those in the file `fetched`.
     pub fn open(blocks: &Blocks, image: &Path, host: &str, fetched: Option<&Path>) -> FastParts {
         let part = |directory: &Path| stillpoint_directory::open(&directory.join(image)).ok();
         let places = blocks.places.iter();
@@ -42,7 +42,7 @@ impl FastParts {
         self.fetched.is_none() && self.places.iter().all(Option::is_none)
     }
 
-    /// Whether one of them was given a block: what it holds now is not read.
+    /// Returns whether one of them was given a block; it does not read what they hold now.
     pub fn was_given(&self, record: &BlockRecord) -> bool {
         self.of(record).next().is_some()
     }
@@ -51,22 +51,21 @@ impl FastParts {
         holders(record).filter_map(|place| self.places.get(place as usize - 1)?.as_ref())
     }
 
-    /// A block, if one of them holds it, whole.
+    /// Reads a block, if one of them holds it, whole.
     pub fn read(&self, record: &BlockRecord) -> Option<Vec<u8>> {
         let files = self.of(record).chain(&self.fetched);
         files.into_iter().find_map(|file| read_block(file, record))
     }
 }
 
-/// The places of the fast tiers that were given a block.
+/// Returns the places of the fast tiers that were given a block.
 pub fn holders(record: &BlockRecord) -> impl Iterator<Item = u32> {
     let places = [record.place, record.copy].into_iter();
     places.filter(|place| *place != SLOW)
 }
 
 impl Nearest {
-    /// The image at `image`; `None` where no fast tier of this host holds anything of it, and nothing of it is in the file
-    /// `fetched`.
+    /// Opens the image at `image`. Returns `None` if neither the fast tiers of this host nor the file `fetched` hold any of it.
     pub fn open(image: &Path, host: &str, fetched: Option<&Path>) -> Option<Nearest> {
         let table = beside(image);
         if !table.exists() {
@@ -78,11 +77,11 @@ impl Nearest {
             return None;
         }
         let slow = stillpoint_directory::open(image).ok()?;
-        // A table of another image must not be believed.
+        // The table may belong to another image.
         (slow.metadata().ok()?.len() == blocks.length()).then_some(Nearest { slow, fast, blocks })
     }
 
-    /// A block from a fast tier; `None` for one that was written to the slow tier at once, or is lost.
+    /// Reads a block from a fast tier. Returns `None` if the block was written to the slow tier at once, or is lost.
     fn near(&self, record: &BlockRecord) -> Option<Vec<u8>> {
         (record.place != SLOW).then(|| self.fast.read(record))?
     }
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
     use crate::blocks::tests::staged;
 
-    /// Bytes 0 to 9 and 20 to 29 are on the slow tier, those between on a fast one.
+    /// Returns bytes 0 to 9 and 20 to 29, which are on the slow tier; a fast tier has those between.
     fn with_a_hole() -> [u8; 30] {
         let mut slow = [0; 30];
         slow[..10].copy_from_slice(&(0..10).collect::<Vec<u8>>());

@@ -1,4 +1,4 @@
-//! Other images that an image has chunks in, and the tables that say which.
+//! Other images that hold chunks of an image, and the tables that name them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The image of a rank in an epoch, as it lies in the checkpoint directory when the epoch is committed.
+    /// Makes the origin of a rank's image in an epoch, as it lies in the checkpoint directory once the epoch is committed.
     pub fn of(epoch: u64, rank: u32, bytes: u64, digest: u128) -> Origin {
         Origin {
             epoch,
@@ -38,17 +38,17 @@ impl Origin {
         }
     }
 
-    /// Whose image it is.
+    /// Returns the rank whose image it is.
     pub fn rank(&self) -> Option<u32> {
         rank_of(&self.file)
     }
 
-    /// Whether it is still there, for an image at `image` that needs it, or will.
+    /// Checks that the origin is still there, for an image at `image` that needs it, or will need it.
     pub fn check(&self, image: &Path) -> Result<(), ImageError> {
         self.open(image).map(drop)
     }
 
-    /// Opens it for the image at `image`; it must be the very one that was there when that was written.
+    /// Opens the origin for the image at `image`; it must be the very file that was there when that image was written.
     pub(crate) fn open(&self, image: &Path) -> Result<Opened, ImageError> {
         let checkpoints = beside(image);
         let path = checkpoints.join(&self.directory).join(&self.file);
@@ -82,7 +82,7 @@ impl Origin {
         Ok(Opened { path, file })
     }
 
-    /// Learns how the image came out that a sibling has written, now that its epoch is committed, for an image at `image`.
+    /// Looks up the length and the digest of a sibling's image, now that its epoch is committed, for an image at `image`.
     pub(crate) fn settle(&mut self, image: &Path) -> Result<(), ImageError> {
         let beside = beside(image).join(&self.directory).join(&self.file);
         let sibling = Sibling::open(&beside, self.rank().unwrap_or_default())?;
@@ -98,7 +98,7 @@ pub(crate) struct Opened {
     pub file: File,
 }
 
-/// An image of the same epoch that has chunks of another one.
+/// An image of the same epoch that holds chunks of another one.
 #[derive(Debug)]
 pub(crate) struct Sibling {
     pub path: PathBuf,
@@ -108,7 +108,7 @@ pub(crate) struct Sibling {
 }
 
 impl Sibling {
-    /// Opens the image of `rank` that lies beside `image`. Whether it is the very one the manifest knows.
+    /// Opens the image of `rank` that lies beside `image`. The caller compares its digest with the manifest.
     pub fn open(image: &Path, rank: u32) -> Result<Sibling, ImageError> {
         let name = image_name(rank);
         let path = image.with_file_name(&name);
@@ -140,14 +140,14 @@ impl Sibling {
     }
 }
 
-/// What is wrong with the file at the path, which the error begins with.
+/// Returns an error's text without the path of the file, with which it begins.
 fn without_name(error: &ImageError, path: &Path) -> String {
     let text = error.to_string();
     let named = format!("{}: ", path.display());
     text.strip_prefix(&named).unwrap_or(&text).to_owned()
 }
 
-/// The checkpoint directory in which an image's epoch lies beside others.
+/// Returns the checkpoint directory in which an image's epoch lies beside others.
 fn beside(image: &Path) -> PathBuf {
     let empty = |path: &&Path| !path.as_os_str().is_empty();
     match image.parent().filter(empty) {
@@ -160,23 +160,23 @@ fn beside(image: &Path) -> PathBuf {
     }
 }
 
-/// Which bytes of memory are where: chunks of the image itself first, then those that lie in its origins, then those that its siblings have.
+/// The place of every byte of memory: chunks of the image itself first, then those in its origins, then those in its siblings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// Ascending by epoch and rank.
+    /// The origins, ascending by epoch and rank.
     pub origins: Vec<Origin>,
-    /// Ranks, ascending: whose images of the same epoch have chunks of this one; its own rank, where a chunk of its own holds more than one
-    /// stretch of memory. Their numbers go on behind those of the origins.
+    /// Ranks, ascending, whose images of the same epoch hold chunks of this one. The image's own rank is among them if one of its own
+    /// chunks holds more than one stretch of memory. Their numbers follow those of the origins.
     pub siblings: Vec<u32>,
     pub chunks: Vec<ChunkRecord>,
     pub runs: Vec<RunRecord>,
 }
 
-/// What of an image lies in one of its origins.
+/// An image's share in one of its origins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     pub epoch: u64,
-    /// Whose image it is.
+    /// The rank whose image it is.
     pub rank: u32,
     /// Bytes of memory.
     pub bytes: u64,
@@ -185,29 +185,29 @@ pub struct Share {
     pub chunks: u64,
 }
 
-/// What of an image lies in one of the same epoch, its own included, and was not written for it.
+/// An image's share in an image of the same epoch, its own included: chunks that were not written for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Shared {
     pub rank: u32,
     /// Bytes of memory.
     pub bytes: u64,
-    /// What they would have taken in the image.
+    /// The bytes that they would have taken in the image.
     pub stored_bytes: u64,
     pub chunks: u64,
 }
 
-/// In which file a chunk lies.
+/// The file that a chunk lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     Itself,
-    /// By its place in the list.
+    /// An origin, by its place in the list.
     Origin(usize),
-    /// By its place in the list.
+    /// A sibling, by its place in the list.
     Sibling(usize),
 }
 
 impl Tables {
-    /// In which file a chunk lies, in that of a table that has been checked.
+    /// Returns the file that a chunk of a checked table lies in.
     pub fn holder(&self, chunk: &ChunkRecord) -> Holder {
         match (chunk.origin as usize).checked_sub(1) {
             None => Holder::Itself,
@@ -216,13 +216,13 @@ impl Tables {
         }
     }
 
-    /// The runs of a chunk, one behind the other, dead ones too.
+    /// Returns the runs of a chunk, one behind the other, dead ones too.
     pub fn runs_of(&self, chunk: &ChunkRecord) -> &[RunRecord] {
         let first = chunk.first_run as usize;
         &self.runs[first..first + chunk.runs as usize]
     }
 
-    /// Bytes of memory in a chunk.
+    /// Returns how many bytes of memory are in a chunk.
     pub fn live_bytes(&self, chunk: &ChunkRecord) -> u64 {
         let live = self
             .runs_of(chunk)
@@ -231,12 +231,12 @@ impl Tables {
         live.map(|run| u64::from(run.bytes)).sum()
     }
 
-    /// Bytes that are in the image, its origins included, before compression.
+    /// Returns how many bytes are in the image, its origins included, before compression.
     pub fn page_bytes(&self) -> u64 {
         self.chunks.iter().map(|chunk| self.live_bytes(chunk)).sum()
     }
 
-    /// What each origin still holds of this image, in their order.
+    /// Returns the share that each origin holds of this image, in their order.
     pub fn shares(&self) -> Vec<Share> {
         let share = |origin: &Origin| Share {
             epoch: origin.epoch,
@@ -256,7 +256,7 @@ impl Tables {
         shares
     }
 
-    /// What each sibling holds of this image, in their order.
+    /// Returns the share that each sibling holds of this image, in their order.
     pub fn shared(&self) -> Vec<Shared> {
         let shared = |rank: &u32| Shared {
             rank: *rank,
@@ -275,7 +275,7 @@ impl Tables {
         all
     }
 
-    /// The epochs that the image needs, ascending.
+    /// Returns the epochs that the image needs, ascending.
     pub fn needs(&self) -> Vec<u64> {
         let mut epochs: Vec<u64> = self.origins.iter().map(|origin| origin.epoch).collect();
         epochs.dedup();

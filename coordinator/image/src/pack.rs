@@ -1,11 +1,11 @@
-//! From stretches of memory to chunks in the file: copies out, drops zero pages, compresses, checksums and
-//! writes, on as many threads as it is given. What an image of the epoch has already is not written again, where somebody knows of it.
+//! Packs stretches of memory into chunks of the file: copies out, drops zero pages, compresses, checksums and writes, on as many threads as
+//! it is given. If chunks are shared, a chunk that an image of the epoch has already is not written again.
 //!
-//! What is written lies in the packing thread's own memory, so whoever gives the pages can take them back while the disk
-//! holds a write up; a source that gives no more ends all threads at their next piece.
+//! The bytes that are written lie in the packing thread's own memory, so the source can take its pages back while the disk holds up a
+//! write. A source that stops giving pages ends all threads at their next piece.
 //!
-//! * [`pieces`] - hands out what is to be packed
-//! * [`room`] - gathers it, and says where chunks end
+//! * [`pieces`] - hands out the memory that is to be packed
+//! * [`room`] - gathers it, and finds where chunks end
 
 mod pieces;
 mod room;
@@ -27,15 +27,15 @@ use crate::store::Store;
 use pieces::{Cursor, Piece};
 use room::{Kept, LEAST, Room};
 
-/// A chunk that takes less than this is written again: it is not worth another file.
+/// The least bytes of a stored chunk that is shared: a shorter one is not worth another file.
 const LEAST_STORED: usize = 64 << 10;
-/// What a thread takes at a time where chunks end by what is in them, up to where one ends.
+/// The bytes that a thread takes at a time if contents decide where chunks end; it takes a little more, up to the end of a chunk.
 const STRETCH: std::ops::RangeInclusive<usize> = 16 << 20..=256 << 20;
 
-/// What came of packing some stretches.
+/// The result of packing some stretches.
 #[derive(Default)]
 pub(crate) struct Packed {
-    /// In file order; `first_run` counts within `runs`.
+    /// The chunks in file order; `first_run` counts within `runs`.
     pub chunks: Vec<ChunkRecord>,
     pub runs: Vec<RunRecord>,
     pub shared: Vec<Shared>,
@@ -43,32 +43,32 @@ pub(crate) struct Packed {
 
 /// A chunk that an image of this epoch has already.
 pub(crate) struct Shared {
-    /// Whose image.
+    /// The rank whose image has it.
     pub rank: u32,
     pub chunk: ChunkRecord,
     pub runs: Vec<RunRecord>,
 }
 
-/// What packing is done with.
+/// The means of packing.
 pub(crate) struct Packing<'a> {
     pub store: &'a dyn Store,
-    /// Where the next chunk goes.
+    /// The offset of the next chunk.
     pub end: &'a AtomicU64,
     pub compression: Compression,
     pub crew: Crew,
-    /// Who knows of chunks that there are already.
+    /// The table of the chunks that there are already, if chunks are shared.
     pub sharing: Option<&'a Sharing>,
 }
 
 impl Packing<'_> {
-    /// Packs what belongs to one space.
+    /// Packs the runs of one space.
     pub fn pack(&self, space: u32, input: &[PageRun<'_>]) -> io::Result<Packed> {
         let bytes: usize = input.iter().map(|run| run.bytes.len()).sum();
         let threads = self
             .crew
             .threads()
             .clamp(1, bytes.div_ceil(4 * CHUNK_BYTES).max(1));
-        // What is kept besides memory has an image's own chunks.
+        // Contents besides memory are always in an image's own chunks.
         let sharing = self.sharing.filter(|_| space == 0);
         let work = Work {
             packing: self,
@@ -90,7 +90,7 @@ impl Packing<'_> {
     }
 }
 
-/// Joins what the workers did, in file order.
+/// Joins the results of the workers, in file order.
 fn merge(mut parts: Vec<Packed>) -> Packed {
     let mut order: Vec<(usize, usize)> = Vec::new();
     for (part, packed) in parts.iter().enumerate() {
@@ -111,7 +111,7 @@ fn merge(mut parts: Vec<Packed>) -> Packed {
     merged
 }
 
-/// What all workers have in common.
+/// The state that all workers share.
 struct Work<'a> {
     packing: &'a Packing<'a>,
     sharing: Option<&'a Sharing>,
@@ -122,10 +122,10 @@ struct Work<'a> {
     space: u32,
 }
 
-/// One thread's part of it.
+/// One thread's part of the work.
 struct Worker<'w, 'a> {
     room: Room,
-    /// What is being packed.
+    /// The stretch that is being packed.
     stretch: Option<Cursor<'a, Piece<'a>>>,
     pieces: Vec<Piece<'a>>,
     runs: Vec<Kept>,
@@ -149,7 +149,7 @@ impl<'w, 'a> Worker<'w, 'a> {
         })
     }
 
-    /// The next stretch, if there is one.
+    /// Returns the next stretch, if there is one.
     fn next_stretch(&mut self) -> io::Result<Option<Cursor<'a, Piece<'a>>>> {
         let work = self.chunks.work;
         let ended_early = |_| io::Error::other("a worker thread ended early");
@@ -157,13 +157,13 @@ impl<'w, 'a> Worker<'w, 'a> {
         let mut stretch = Vec::new();
         let more = cursor.next(work.stretch, &mut stretch);
         if work.sharing.is_some() {
-            // Who has the same memory elsewhere has stretches that end elsewhere, but chunks that end here too.
+            // Other ranks with the same memory have stretches that end elsewhere, but their chunks end here, too.
             cursor.lengthen(CHUNK_BYTES, &mut stretch, |page| self.room.stays(page))?;
         }
         Ok(more.then(|| Cursor::new(stretch)))
     }
 
-    /// Packs what the room holds of the stretch, at most a chunk's length more; false when there is no stretch left.
+    /// Packs as much of the stretch as the room can take, at most a chunk's length more. Returns false when no stretch is left.
     fn pack(&mut self) -> io::Result<bool> {
         let mut stretch = match self.stretch.take() {
             Some(stretch) => stretch,
@@ -184,7 +184,7 @@ impl<'w, 'a> Worker<'w, 'a> {
 }
 
 impl Steps for Worker<'_, '_> {
-    /// Ends early where another worker has failed.
+    /// Does one step; ends early if another worker has failed.
     fn step(&mut self) -> io::Result<bool> {
         let failed = &self.chunks.work.failed;
         if failed.load(Ordering::Relaxed) {
@@ -195,7 +195,7 @@ impl Steps for Worker<'_, '_> {
     }
 }
 
-/// What a worker has made.
+/// The chunks that a worker makes.
 struct Chunks<'w, 'a> {
     work: &'w Work<'a>,
     compressor: Compressor,
@@ -206,10 +206,10 @@ struct Chunks<'w, 'a> {
 }
 
 impl Chunks<'_, '_> {
-    /// Makes a chunk, and writes it where there is none like it.
+    /// Makes a chunk, and writes it if there is no equal one.
     fn put(&mut self, input: &[u8], kept: &[Kept]) -> io::Result<()> {
         let Packing { store, end, .. } = self.work.packing;
-        // Short chunks that cannot be compressed come in rows, as a rule.
+        // Short chunks that cannot be compressed usually come in rows.
         let is_tried = !self.is_hard || self.compressor.shrinks(input, &mut self.compressed);
         let compressed = match is_tried {
             true => self.compressor.compress(input, &mut self.compressed),
@@ -272,7 +272,7 @@ impl Chunks<'_, '_> {
 mod tests {
     use super::*;
 
-    /// Gives so many pieces, then no more.
+    /// Gives so many pieces, then fails.
     struct Stops(AtomicU64);
 
     impl crate::pages::Pages for Stops {

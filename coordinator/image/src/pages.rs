@@ -1,8 +1,7 @@
-//! Where the bytes of an image come from.
+//! The sources of an image's bytes.
 //!
-//! Memory that somebody may want back at any moment is never borrowed by the writer: it is copied out piece by piece, and
-//! whoever gives it may stop that between any two pieces. A write or sync that the disk holds up then touches nothing but
-//! the writer's own memory.
+//! The writer never borrows memory that its owner may want back at any moment. It copies such memory out piece by piece, and the owner may
+//! stop it between any two pieces. A write or sync that the disk holds up then touches only the writer's own memory.
 
 use std::fmt;
 use std::io;
@@ -10,10 +9,10 @@ use std::ops::Range;
 
 /// Memory that is copied out piece by piece.
 pub trait Pages: Sync {
-    /// Fills `into` with what lies at `from`. An error ends the image.
+    /// Fills `into` with the bytes at `from`. An error ends the image.
     fn copy(&self, from: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Fills `into` with what lies at these addresses, one stretch behind the other. Who has to ask another for it asks once.
+    /// Fills `into` with the bytes at these addresses, one stretch behind the other. A source that has to ask another process asks once.
     fn gather(&self, from: &[Range<u64>], into: &mut [u8]) -> io::Result<()> {
         let mut rest = into;
         for range in from {
@@ -60,7 +59,7 @@ impl<'a> Bytes<'a> {
         self.len() == 0
     }
 
-    /// `length` of them, from the one at `start` on; both must lie within.
+    /// Returns `length` of the bytes, from the one at `start` on; both must lie within.
     pub fn part(&self, start: usize, length: usize) -> Bytes<'a> {
         match *self {
             Bytes::InHand(bytes) => Bytes::InHand(&bytes[start..start + length]),
@@ -72,7 +71,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Copies them into room of their length.
+    /// Copies the bytes into room of their length.
     pub fn copy(&self, into: &mut [u8]) -> io::Result<()> {
         match self {
             Bytes::InHand(bytes) => into.copy_from_slice(bytes),
@@ -81,7 +80,7 @@ impl<'a> Bytes<'a> {
         Ok(())
     }
 
-    /// The memory that has them, and where they lie in it.
+    /// Returns the memory that has the bytes, and their place in it.
     fn elsewhere(&self) -> Option<(&'a dyn Pages, Range<u64>)> {
         match *self {
             Bytes::InHand(_) => None,
@@ -101,7 +100,7 @@ pub struct PageRun<'a> {
     pub bytes: Bytes<'a>,
 }
 
-/// Copies runs into room, one behind the other. Gives how many bytes that is.
+/// Copies runs into room, one behind the other. Returns how many bytes that is.
 pub(crate) fn gather(runs: &[PageRun<'_>], room: &mut [u8]) -> io::Result<usize> {
     let (mut filled, mut rest) = (0, runs);
     let mut ranges = Vec::new();
@@ -112,7 +111,7 @@ pub(crate) fn gather(runs: &[PageRun<'_>], room: &mut [u8]) -> io::Result<usize>
             (filled, rest) = (end, others);
             continue;
         };
-        // All that follow and that the same memory has.
+        // All following runs that lie in the same memory.
         ranges.clear();
         ranges.extend(rest.iter().map_while(|run| {
             let (same, range) = run.bytes.elsewhere()?;

@@ -1,5 +1,4 @@
-//! Reads an image, trusting nothing: [`Reader::open`] checks everything but page data, which is checked
-//! chunk by chunk as it is loaded.
+//! Reads an image without trusting it. [`Reader::open`] checks everything but page data; each chunk is checked as it is loaded.
 
 mod blobs;
 mod loading;
@@ -35,9 +34,9 @@ pub struct Reader {
     threads: Vec<Thread>,
     contents: Vec<Content>,
     tables: Arc<Tables>,
-    /// By number, the first being 1.
+    /// The opened origins by number, the first being 1.
     origins: Vec<Opened>,
-    /// In the order of the tables; `None`: it is the image itself, or was not opened.
+    /// The siblings in the order of the tables, with `None` for the image itself and for those that were not opened.
     siblings: Vec<Option<Sibling>>,
     descriptors: Descriptors,
     inventory: Vec<u8>,
@@ -46,15 +45,15 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens an image and checks everything in it but page data; and opens the earlier images that it has chunks in, which lie in
-    /// the directories of their epochs beside its own, and those of its epoch.
+    /// Opens an image and checks everything in it but page data. Also opens the images that hold chunks of it: the earlier ones, in the
+    /// directories of their epochs beside its own, and those of its epoch.
     pub fn open(path: &Path) -> Result<Reader, ImageError> {
         let mut reader = Reader::open_alone(path)?;
         reader.open_siblings()?;
         Ok(reader)
     }
 
-    /// The same without the images of its epoch that it has chunks in, which may not be whole yet: such chunks cannot be loaded.
+    /// Does the same without the images of its epoch, which may not be whole yet: chunks in them cannot be loaded.
     pub fn open_alone(path: &Path) -> Result<Reader, ImageError> {
         let file =
             stillpoint_directory::open(path).map_err(ImageError::io(path, "open the image"))?;
@@ -64,8 +63,7 @@ impl Reader {
         Reader::from_source(path, Box::new(file), meta.len())
     }
 
-    /// The same, but what fast tiers hold of it is read from there: those of `host`, and what is in the
-    /// file `fetched`.
+    /// Does the same, but reads what fast tiers hold of the image from there: those of `host`, and the file `fetched`.
     pub fn open_nearest(
         path: &Path,
         host: &str,
@@ -161,7 +159,7 @@ impl Reader {
         self.file_bytes
     }
 
-    /// What the manifest records; see [`crate::format`].
+    /// Returns the digest that the manifest records; see [`crate::format`].
     pub fn digest(&self) -> u128 {
         self.digest
     }
@@ -174,7 +172,7 @@ impl Reader {
         &self.environment
     }
 
-    /// In order of address; they do not overlap.
+    /// Returns the regions in order of address; they do not overlap.
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
@@ -183,7 +181,7 @@ impl Reader {
         &self.threads
     }
 
-    /// The first one has number 1.
+    /// Returns the contents; the first one has number 1.
     pub fn contents(&self) -> &[Content] {
         &self.contents
     }
@@ -192,23 +190,23 @@ impl Reader {
         &self.descriptors
     }
 
-    /// JSON text; empty when none was written.
+    /// Returns the MPI objects as JSON text; it is empty if none was written.
     pub fn inventory(&self) -> &[u8] {
         &self.inventory
     }
 
-    /// Which contents are memory of devices, by number.
+    /// Returns which contents are memory of devices, by number.
     pub fn devices(&self) -> &[DeviceMemory] {
         &self.devices
     }
 
-    /// How many bytes a device's memory has.
+    /// Returns how many bytes a device's memory has.
     pub fn device_bytes(&self, device: &DeviceMemory) -> u64 {
         let content = self.contents.get(device.content as usize - 1);
         content.map_or(0, |content| content.bytes)
     }
 
-    /// How many bytes of a device's memory lie in images of earlier epochs.
+    /// Returns how many bytes of a device's memory lie in images of earlier epochs.
     pub fn carried_device_bytes(&self, device: &DeviceMemory) -> u64 {
         let chunks = self.chunks_of(device.content);
         let carried = chunks
@@ -217,7 +215,7 @@ impl Reader {
         carried.sum()
     }
 
-    /// A device's memory, to be read from its first byte on.
+    /// Returns a device's memory, to be read from its first byte on.
     pub fn device_stream(&self, device: &DeviceMemory) -> Stream<'_> {
         Stream::new(self, device.content)
     }
@@ -230,29 +228,29 @@ impl Reader {
         self.blobs.iter().find(|blob| blob.name == name)
     }
 
-    /// Those of the file itself first, then those that lie in its origins, then those that its siblings have.
+    /// Returns the chunks of the file itself first, then those in its origins, then those in its siblings.
     pub fn chunks(&self) -> &[ChunkRecord] {
         &self.tables.chunks
     }
 
-    /// The runs of a chunk, one behind the other: all of one space, and in a carried one dead ones, which belong to no memory
-    /// ([`NOWHERE`]).
+    /// Returns the runs of a chunk, one behind the other. They are of one space; a carried chunk may also have dead ones, which belong to
+    /// no memory ([`NOWHERE`]).
     pub fn runs(&self, chunk: &ChunkRecord) -> &[RunRecord] {
         self.tables.runs_of(chunk)
     }
 
-    /// The runs of a chunk that belong to memory or to a content.
+    /// Returns the runs of a chunk that belong to memory or to a content.
     pub fn live_runs(&self, chunk: &ChunkRecord) -> impl Iterator<Item = &RunRecord> {
         let runs = self.runs(chunk).iter();
         runs.filter(|run| run.space != NOWHERE)
     }
 
-    /// The earlier images that hold chunks of this one, the oldest first.
+    /// Returns the earlier images that hold chunks of this one, the oldest first.
     pub fn origins(&self) -> &[Origin] {
         &self.tables.origins
     }
 
-    /// The other images of its epoch that hold chunks of this one, as far as they have been opened: rank, path and digest.
+    /// Returns the other images of its epoch that hold chunks of this one, as far as they have been opened: rank, path and digest.
     pub fn siblings(&self) -> impl Iterator<Item = (u32, &Path, u128)> {
         let siblings = self.tables.siblings.iter().zip(&self.siblings);
         siblings.filter_map(|(rank, opened)| {
@@ -265,14 +263,14 @@ impl Reader {
         &self.tables
     }
 
-    /// The image as one that the next epoch's may have chunks in. It has to be [settled](Base::settle).
+    /// Returns the image as a base for the next epoch's. It has to be [settled](Base::settle).
     pub fn base(&self) -> Base {
         let Identity { epoch, rank, .. } = self.identity;
         let image = Origin::of(epoch, rank, self.file_bytes, self.digest);
         Base::new(image, Arc::clone(&self.tables))
     }
 
-    /// The chunks of one space: 0 memory, else a content's number. Of contents only those of devices may be carried.
+    /// Returns the chunks of one space: 0 is memory, other numbers are contents. Only contents of devices may be carried.
     pub fn chunks_of(&self, space: u32) -> impl Iterator<Item = &ChunkRecord> {
         self.chunks().iter().filter(move |chunk| {
             self.live_runs(chunk)

@@ -1,7 +1,7 @@
 //! The table of runs in few bytes.
 //!
-//! Where blocks of a few bytes have changed here and there, as many bytes would go into the table as into the pages. So a long table is
-//! *packed*: three columns of variable-length numbers (LEB128), one behind the other, compressed together with zstd.
+//! If blocks of a few bytes have changed here and there, the table would take as many bytes as the pages. So a long table is *packed*:
+//! three columns of variable-length numbers (LEB128), one behind the other, compressed together with zstd.
 //!
 //! ```text
 //!   0  number of runs, u64
@@ -10,22 +10,22 @@
 //!               each live run's address, less the one that is expected; zigzag
 //! ```
 //!
-//! Expected is the address behind the live run before it, and behind as many bytes as are dead between them: in a carried chunk, what
-//! is dead has once lain there.
+//! The expected address lies behind the live run before it, and behind as many bytes as are dead between them: in a carried chunk, dead
+//! bytes once lay there.
 
 use crate::format::{MAX_SECTION_BYTES, NOWHERE, RunRecord};
 
-/// Shorter tables stay as they are.
+/// The least number of runs that are packed.
 const LONG: usize = 1024;
-/// Bytes of runs that a byte of a packed table may stand for, at most: what a reader sets aside is bounded by the file's length.
+/// The most bytes of runs that a byte of a packed table may stand for, so that the file's length bounds the reader's memory.
 const MOST_FOR_A_BYTE: usize = 1024;
 /// zstd's default: the table is small beside the pages.
 const LEVEL: i32 = 3;
 const HEAD: usize = 16;
-/// Bytes of a number of 64 bits, at most.
+/// The most bytes that a number of 64 bits takes.
 const LONGEST: usize = 10;
 
-/// A long table, packed; `None` where it is short, or packing is not worth it.
+/// Packs a long table. Returns `None` if it is short, or packing is not worth it.
 pub(crate) fn pack(runs: &[RunRecord]) -> Option<Vec<u8>> {
     if runs.len() < LONG {
         return None;
@@ -54,7 +54,7 @@ pub(crate) fn pack(runs: &[RunRecord]) -> Option<Vec<u8>> {
     worth_it.then_some(packed)
 }
 
-/// The runs of a packed table; what is wrong with it.
+/// Returns the runs of a packed table, or what is wrong with it.
 pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<RunRecord>, String> {
     let (count, rest) = number(packed).ok_or("it has no head")?;
     let (length, compressed) = number(rest).ok_or("it has no head")?;
@@ -109,7 +109,7 @@ fn narrow(value: u64, what: &str) -> Result<u32, String> {
     u32::try_from(value).map_err(|_| format!("{what} {value}"))
 }
 
-/// Small numbers for what lies a little before as for what lies a little behind.
+/// Makes a small number of a small distance, forward or back.
 fn zigzag(distance: u64) -> u64 {
     let distance = distance as i64;
     ((distance << 1) ^ (distance >> 63)) as u64
@@ -165,7 +165,7 @@ mod tests {
         })
     }
 
-    /// A tenth of all pages has changed in its first bytes.
+    /// Returns runs in which a tenth of all pages has changed in its first bytes.
     fn sparse(count: u64) -> Vec<RunRecord> {
         let run = |index: u64| RunRecord {
             address: 0x5501_0000_0000 + 40_960 * index,
@@ -183,7 +183,7 @@ mod tests {
             }
         }
 
-        /// Neither panics nor takes more memory than a thousand times what it is given.
+        /// The reader does not panic, and takes at most a thousand times the memory of its input.
         #[test]
         fn hostile_bytes_are_an_error(
             change in (any::<prop::sample::Index>(), 1..=u8::MAX), cut in any::<prop::sample::Index>(),
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Stretches of many lengths here and there, some of them dead.
+    /// Returns stretches of many lengths here and there, some of them dead.
     fn irregular() -> Vec<RunRecord> {
         let mut state = 1_u64;
         let mut runs = sparse(3000);
@@ -219,7 +219,7 @@ mod tests {
         let packed = pack(&runs).expect("it is worth it");
         assert_eq!(unpack(&packed), Ok(runs.clone()));
         assert!(packed.len() < 5 * runs.len(), "{}", packed.len());
-        // Short ones stay, and so does one that a byte would stand for too much of.
+        // Short tables stay as they are, and so does one in which a byte would stand for too many.
         assert_eq!(pack(&runs[..LONG - 1]), None);
         let regular = sparse(10_000_000);
         if let Some(packed) = pack(&regular) {

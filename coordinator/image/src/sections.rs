@@ -1,4 +1,4 @@
-//! Header, section table and the bytes of sections, read without trust.
+//! Reads header, section table and sections without trusting them.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::runs;
 use crate::store::Source;
 use crate::sums::digest;
 
-/// Bytes at an offset, read without trust: a file that has become shorter is an error.
+/// Reads bytes at an offset without trust: a file that has become shorter is an error.
 pub(crate) fn read_at(
     file: &dyn Source,
     path: &Path,
@@ -129,7 +129,7 @@ fn truncated(path: &Path, found: u64, needed: u64, field: &'static str) -> Image
     }
 }
 
-/// The section table, checked, and the image's digest.
+/// Reads and checks the section table; returns it with the image's digest.
 pub(crate) fn read_table(
     file: &dyn Source,
     path: &Path,
@@ -176,7 +176,7 @@ pub(crate) fn read_table(
     Ok((table, digest))
 }
 
-/// Fixed-layout records from bytes whose length has been checked to be a multiple of theirs.
+/// Returns fixed-layout records from bytes whose length has been checked to be a multiple of theirs.
 fn records<T: FromBytes + Copy>(bytes: &[u8]) -> Vec<T> {
     bytes
         .chunks_exact(size_of::<T>())
@@ -196,7 +196,7 @@ impl Sections<'_> {
         self.table.iter().find(|record| record.kind == kind as u32)
     }
 
-    /// Where a section starts, for messages.
+    /// Returns the offset of a section, for messages.
     pub fn offset(&self, kind: SectionKind) -> u64 {
         self.find(kind).map_or(0, |record| record.offset)
     }
@@ -205,7 +205,7 @@ impl Sections<'_> {
         ImageError::malformed(self.path, self.offset(kind), kind.name(), problem)
     }
 
-    /// The bytes of a section other than page data.
+    /// Reads the bytes of a section other than page data.
     pub fn bytes(&self, record: &SectionRecord) -> Result<Vec<u8>, ImageError> {
         let name = SectionKind::from_u32(record.kind).map_or("section", SectionKind::name);
         let mut bytes = vec![0; record.bytes as usize];
@@ -245,7 +245,7 @@ impl Sections<'_> {
         Ok(records(&bytes))
     }
 
-    /// The table of runs, whichever form it has.
+    /// Reads the table of runs in either form.
     pub fn runs(&self) -> Result<Vec<RunRecord>, ImageError> {
         let kind = SectionKind::PackedRuns;
         match self.read_optional(kind)? {

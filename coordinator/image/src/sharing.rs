@@ -1,4 +1,4 @@
-//! How an image comes to have chunks in other images of its own epoch.
+//! Chunks that images of one epoch share.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -6,20 +6,20 @@ use std::sync::{Mutex, PoisonError};
 use crate::compression::Codec;
 use crate::index::{Index, Key, Place};
 
-/// Most images of its own epoch that one is written to need: each is a file that a restart opens.
+/// Most images of its own epoch that one is written to need: a restart opens each of these files.
 const MOST_SIBLINGS: usize = 256;
 
-/// Who knows which chunks there are.
+/// A table of existing chunks, as one image uses it.
 pub struct Sharing {
     index: Index,
-    /// Whose image it is.
+    /// The rank whose image it is.
     rank: u32,
-    /// Whose images have chunks of this one.
+    /// The ranks whose images hold chunks of this one.
     needs: Mutex<BTreeSet<u32>>,
 }
 
 impl Sharing {
-    /// The image of a rank, and those of all others that have the same table, have each chunk once.
+    /// Shares chunks between the image of a rank and those of all others that have the same table: each chunk is written once.
     pub fn with(index: Index, rank: u32) -> Sharing {
         Sharing {
             index,
@@ -28,7 +28,7 @@ impl Sharing {
         }
     }
 
-    /// The image of a rank, of at most so many bytes of memory, has each chunk once, whatever other images have.
+    /// Shares chunks only within the image of a rank, of at most so many bytes of memory.
     pub fn in_one_image(rank: u32, bytes: u64) -> Sharing {
         Sharing::with(Index::of_one(bytes), rank)
     }

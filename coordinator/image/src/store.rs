@@ -1,4 +1,4 @@
-//! Where the bytes of an image go to and come from: one file, or blocks in several places.
+//! The destination and the source of an image's bytes: one file, or blocks in several places.
 
 use std::fmt;
 use std::fs::File;
@@ -7,11 +7,11 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Takes an image's bytes, in any order and from several threads at once, each of them once.
+/// Takes an image's bytes, each of them once, in any order and from several threads at once.
 pub trait Store: Send + Sync {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Returns when every byte is where it belongs and lasts there. `file_bytes` is the image's length.
+    /// Returns when every byte is in its place and lasts there. `file_bytes` is the image's length.
     fn finish(&self, file_bytes: u64) -> io::Result<()>;
 }
 
@@ -29,10 +29,10 @@ impl Store for File {
 pub trait Source: fmt::Debug + Send + Sync {
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// How many there are.
+    /// Returns the image's length.
     fn length(&self) -> io::Result<u64>;
 
-    /// These are going to be read soon. Whoever has them on a disk begins to read them.
+    /// Announces that these bytes are going to be read soon. A source on a disk begins to read them.
     fn expect(&self, _bytes: Range<u64>) {}
 }
 
@@ -46,7 +46,7 @@ impl Source for File {
     }
 
     fn expect(&self, bytes: Range<u64>) {
-        // It is only slower where that is not taken.
+        // If the kernel does not take the advice, reading is only slower.
         let _ = rustix::fs::fadvise(
             self,
             bytes.start,

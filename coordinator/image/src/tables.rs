@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::format::ThreadRecord as Thread;
 
-/// What kind of memory a region is, that is: how a restart makes it again.
+/// The kind of a region's memory, which decides how a restart makes it again.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -14,11 +14,11 @@ pub enum RegionKind {
     /// Private memory that starts as zeros.
     #[default]
     Anonymous = 1,
-    /// A private mapping of a file: saved whole, or but for what is left to the file ([`crate::mapped_files`]).
+    /// A private mapping of a file: saved whole, or without the pages that are left to the file ([`crate::mapped_files`]).
     PrivateFile = 2,
     /// A shared mapping of a file that has a name: mapped again by path.
     SharedFile = 3,
-    /// Shared memory without a name that nobody else holds: made anew from its content.
+    /// Shared memory without a name that no other process holds: made anew from its content.
     SharedAnonymous = 4,
     /// A System V segment that only this process has attached: made anew from its content.
     SystemV = 5,
@@ -43,12 +43,11 @@ pub struct Region {
     pub kind: RegionKind,
     /// Bits of [`crate::format::vm_flags`].
     pub vm_flags: u64,
-    /// Where in the backing file, or in the content, the region starts.
+    /// The offset of the region's start in the backing file, or in the content.
     pub file_offset: u64,
-    /// Of a file its path, else what `/proc/PID/maps` shows.
+    /// The path of a file; otherwise the name in `/proc/PID/maps`.
     pub name: String,
-    /// Of a shared region whose bytes are in the image: the content they are in (see
-    /// [`crate::Writer::content`]).
+    /// The content with the bytes of a shared region, if they are in the image (see [`crate::Writer::content`]).
     pub content: Option<u32>,
 }
 
@@ -68,10 +67,10 @@ pub mod thread_flags {
     pub const MAIN: u32 = 1;
     /// The thread that started MPI.
     pub const DRIVER: u32 = 2;
-    /// The thread believes that it blocks SIGSYS, which never is.
+    /// The thread believes that it blocks SIGSYS, which is never blocked.
     pub const BELIEVES_SIGSYS: u32 = 4;
-    /// ... and the stop signal.
+    /// The thread believes that it blocks the stop signal.
     pub const BELIEVES_STOP: u32 = 8;
-    /// Every one of them: an image with others is not of this release.
+    /// All flags: an image with others is not of this release.
     pub const ALL: u32 = MAIN | DRIVER | BELIEVES_SIGSYS | BELIEVES_STOP;
 }

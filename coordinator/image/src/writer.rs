@@ -31,25 +31,25 @@ pub use finish::MOST_RUNS;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     pub name: String,
-    /// How long it is; what no run covers is zero.
+    /// The content's length; bytes that no run covers are zero.
     pub bytes: u64,
 }
 
-/// What has been written.
+/// The result of writing an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The file's length.
     pub bytes: u64,
-    /// See [`crate::format`].
+    /// The image's digest; see [`crate::format`].
     pub digest: u128,
     /// Bytes of pages that are in the image, before compression; carried ones too.
     pub page_bytes: u64,
-    /// Which of them are where: what the next epoch carries some of.
+    /// The places of these bytes; the next epoch carries some of them.
     pub tables: Arc<Tables>,
 }
 
 impl Written {
-    /// The image as one that the next epoch's may have chunks in. It must be committed before, and [settled](Base::settle) then.
+    /// Returns the image as a base for the next epoch's. It must be committed before, and [settled](Base::settle) then.
     pub fn base(&self, epoch: u64, rank: u32) -> Base {
         let image = Origin::of(epoch, rank, self.bytes, self.digest);
         Base::new(image, Arc::clone(&self.tables))
@@ -67,7 +67,7 @@ pub struct Writer {
     pages: Packed,
     carried: Carried,
     sharing: Option<Sharing>,
-    /// Of the identity.
+    /// The epoch of the identity.
     epoch: Option<u64>,
     contents: Vec<ContentRecord>,
     strings: Vec<u8>,
@@ -89,7 +89,7 @@ impl Writer {
         Writer::into_file(path, |file| Box::new(file), compression)
     }
 
-    /// The same; `by` writes into the file.
+    /// Does the same; `by` wraps the file in a store.
     pub fn into_file(
         path: &Path,
         by: impl FnOnce(File) -> Box<dyn Store>,
@@ -100,7 +100,7 @@ impl Writer {
         Ok(Writer::into_store(path, by(file), compression))
     }
 
-    /// Starts an image whose bytes go elsewhere than into one file; `path` names it in errors.
+    /// Starts an image whose bytes go into a store other than one file; `path` names it in errors.
     pub fn into_store(path: &Path, store: Box<dyn Store>, compression: Compression) -> Writer {
         Writer {
             path: path.to_owned(),
@@ -119,17 +119,17 @@ impl Writer {
         }
     }
 
-    /// What it is called in errors.
+    /// Returns the path that names the image in errors.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The threads that pack pages; one unless said.
+    /// Sets the threads that pack pages; the default is one.
     pub fn use_crew(&mut self, crew: Crew) {
         self.crew = crew;
     }
 
-    /// From here on memory that the epoch has already, as far as is known there, is not written again.
+    /// From this call on, memory that `sharing` finds in the epoch already is not written again.
     pub fn share(&mut self, sharing: Sharing) {
         self.sharing = Some(sharing);
     }
@@ -139,14 +139,13 @@ impl Writer {
         self.pack(0, runs)
     }
 
-    /// Memory that stays where earlier images have it; [`Writer::memory`] writes what has changed. Both together are all memory: what is
-    /// in neither is zero.
+    /// Leaves memory where earlier images have it; [`Writer::memory`] writes what has changed. Both together are all memory: the rest is
+    /// zero.
     pub fn carry(&mut self, carried: Carried) {
         self.carried = carried;
     }
 
-    /// Writes bytes kept besides memory, and gives the content's number, the first being 1; in `runs`
-    /// an address is an offset.
+    /// Writes bytes kept besides memory. Returns the content's number, the first being 1; in `runs` an address is an offset.
     pub fn content(
         &mut self,
         name: &str,
@@ -164,7 +163,8 @@ impl Writer {
         Ok(number)
     }
 
-    /// Memory of a device, a content of its own. Its bytes come with [`Writer::device_bytes`], as they are there; what does not come is zero.
+    /// Adds memory of a device as a content of its own. Its bytes come with [`Writer::device_bytes`], as they are there; bytes that do not
+    /// come are zero.
     pub fn device(&mut self, uuid: Uuid, bytes: u64) -> Result<u32, ImageError> {
         let number = self.content(&format!("GPU {uuid}"), bytes, &[])?;
         self.devices.push(DeviceMemory {
@@ -174,7 +174,7 @@ impl Writer {
         Ok(number)
     }
 
-    /// Bytes of a device's memory, from an offset on: of its number.
+    /// Writes bytes of a device's memory, from an offset on; `number` is the number of its content.
     pub fn device_bytes(
         &mut self,
         number: u32,
@@ -188,7 +188,8 @@ impl Writer {
         self.device_runs(number, &[run])
     }
 
-    /// Stretches of a device's memory, of its number; in `runs` an address is an offset. What is [carried](Writer::carry) of it must not be among them.
+    /// Writes stretches of a device's memory; `number` is its content's, and in `runs` an address is an offset. Memory that is
+    /// [carried](Writer::carry) must not be among them.
     pub fn device_runs(&mut self, number: u32, runs: &[PageRun<'_>]) -> Result<(), ImageError> {
         self.pack(number, runs)
     }
@@ -231,12 +232,12 @@ impl Writer {
         self.json(SectionKind::Descriptors, descriptors)
     }
 
-    /// The MPI objects alive: JSON text, as the upper half describes them.
+    /// Adds the MPI objects alive: JSON text, as the upper half describes them.
     pub fn inventory(&mut self, json: &[u8]) -> Result<(), ImageError> {
         self.pending_section(SectionKind::Inventory, [0; 32], 0, json.to_vec())
     }
 
-    /// The mappings, in order of address.
+    /// Adds the mappings, in order of address.
     pub fn regions(&mut self, regions: &[Region]) -> Result<(), ImageError> {
         let mut records = Vec::with_capacity(regions.len());
         for region in regions {
@@ -263,7 +264,7 @@ impl Writer {
         )
     }
 
-    /// The threads, the main one first.
+    /// Adds the threads, the main one first.
     pub fn threads(&mut self, threads: &[Thread]) -> Result<(), ImageError> {
         self.pending_section(
             SectionKind::Threads,
@@ -273,7 +274,7 @@ impl Writer {
         )
     }
 
-    /// State of another module, opaque here. `name` has at most 32 bytes.
+    /// Adds state of another module, opaque here. `name` has at most 32 bytes.
     pub fn blob(&mut self, name: &str, version: u32, bytes: &[u8]) -> Result<(), ImageError> {
         let mut filled = [0; 32];
         match filled.get_mut(..name.len()) {

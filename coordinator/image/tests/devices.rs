@@ -1,4 +1,4 @@
-//! Memory of devices: what is written is what is read.
+//! Tests that memory of devices is read as it was written.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn memory() -> [Vec<u8>; 2] {
     [bytes, vec![0; 70_000]]
 }
 
-/// Bytes of devices come in parts of any size.
+/// Writes the image; bytes of devices come in parts of any size.
 fn write(path: &Path, compression: Compression, part: usize) {
     let [first, second] = memory();
     let devices = [(FIRST, first), (SECOND, second)];

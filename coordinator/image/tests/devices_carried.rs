@@ -1,4 +1,4 @@
-//! Devices' memory of which what has not changed lies in earlier epochs: every epoch gives back all bytes, in order.
+//! Tests of devices' memory whose unchanged bytes lie in earlier epochs: every epoch gives back all bytes, in order.
 
 mod common;
 
@@ -14,14 +14,14 @@ use stillpoint_image::{
 };
 
 const BLOCK: usize = 1 << 16;
-/// Epochs that one may have chunks in.
+/// The most epochs in which one may have chunks.
 const MOST: u64 = 3;
 
 fn path(directory: &Path, epoch: u64) -> PathBuf {
     directory.join(epoch_name(epoch)).join(image_name(1))
 }
 
-/// A device's memory, and the content that it was when it was written last.
+/// A device's memory, with its content when it was last written.
 #[derive(Clone)]
 struct Memory {
     uuid: Uuid,
@@ -38,7 +38,7 @@ impl Memory {
         }
     }
 
-    /// Blocks that are to be written, and those that are as they were and do not lie in images that are left.
+    /// Returns the blocks to write, and the unchanged ones that do not lie in images that are dropped.
     fn blocks(&self, base: Option<&Base>, left: &[Origin]) -> [Vec<Range<usize>>; 2] {
         let before = self.was.as_ref().zip(base);
         let old: Vec<Range<u64>> =
@@ -120,7 +120,7 @@ fn is_read(path: &Path, memories: &[Memory], at_a_time: usize) {
     );
 }
 
-/// Two epochs, of which the second changes one block of 40.
+/// Writes two epochs, of which the second changes one block of 40.
 fn two(directory: &Path) -> Vec<Memory> {
     let bytes = some_bytes(7, 40 * BLOCK);
     let mut memories = vec![Memory::new(0xa1, bytes)];
@@ -155,8 +155,8 @@ fn an_epoch_holds_the_block_that_has_changed() {
     );
 }
 
-/// Two devices that grow and shrink and change places; blocks that are written to, or made zeros. Epochs that are too old for the newest
-/// one are removed.
+/// Two devices that grow and shrink and change places, with blocks that are written to, or become zeros. Epochs too old for the newest one
+/// are removed.
 #[test]
 fn every_epoch_gives_back_all_bytes() {
     let directory = tempfile::tempdir().unwrap();
@@ -165,7 +165,7 @@ fn every_epoch_gives_back_all_bytes() {
         Memory::new(0x02, some_bytes(2, 9 * BLOCK)),
     ];
     let mut base: Option<Base> = None;
-    // Of every third byte 7 bits are random.
+    // In every third byte, 7 bits are random.
     let mut dice = some_bytes(99, 3 * 4096).into_iter().step_by(3);
     let mut die = |below: usize| {
         let [a, b, c] = [(); 3].map(|()| usize::from(dice.next().unwrap() >> 1));

@@ -1,5 +1,4 @@
-//! The manifest: what is written is what is read, and whatever is wrong with it, or with the images that
-//! it names, is noticed.
+//! Tests of the manifest: it is read as it was written, and every fault in it, or in the images that it names, is noticed.
 
 mod common;
 
@@ -59,7 +58,7 @@ fn what_is_written_is_read() {
 
 #[test]
 fn what_needs_nothing_says_nothing_of_it() {
-    // As manifests were before epochs could need others; those are still read.
+    // Manifests of older releases, which could not need other epochs, are still read.
     let directory = tempfile::tempdir().unwrap();
     let manifest = write(directory.path());
     let text = std::fs::read_to_string(directory.path().join(NAME)).unwrap();

@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! Tests that an image is read as it was written.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn compression() -> impl Strategy<Value = Compression> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Stretches of any length, at any distance, some pages zero: what is loaded is what was there.
+    /// Stretches of any length, at any distance, some pages zero: the loaded memory is the memory that was there.
     #[test]
     fn memory_comes_back(
         stretches in prop::collection::vec((0_u64..5, 1_usize..300, any::<u64>()), 0..20),
@@ -142,7 +142,7 @@ fn a_full_disk_is_said_to_be_full() {
             address: 0,
             bytes: bytes[..].into(),
         }])
-        // What is written by other threads is known to have failed at the end.
+        // Writes of other threads may be known to have failed only at the end.
         .and_then(|()| writer.finish().map(drop))
         .unwrap_err()
         .to_string();

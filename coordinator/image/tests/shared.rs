@@ -1,4 +1,4 @@
-//! Memory that an epoch has more than once is written once: inside an image, and in those of several ranks that have one table.
+//! Tests that memory is written once if an epoch has it more than once: in one image, and in those of several ranks with one table.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn path(directory: &Path, epoch: u64, rank: u32) -> PathBuf {
     directory.join(epoch_name(epoch)).join(image_name(rank))
 }
 
-/// Bytes that cannot be compressed.
+/// Returns bytes that cannot be compressed.
 fn random(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed;
     let word = |_| {
@@ -29,7 +29,7 @@ fn random(seed: u64, bytes: usize) -> Vec<u8> {
     (0..bytes.div_ceil(8)).flat_map(word).take(bytes).collect()
 }
 
-/// Memory of a rank: stretches that begin where they are told.
+/// Memory of a rank: stretches, each with its start.
 type Memory = Vec<(u64, Vec<u8>)>;
 
 fn starts(memory: &Memory, how: impl FnOnce(&mut Writer), at: (&Path, u64, u32)) -> Written {
@@ -75,7 +75,7 @@ fn whole(memory: &Memory, sharing: Sharing, threads: usize, at: (&Path, u64, u32
     starts(memory, write, at)
 }
 
-/// What a restart makes of an image.
+/// Returns the memory that a restart makes of an image.
 fn read(reader: &Reader, like: &Memory) -> Memory {
     let zeros = |(start, bytes): &(u64, Vec<u8>)| (*start, vec![0; bytes.len()]);
     let mut memory: Memory = like.iter().map(zeros).collect();
@@ -125,7 +125,7 @@ fn two_copies_in_one_rank_are_written_once() {
     }
 }
 
-/// A table that several writers have.
+/// A table that several writers share.
 #[derive(Clone)]
 struct Words(Arc<Vec<AtomicU64>>);
 
@@ -142,7 +142,7 @@ impl AsRef<[AtomicU64]> for Words {
     }
 }
 
-/// Memory of three ranks that have one table, each at its own address, 16 bytes into a page, and pages of their own.
+/// Returns memory of three ranks: each has one common table at its own address, 16 bytes into a page, and pages of its own.
 fn three_ranks() -> Vec<Memory> {
     let table = random(10, 20 * MEGABYTE);
     let memory = |rank: u64| {
@@ -236,7 +236,7 @@ fn an_image_that_is_not_there_or_another_is_refused_by_name() {
     let error = said(&image_name(sibling));
     assert!(error.contains(&format!("needs the image of rank {sibling}")));
     assert!(error.contains("cannot be opened"), "{error}");
-    // Its own sections can be read all the same.
+    // The image's own sections can still be read.
     let alone = Reader::open_alone(&epoch.join(image_name(rank))).unwrap();
     let needed = alone.chunks().last().unwrap();
     let mut room = vec![0; needed.bytes as usize];
@@ -251,12 +251,12 @@ fn an_image_that_is_not_there_or_another_is_refused_by_name() {
     assert!(said(&image_name(sibling)).contains("truncated"));
     std::fs::write(&file, b"no image").unwrap();
     assert!(said(&image_name(sibling)).contains("offset 0, magic"));
-    // One that another attempt has written: sound, but not of this epoch.
+    // An image that another attempt has written: sound, but not of this epoch.
     let memory = vec![(START, random(99, 8 * MEGABYTE))];
     let sharing = Sharing::in_one_image(sibling, 1 << 23);
     whole(&memory, sharing, 1, (directory.path(), 1, sibling));
     assert!(said(&image_name(sibling)).contains("digest"));
-    // Bytes that have changed are found when they are read.
+    // Changed bytes are found when they are read.
     let mut broken = sound.clone();
     let tables = &images[rank as usize].tables;
     let number = tables.siblings.iter().position(|it| *it == sibling);
@@ -279,13 +279,13 @@ fn an_image_that_is_not_there_or_another_is_refused_by_name() {
         .unwrap();
 }
 
-/// The next epoch carries what has not changed, whosever image it is in.
+/// The next epoch carries unchanged memory from any rank's image.
 #[test]
 fn what_is_shared_is_carried_on() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let mut memories = three_ranks();
-    // And once more in each rank.
+    // The same memory once more in each rank.
     for memory in &mut memories {
         let again = (memory[0].0 + (1 << 40), memory[0].1.clone());
         memory.push(again);
@@ -352,7 +352,7 @@ fn what_is_shared_is_carried_on() {
             .map(|(rank, image)| image.base(epoch, rank))
             .collect();
     }
-    // Where another rank's image is left, what it has is written again.
+    // If another rank's image is dropped, its chunks are written again.
     let all = 0..u64::MAX;
     let mut carried = bases[0].carry(std::slice::from_ref(&all));
     let renewed = carried.leave(|image| image.rank() != Some(0));

@@ -6,10 +6,10 @@ const FILE: &str = "/etc/ld.so.cache";
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEADER: usize = 48;
 const ENTRY: usize = 24;
-/// More than any machine's cache: what is larger is none.
+/// The most bytes of a cache, more than any machine has: a larger file is ignored.
 const LARGEST: u64 = 64 << 20;
 
-/// The cache, or nothing if there is none that can be read.
+/// The cache; it is empty if there is none that can be read.
 pub(crate) struct Cache(Vec<u8>);
 
 impl Cache {
@@ -26,7 +26,7 @@ impl Cache {
         Cache(start.map_or(vec![], |start| bytes[start..].to_vec()))
     }
 
-    /// The paths under which it has a library, the preferred one first.
+    /// Returns the paths under which the cache has a library, the preferred one first.
     pub fn find(&self, name: &str) -> impl Iterator<Item = PathBuf> {
         let count = self.number(MAGIC.len()).unwrap_or(0) as usize;
         let most = self.0.len() / ENTRY;
@@ -43,14 +43,14 @@ impl Cache {
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     }
 
-    /// Whether the string whose place is written at `at` is that one. Most are not, and need not be read to their end.
+    /// Returns whether the string whose place is written at `at` equals `wanted`. Most do not, and need not be read to their end.
     fn has(&self, at: usize, wanted: &str) -> Option<bool> {
         let text = self.0.get(self.number(at)? as usize..)?;
         let behind = text.strip_prefix(wanted.as_bytes());
         Some(behind.is_some_and(|behind| behind.first().is_none_or(|byte| *byte == 0)))
     }
 
-    /// The string whose place is written at `at`.
+    /// Returns the string whose place is written at `at`.
     fn text(&self, at: usize) -> Option<&[u8]> {
         let text = self.0.get(self.number(at)? as usize..)?;
         text.split(|byte| *byte == 0).next()

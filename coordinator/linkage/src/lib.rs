@@ -1,12 +1,12 @@
-//! Which MPI a program is linked to.
+//! The MPI that a program is linked to.
 //!
-//! A program that was built for one MPI, run with the library of another, crashes at its first call: handles are pointers in the one and
-//! numbers in the other. So whoever starts a program asks first ([`needed`]), and MPI asks once more, when it starts, what has been
-//! loaded since ([`of_library`]).
+//! A program that was built for one MPI, run with the library of another, crashes at its first call: handles are pointers in one
+//! and numbers in the other. So a command that starts a program asks first ([`needed`]). MPI asks again when it starts, for
+//! libraries loaded since ([`of_library`]).
 //!
 //! * [`cache`] - `/etc/ld.so.cache`
 //! * [`library`] - one file: what it needs, whether it is an MPI
-//! * [`search`] - from a name to a file, as `ld.so` goes
+//! * [`search`] - from a name to a file, as `ld.so` searches
 
 mod cache;
 mod library;
@@ -28,20 +28,20 @@ pub struct Needed {
     pub library: PathBuf,
 }
 
-/// The file that `ld.so` would load for a library's name in a program that says nothing of where to look.
+/// Returns the file that `ld.so` would load for a library's name in a program without search paths of its own.
 pub fn found(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let search = Search::new(&variable);
     let nobody = Library::default();
     Some(search.find(name, &nobody, &[])?.path)
 }
 
-/// The MPI that `program`, or whatever it needs, is linked to. `None`: none that can be found, so that nothing is known: it may use
-/// none, or load one later. `variable` gives the environment that the program is to be started with.
+/// Returns the MPI that `program`, or a library that it needs, is linked to. Returns `None` if there is none to be found: the program may
+/// use none, or load one later. `variable` gives the environment that the program is to be started with.
 pub fn needed(program: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Option<Needed> {
     let search = Search::new(&variable);
     let mut seen = HashSet::new();
     let mut next = VecDeque::new();
-    // As `ld.so` goes: the program, what is preloaded, and then breadth first what these need.
+    // In the order of `ld.so`: the program, preloaded libraries, and then breadth first what these need.
     next.extend(Library::open(program).map(|library| (library, vec![])));
     for path in search.preloaded() {
         next.extend(Library::open(&path).map(|library| (library, vec![])));

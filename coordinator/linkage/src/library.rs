@@ -1,4 +1,4 @@
-//! One ELF file: what it needs, whether it is an MPI.
+//! One ELF file: the libraries that it needs, and whether it is an MPI.
 
 use std::fmt;
 use std::fs::File;
@@ -9,12 +9,12 @@ use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64, SHN_
 use object::read::elf::{Dyn, ElfFile64, GnuHashTable, Sym, SymbolTable, VersionTable};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, StringTable};
 
-/// No path is longer (PATH_MAX), and so no name that leads to a library.
+/// The length of the longest path (PATH_MAX), and so of names that lead to a library.
 const LONGEST: usize = 4096;
-/// No program needs as many: names may overlap in a file, so that a small one could name more than memory holds.
+/// More libraries than any program needs. Names may overlap in a file, so that a small one could name more than memory holds.
 const MOST: usize = 4096;
 
-/// Makes the family, and all that is said of each, of one list.
+/// Makes the family, and all texts about each member, from one list.
 macro_rules! families {
     ($($(#[$doc:meta])* $name:ident $word:literal $shown:literal;)*) => {
         /// MPIs with one binary interface.
@@ -24,10 +24,10 @@ macro_rules! families {
         }
 
         impl Family {
-            /// Every one.
+            /// Every family.
             pub const ALL: [Family; [$($word),*].len()] = [$(Family::$name),*];
 
-            /// What options, records and file names call its binary interface.
+            /// Returns the name of its binary interface in options, records and file names.
             pub fn word(self) -> &'static str {
                 match self {
                     $(Family::$name => $word,)*
@@ -47,20 +47,20 @@ macro_rules! families {
 
 families! {
     OpenMpi "openmpi" "Open MPI";
-    /// MPICH, and what shares its binary interface: Intel MPI, MVAPICH, Cray MPICH.
+    /// MPICH, and libraries that share its binary interface: Intel MPI, MVAPICH, Cray MPICH.
     Mpich "mpich" "MPICH";
     /// Any library with the MPI 5.0 standard's own binary interface (`libmpi_abi.so.1`).
     Standard "abi" "the standard's MPI ABI";
 }
 
 impl Family {
-    /// The family whose binary interface is called that.
+    /// Returns the family whose binary interface has that name.
     pub fn of_abi(word: &str) -> Option<Family> {
         Family::ALL.into_iter().find(|it| it.word() == word)
     }
 }
 
-/// A program or a library, as far as it matters here.
+/// A program or a library, as far as a search needs it.
 #[derive(Debug, Default)]
 pub(crate) struct Library {
     pub path: PathBuf,
@@ -69,24 +69,24 @@ pub(crate) struct Library {
     /// `DT_RPATH`, which `DT_RUNPATH` switches off.
     pub rpath: Option<String>,
     pub runpath: Option<String>,
-    /// Set if it is an MPI.
+    /// The MPI that it is, if it is one.
     pub family: Option<Family>,
 }
 
-/// The MPI that a library is, if it is one.
+/// Returns the MPI that a library is, if it is one.
 pub fn of_library(path: &Path) -> Option<Family> {
     Library::open(path)?.family
 }
 
 impl Library {
-    /// Reads a file; `None` if it is none that `ld.so` would load here.
+    /// Reads a file. Returns `None` if `ld.so` would not load it here.
     pub fn open(path: &Path) -> Option<Library> {
         let file = File::open(path).ok()?;
         if !file.metadata().ok()?.is_file() {
             return None;
         }
-        // SAFETY: as with any library that is mapped, whoever cuts it off now ends the process by a signal; nothing of what
-        // is read is believed, and nothing of it outlives this function.
+        // SAFETY: as with any mapped library, cutting it off now ends the process by a signal. Nothing read from it is trusted, and nothing
+        // of it outlives this function.
         let bytes = unsafe { Mmap::map(&file) }.ok()?;
         Library::read(path, &bytes)
     }
@@ -129,7 +129,7 @@ impl Library {
     }
 }
 
-/// The number of 32 bits that a library exports under a name.
+/// Returns the 32-bit number that a library exports under a name.
 pub fn number(path: &Path, name: &str) -> Option<u32> {
     let file = File::open(path).ok()?;
     // SAFETY: as in `Library::open`.
@@ -154,8 +154,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// An MPI is what defines `PMPI_Init`: tools that stand before one define `MPI_Init` and need the other. Which MPI it is its own names say: data
-/// of Open MPI's and MPICH's binary interfaces, of which the standard's has none.
+/// Returns the MPI that a file is. An MPI defines `PMPI_Init`; tools that stand before one define only `MPI_Init`, and need the other. Its
+/// own names tell which MPI it is: data of Open MPI's and MPICH's binary interfaces, which the standard's does not have.
 fn family(elf: &ElfFile64<'_, LittleEndian>) -> Option<Family> {
     let names = Names::of(elf);
     if !names.has(b"PMPI_Init") {
@@ -170,16 +170,16 @@ fn family(elf: &ElfFile64<'_, LittleEndian>) -> Option<Family> {
     })
 }
 
-/// What a file defines for others.
+/// The names that a file defines for others.
 struct Names<'data, 'file> {
     symbols: &'file SymbolTable<'data, FileHeader64<LittleEndian>>,
-    /// The file's own table of them, by which the loader finds them too; a file that has none is read name by name.
+    /// The file's own hash table of them, which the loader uses, too. A file without one is read name by name.
     table: Option<GnuHashTable<'data, FileHeader64<LittleEndian>>>,
 }
 
 impl<'data, 'file> Names<'data, 'file> {
     fn of(elf: &'file ElfFile64<'data, LittleEndian>) -> Names<'data, 'file> {
-        /// Bits of a name's hash.
+        /// The bits of a name's hash.
         const BITS: u32 = 32;
         let (sections, bytes) = (elf.elf_section_table(), elf.data());
         let header = sections.gnu_hash_header(LittleEndian, bytes).ok().flatten();
@@ -211,7 +211,7 @@ fn defines(symbol: &impl Sym<Endian = LittleEndian>) -> bool {
 mod tests {
     use super::*;
 
-    /// The C library that this test runs with.
+    /// Returns the C library that this test runs with.
     fn libc() -> PathBuf {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mut lines = maps
@@ -230,7 +230,7 @@ mod tests {
             symbols: by_table.symbols,
             table: None,
         };
-        // One that it needs of the loader is none that it defines.
+        // A name that the file needs of the loader is not defined by it.
         for (name, defined) in [
             ("malloc", true),
             ("pthread_create", true),

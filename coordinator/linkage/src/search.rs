@@ -1,6 +1,7 @@
-//! From a library's name to its file, as `ld.so` goes (man 8 ld.so).
+//! From a library's name to its file, in the way of `ld.so` (man 8 ld.so).
 //!
-//! Directories of libraries for newer processors (`glibc-hwcaps`) are left out: what lies there lies beside them for all processors too.
+//! Directories of libraries for newer processors (`glibc-hwcaps`) are left out: every library there also lies beside them, for all
+//! processors.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::Cache;
 use crate::library::Library;
 
-/// Where `ld.so` looks when nothing else says where.
+/// The directories that `ld.so` searches if nothing else names one.
 const DEFAULT: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -18,7 +19,7 @@ const DEFAULT: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// What a search goes by, besides the library that needs another.
+/// The environment of a search, apart from the library that needs another.
 pub(crate) struct Search {
     /// `LD_LIBRARY_PATH`.
     environment: Vec<PathBuf>,
@@ -37,7 +38,7 @@ impl Search {
         }
     }
 
-    /// `LD_PRELOAD`'s libraries.
+    /// Returns the libraries of `LD_PRELOAD`.
     pub fn preloaded(&self) -> Vec<PathBuf> {
         let names = self.preload.iter().flat_map(|list| list.split([':', ' ']));
         let names = names.filter(|name| !name.is_empty());
@@ -47,7 +48,7 @@ impl Search {
             .collect()
     }
 
-    /// What a library adds to the search of everything that is loaded because of it.
+    /// Returns the directories that a library adds to the search of everything that is loaded because of it.
     pub fn rpath(&self, library: &Library) -> Vec<PathBuf> {
         match (&library.runpath, &library.rpath) {
             (None, Some(rpath)) => directories(rpath, &origin(&library.path)),
@@ -55,13 +56,14 @@ impl Search {
         }
     }
 
-    /// The file of a library that `by` needs; `loaders` holds the [`Search::rpath`] of `by` (last) and of those that it was loaded by.
+    /// Returns the file of a library that `by` needs. `loaders` holds the [`Search::rpath`] of `by` (last) and of the libraries that it was
+    /// loaded by.
     pub fn find(&self, name: &str, by: &Library, loaders: &[Vec<PathBuf>]) -> Option<Library> {
         if name.contains('/') {
             return Library::open(&expanded(name, &origin(&by.path)));
         }
         let rpaths = loaders.iter().rev().flatten();
-        // `DT_RUNPATH` stands for itself: the loaders' paths do not count then.
+        // With `DT_RUNPATH` in the library itself, its loaders' paths do not count.
         let rpaths = rpaths.filter(|_| by.runpath.is_none());
         let runpath = by.runpath.as_deref().unwrap_or_default();
         let runpath = directories(runpath, &origin(&by.path));
@@ -75,7 +77,7 @@ impl Search {
     }
 }
 
-/// The directories of a list. An empty one is the working directory.
+/// Returns the directories of a list. An empty entry is the working directory.
 fn directories(list: &str, origin: &Path) -> Vec<PathBuf> {
     if list.is_empty() {
         return vec![];
@@ -89,7 +91,7 @@ fn directories(list: &str, origin: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// `$ORIGIN`, `$LIB` and `$PLATFORM`, with braces or without.
+/// Replaces `$ORIGIN`, `$LIB` and `$PLATFORM`, with braces or without.
 fn expanded(path: &str, origin: &Path) -> PathBuf {
     let origin = origin.to_string_lossy();
     let words = [
@@ -104,7 +106,7 @@ fn expanded(path: &str, origin: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// The directory that a library lies in.
+/// Returns the directory that a library lies in.
 fn origin(path: &Path) -> PathBuf {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     path.parent().unwrap_or(Path::new("/")).to_owned()

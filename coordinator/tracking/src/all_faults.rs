@@ -1,16 +1,16 @@
-//! Page faults of this process, also those of the kernel on behalf of a system call (`userfaultfd`).
+//! Page faults of this process, including those of the kernel on behalf of a system call (`userfaultfd`).
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Of /dev/userfaultfd (linux/userfaultfd.h).
+/// The request that /dev/userfaultfd takes (linux/userfaultfd.h).
 const NEW: libc::c_ulong = 0xaa00;
 
-/// A descriptor to be told of them.
+/// Opens a descriptor that reports page faults.
 ///
 /// # Errors
-/// Where this kernel has none, or lets only those with CAP_SYS_PTRACE have one (sysctl vm.unprivileged_userfaultfd, /dev/userfaultfd).
+/// This kernel has none, or gives it only to processes with CAP_SYS_PTRACE (sysctl vm.unprivileged_userfaultfd, /dev/userfaultfd).
 pub fn open() -> io::Result<OwnedFd> {
     let flags = libc::c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK);
     // SAFETY: makes a descriptor.

@@ -1,9 +1,9 @@
-//! Which pages of a process exist, and which of them have been written to, as its kernel tells.
+//! The pages of a process that exist, and those that have been written to, as the kernel reports them.
 //!
 //! * [`pagemap`] - pages that exist, that are the process's own, that were written to
-//! * [`all_faults`] - has the kernel tell of page faults, its own among them
-//! * [`wp_async`] - has the kernel keep track of writes
-//! * [`offer`] - what the kernel of this machine can do, found out by trying it
+//! * [`all_faults`] - lets the kernel report page faults, its own among them
+//! * [`wp_async`] - lets the kernel keep track of writes
+//! * [`offer`] - the mechanisms that this machine's kernel has, found out by trying them
 
 pub mod all_faults;
 pub mod offer;

@@ -1,4 +1,4 @@
-//! Which rungs of the ladder this machine has: found out by trying them, since a kernel that has one need not tell the truth with it.
+//! The ways of tracking that this machine has. They are found out by trying them: a kernel that has one may report false results.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use stillpoint_incremental::tracking::Tracking;
 
 mod trial;
 
-/// One of them, on this machine.
+/// One way of tracking, on this machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Offer {
     pub tracking: Tracking,
-    /// Why it is not there.
+    /// The reason why the machine does not have it.
     pub lacks: Option<String>,
 }
 
-/// All of them, the best first.
+/// Returns all ways, the best first.
 pub fn all() -> Vec<Offer> {
     let offer = |tracking| Offer {
         tracking,
@@ -30,7 +30,7 @@ fn lacks(tracking: Tracking) -> Option<String> {
     }
 }
 
-/// What was asked for is not there.
+/// The error if the wanted way is missing.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct Unavailable {
     wanted: Tracking,
@@ -54,10 +54,10 @@ impl fmt::Display for Unavailable {
     }
 }
 
-/// The one to take: the best that is there, or the one that is asked for.
+/// Returns the wanted way, or the best one that is there.
 ///
 /// # Errors
-/// Where that is not there.
+/// The wanted way is missing.
 pub fn choose(wanted: Option<Tracking>) -> Result<Tracking, Unavailable> {
     chosen(wanted, &all())
 }

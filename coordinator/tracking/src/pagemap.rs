@@ -1,4 +1,4 @@
-//! Which pages of a mapping have ever been touched, and which of a private mapping of a file are the process's own.
+//! The pages of a mapping that have ever been touched, and those of a private file mapping that are the process's own.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use linux_raw_sys::general::{page_region, pm_scan_arg};
 
-/// Bytes of a page.
+/// The bytes of a page.
 pub const PAGE: usize = 4096;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)` (linux/fs.h, since Linux 6.7).
@@ -22,9 +22,9 @@ const IS_ZERO_PAGE: u64 = 1 << 5;
 /// Since Linux 6.16.
 const IS_GUARDED: u64 = 1 << 8;
 
-/// Fails with `EPERM` where the kernel does not give the right to write back by itself.
+/// Fails with `EPERM` if the kernel does not give back the right to write by itself.
 const ONLY_FOLLOWED: u64 = 1 << 1;
-/// Takes the right to write away from what is found; only where the kernel gives it back by itself.
+/// Takes the right to write away from the pages that are found, if the kernel gives it back by itself.
 const PROTECT: u64 = 1 | ONLY_FOLLOWED;
 
 /// Bits of an entry of `/proc/self/pagemap`.
@@ -32,22 +32,22 @@ const ENTRY_PRESENT: u64 = 1 << 63;
 const ENTRY_SWAPPED: u64 = 1 << 62;
 const ENTRY_FILE: u64 = 1 << 61;
 
-/// Which pages are looked for.
+/// The kind of pages to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
-    /// Those that exist; not the kernel's shared zero page, where that can be told.
+    /// Pages that exist, without the kernel's shared zero page, if it can be told apart.
     Touched,
-    /// Those that exist and are no file's: what a private mapping has got when it was written to. Swapped out, they are still its own; so is the
-    /// shared zero page, which may stand where the file has something else.
+    /// Pages that exist and do not belong to a file: a private mapping gets them when it is written to. Swapped out, they are still its
+    /// own. The shared zero page counts as well, since it may stand where the file has other bytes.
     Own,
-    /// Those that have been written to since they were protected, or never were. They are protected from here on.
+    /// Pages that have been written to since they were protected, or never were protected. They are protected from then on.
     Written,
-    /// Those that nobody may touch (`MADV_GUARD_INSTALL`).
+    /// Pages that nothing may touch (`MADV_GUARD_INSTALL`).
     Guarded,
 }
 
 impl Which {
-    /// What a page must not be.
+    /// Returns the properties that a page must not have.
     fn excluded(self) -> u64 {
         match self {
             Which::Touched => IS_ZERO_PAGE,
@@ -56,7 +56,7 @@ impl Which {
         }
     }
 
-    /// What a page must be.
+    /// Returns the properties that a page must have.
     fn demanded(self) -> u64 {
         match self {
             Which::Touched | Which::Own => 0,
@@ -65,14 +65,14 @@ impl Which {
         }
     }
 
-    /// Whether an entry of `/proc/self/pagemap` is of such a page.
+    /// Returns whether an entry of `/proc/self/pagemap` belongs to such a page.
     fn has(self, entry: u64) -> bool {
         let exists = entry & (ENTRY_PRESENT | ENTRY_SWAPPED) != 0;
         exists && (self != Which::Own || entry & ENTRY_FILE == 0)
     }
 }
 
-/// Whether the pages of a mapping are found without a look at each place where one could be: with PAGEMAP_SCAN.
+/// Returns whether the kernel finds the pages of a mapping (PAGEMAP_SCAN), without a look at each place where one could be.
 pub fn are_found_quickly() -> bool {
     let found = PageMap::open().and_then(|mut pages| {
         pages.touched(0..PAGE)?;
@@ -96,12 +96,12 @@ impl PageMap {
         })
     }
 
-    /// The stretches of a mapping whose pages exist. The kernel's shared zero page is left out.
+    /// Returns the stretches of a mapping whose pages exist, without the kernel's shared zero page.
     pub fn touched(&mut self, mapping: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         self.look(Which::Touched, mapping, &mut Vec::new())
     }
 
-    /// The same. Adds to `away` those of them that are not in memory: swapped out, broken, or guarded.
+    /// Does the same, and adds to `away` those stretches that are not in memory: swapped out, broken, or guarded.
     pub fn touched_and_away(
         &mut self,
         mapping: Range<usize>,
@@ -110,29 +110,29 @@ impl PageMap {
         self.look(Which::Touched, mapping, away)
     }
 
-    /// The stretches of a mapping that nobody may touch (`MADV_GUARD_INSTALL`).
+    /// Returns the stretches of a mapping that nothing may touch (`MADV_GUARD_INSTALL`).
     ///
     /// # Errors
-    /// `EINVAL` where the kernel has them, and does not tell which (Linux 6.13 to 6.15).
+    /// `EINVAL` if the kernel has such stretches, but does not report them (Linux 6.13 to 6.15).
     pub fn guarded(&self, mapping: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         self.scan(Which::Guarded, mapping, &mut Vec::new())
     }
 
-    /// The stretches of a private mapping of a file whose pages are the process's own. Everywhere else it shows what is in the file.
+    /// Returns the stretches of a private file mapping whose pages are the process's own. Everywhere else the mapping shows the file.
     pub fn own(&mut self, mapping: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         self.look(Which::Own, mapping, &mut Vec::new())
     }
 
-    /// The stretches of a mapping that have been written to since this was last asked. It must be registered
+    /// Returns the stretches of a mapping that have been written to since the last call. It must be registered
     /// ([`wp_async::register`](super::wp_async::register)).
     pub fn written(&self, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         self.scan(Which::Written, range, &mut Vec::new())
     }
 
-    /// Whether the kernel keeps track of writes to everything that is mapped in a range ([`wp_async::register`](super::wp_async::register)): the
-    /// registration goes with a mapping that grows, and is lost with one that moves.
+    /// Returns whether the kernel keeps track of writes to everything mapped in a range
+    /// ([`wp_async::register`](super::wp_async::register)). A mapping that grows keeps its registration; one that moves loses it.
     pub fn is_followed(&self, range: Range<usize>) -> io::Result<bool> {
-        // Followed mappings are not looked for, so that the kernel passes over their pages.
+        // The scan looks for mappings that are not followed, so that the kernel passes over the pages of followed ones.
         let mut argument = pm_scan_arg {
             size: size_of::<pm_scan_arg>() as u64,
             flags: ONLY_FOLLOWED,
@@ -198,7 +198,7 @@ impl PageMap {
                 vec: regions.as_mut_ptr() as u64,
                 vec_len: regions.len() as u64,
                 max_pages: 0,
-                // Present or swapped out, and not that.
+                // Present or swapped out, and without the excluded properties.
                 category_inverted: which.excluded(),
                 category_mask: which.excluded() | which.demanded(),
                 category_anyof_mask: IS_PRESENT | IS_SWAPPED,
@@ -258,7 +258,7 @@ impl PageMap {
     }
 }
 
-/// Adds a stretch, joined to the last one where they touch.
+/// Adds a stretch; joins it to the last one if they touch.
 fn push(found: &mut Vec<Range<usize>>, range: Range<usize>) {
     match found.last_mut() {
         Some(last) if last.end == range.start => last.end = range.end,
@@ -272,7 +272,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether both ways see just these pages of a mapping: the first of each stretch, and the one behind it.
+    /// Checks that both ways see exactly these pages of a mapping, given as the first of each stretch and the one behind it.
     fn both_see(which: Which, map: &[u8], pages: &[(usize, usize)]) {
         let start = map.as_ptr() as usize;
         let at = |&(from, to): &(usize, usize)| start + from * PAGE..start + to * PAGE;
@@ -308,7 +308,7 @@ mod tests {
         let start = map.as_ptr() as usize;
         let at = |from: usize, to: usize| start + from * PAGE..start + to * PAGE;
         (map[0], map[4 * PAGE]) = (1, 1);
-        // SAFETY: pages of the map, which nobody touches any more.
+        // SAFETY: pages of the map, which nothing touches any more.
         if unsafe { libc::madvise(at(4, 7).start as *mut _, 3 * PAGE, 102) } != 0 {
             return;
         }
@@ -325,7 +325,7 @@ mod tests {
     fn both_ways_tell_own_pages_from_the_files() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![3; 64 * PAGE]).unwrap();
-        // SAFETY: nobody changes the file.
+        // SAFETY: no one changes the file.
         let mut map = unsafe { memmap2::MmapOptions::new().map_copy(&file).unwrap() };
         both_see(Which::Own, &map, &[]);
         for page in 0..32 {
@@ -333,12 +333,12 @@ mod tests {
             assert_eq!(unsafe { map.as_ptr().add(page * PAGE).read_volatile() }, 3);
         }
         both_see(Which::Own, &map, &[]);
-        // One that was read before, one that was not; one with what the file has there, one with zeros.
+        // A page that was read before, and one that was not; one with the file's bytes, and one with zeros.
         (map[5 * PAGE], map[40 * PAGE]) = (4, 4);
         map[41 * PAGE] = 3;
         map[9 * PAGE..10 * PAGE].fill(0);
         both_see(Which::Own, &map, &[(5, 6), (9, 10), (40, 42)]);
-        // What has been dropped is the file's again.
+        // A dropped page shows the file again.
         // SAFETY: the test's own mapping.
         unsafe {
             libc::madvise(

@@ -1,7 +1,7 @@
-//! The kernel keeps track of writes: `userfaultfd`, in the way that needs nobody to answer (`UFFD_FEATURE_WP_ASYNC`, since Linux 6.7).
+//! The kernel keeps track of writes by itself: `userfaultfd` without a thread that answers (`UFFD_FEATURE_WP_ASYNC`, since Linux 6.7).
 //!
-//! Memory is registered and protected. The first write to a page takes the protection away, whoever writes, the kernel on behalf of a system call
-//! too; [`PageMap::written`](super::pagemap::PageMap::written) tells which pages have lost it, and protects them again.
+//! Memory is registered and protected. The first write to a page takes the protection away, also if the kernel writes on behalf of a system
+//! call. [`PageMap::written`](super::pagemap::PageMap::written) reports the pages that have lost it, and protects them again.
 
 use std::io;
 use std::ops::Range;
@@ -17,13 +17,13 @@ const API: u64 = 0xaa;
 const WP_ASYNC: u64 = 1 << 15;
 const REGISTER_WP: u64 = 1 << 1;
 const WRITEPROTECT_WP: u64 = 1;
-/// Faults of the kernel need no privilege here, since nobody is asked.
+/// Faults in the kernel need no privilege here, since no thread has to answer them.
 const USER_MODE_ONLY: libc::c_long = 1;
 
-/// A descriptor to register memory with. What is registered stays so until it is closed.
+/// Opens a descriptor to register memory with. Memory stays registered until the descriptor is closed.
 ///
 /// # Errors
-/// Where this kernel has none, or none of this kind.
+/// This kernel has no such descriptors, or none of this kind.
 pub fn open() -> io::Result<OwnedFd> {
     let flags = libc::c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK) | USER_MODE_ONLY;
     // SAFETY: makes a descriptor.
@@ -45,10 +45,10 @@ pub fn open() -> io::Result<OwnedFd> {
     }
 }
 
-/// Has the kernel keep track of a mapping, from when its writes are next asked for.
+/// Lets the kernel keep track of a mapping, from the next question for its writes on.
 ///
 /// # Errors
-/// Where somebody else handles the mapping's faults, or it is of a kind that the kernel does not follow.
+/// Another descriptor handles the mapping's faults, or the kernel does not follow mappings of this kind.
 pub fn register(descriptor: RawFd, range: &Range<usize>) -> io::Result<()> {
     let mut register = uffdio_register {
         range: uffdio_range {
@@ -65,8 +65,8 @@ pub fn register(descriptor: RawFd, range: &Range<usize>) -> io::Result<()> {
     }
 }
 
-/// Protects every page of a registered range, whatever the kernel takes it for: before Linux 6.13 a page that has moved to another mapping may be writable
-/// and still seem to be protected.
+/// Protects every page of a registered range, whether or not the kernel takes it for protected: before Linux 6.13, a page that has moved to
+/// another mapping may be writable and still seem to be protected.
 ///
 /// # Errors
 /// The range is not registered.

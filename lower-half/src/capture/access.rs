@@ -1,8 +1,8 @@
 //! Access to the stopped upper half, which can be taken back at any moment.
 //!
-//! Whoever carries a checkpoint out is *inside* while it touches anything of the upper half: its memory, its descriptors,
-//! what it is ordered to do. It leaves before it waits for a disk or for another process. [`Access::revoke`] lets nobody in
-//! any more and returns when everybody has left; then the upper half may run on, whatever its disk is still busy with.
+//! A thread that carries out a checkpoint is *inside* while it touches anything of the upper half: its memory, its descriptors,
+//! the orders that it gets. It leaves before it waits for a disk or for another process. [`Access::revoke`] keeps others from
+//! entering, and returns when every thread has left. Then the upper half may run on, whatever the disk is still busy with.
 
 use std::any::Any;
 use std::io;
@@ -13,7 +13,7 @@ use stillpoint_image::pages::{Bytes, Pages};
 use super::reading::Loadable;
 use crate::ground::writing;
 
-/// The access has been taken back.
+/// The error of an access that has been taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the checkpoint was given up")]
 pub struct Revoked;
@@ -38,11 +38,11 @@ struct State {
     inside: usize,
     /// Changes to the upper half that are undone when these are dropped.
     changes: Vec<Box<dyn Any + Send>>,
-    /// Those that nobody puts back before.
+    /// Changes that [`Inside::put_back`] does not undo.
     lasting: Vec<Box<dyn Any + Send>>,
 }
 
-/// Somebody is inside.
+/// A thread's stay inside.
 pub struct Inside<'a>(&'a Access);
 
 impl Access {
@@ -50,7 +50,7 @@ impl Access {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes inside, until the value is dropped.
+    /// Goes inside until the value is dropped.
     pub fn enter(&self) -> Result<Inside<'_>, Revoked> {
         let mut state = self.state();
         if state.revoked {
@@ -60,23 +60,23 @@ impl Access {
         Ok(Inside(self))
     }
 
-    /// Whether it has been taken back.
+    /// Returns whether the access has been taken back.
     pub fn revoked(&self) -> bool {
         self.state().revoked
     }
 
-    /// Whether the checkpoint has been given up, or is over.
+    /// Returns whether the checkpoint has been given up, or is over.
     pub fn given_up(&self) -> bool {
         self.state().given_up
     }
 
-    /// Takes it back, and the checkpoint is over: when this returns nobody is inside, and the upper half is as it was.
+    /// Takes the access back and ends the checkpoint: when this returns, no thread is inside, and the upper half is as it was.
     pub fn revoke(&self) {
         self.state().given_up = true;
         self.let_go();
     }
 
-    /// Takes it back, but the checkpoint goes on: what is left to do does not need it.
+    /// Takes the access back while the checkpoint goes on: the rest of it does not need the upper half.
     pub fn let_go(&self) {
         let mut state = self.state();
         state.revoked = true;
@@ -102,7 +102,7 @@ impl Inside<'_> {
         self.0.state().changes.push(Box::new(change));
     }
 
-    /// The upper half is as it was.
+    /// Undoes the changes of [`Inside::changes`].
     pub fn put_back(&self) {
         self.0.state().changes.clear();
     }
@@ -118,7 +118,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// Memory of this process, read only from inside.
+/// Memory of this process, readable only from inside.
 pub struct Memory<'a> {
     access: &'a Access,
     loadable: &'a Loadable,
@@ -126,12 +126,12 @@ pub struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     /// # Safety
-    /// Loadable memory must stay so, and nobody may write to what is read through it, as long as the access is not revoked.
+    /// Loadable memory must stay so, and nothing may write to what is read through it, as long as the access is not revoked.
     pub unsafe fn through(access: &'a Access, loadable: &'a Loadable) -> Memory<'a> {
         Memory { access, loadable }
     }
 
-    /// Memory at these addresses, to be copied out.
+    /// Returns the memory at these addresses, to be copied out.
     pub fn bytes(&self, addresses: std::ops::Range<usize>) -> Bytes<'_> {
         Bytes::Elsewhere {
             pages: self,
@@ -164,7 +164,7 @@ mod tests {
         let access = Access::default();
         let text = *b"what is here";
         let loadable = Loadable::default();
-        // SAFETY: the text lives longer, and nobody writes it.
+        // SAFETY: the text lives longer, and nothing writes it.
         let memory = unsafe { Memory::through(&access, &loadable) };
         let start = text.as_ptr() as usize;
         let mut copied = [0; 4];

@@ -1,11 +1,11 @@
-//! How much of each region is touched, written to, hashed, changed and written: what an image says of it for people.
+//! The bytes of each region that are touched, written to, hashed, changed and written, for the people who read an image's description.
 
 use std::ops::Range;
 
 use stillpoint_image::{Region, RegionBytes};
 use stillpoint_part::Kind;
 
-/// What an image says; no restart reads it.
+/// The payload of an image with these numbers; no restart reads it.
 pub const KIND: Kind = Kind {
     name: stillpoint_image::changes::NAME,
     version: stillpoint_image::changes::VERSION,
@@ -34,12 +34,12 @@ impl Account {
         self.add(ranges, |bytes| &mut bytes.touched);
     }
 
-    /// What was written to, of all regions; until it is told, nothing is known of it.
+    /// Adds stretches that were written to, of any regions; before the first call, none are known.
     pub fn page_dirty(&mut self, ranges: &[Range<usize>]) {
         self.add(ranges, |bytes| bytes.page_dirty.get_or_insert(0));
     }
 
-    /// It is known what was written to: nothing, where nothing else is said.
+    /// From this call on it is known which bytes were written to: none, apart from those that are added.
     pub fn knows_what_was_written_to(&mut self) {
         for bytes in &mut self.bytes {
             bytes.page_dirty.get_or_insert(0);

@@ -1,12 +1,12 @@
 //! Work on a thread with a descriptor table of its own.
 //!
-//! The kernel drops all of a process's POSIX locks on a file when *any* of its descriptors of that file is closed, and it counts
-//! as the owner of those locks the descriptor table, not the process. So whoever opens and closes files that the application may
-//! have locked does it here: the table is a copy, in which the application's numbers are what they are in its own.
+//! The kernel drops all of a process's POSIX locks on a file when *any* of its descriptors of that file is closed. But the owner
+//! of those locks is the descriptor table, not the process. So code that opens and closes files that the application may have
+//! locked runs here, with a copy of the table, in which the application's descriptors have their own numbers.
 
 use std::io;
 
-/// Does `work` with a copy of this process's descriptor table; what it leaves open is closed when it returns.
+/// Does `work` with a copy of this process's descriptor table. Descriptors that it leaves open are closed when it returns.
 ///
 /// # Errors
 /// No thread could be started, or the kernel gives it no table of its own.
@@ -24,7 +24,7 @@ pub fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
 /// Gives this thread a table of its own. Sandboxes may forbid `unshare`, but let descriptors be closed.
 pub fn own_table() -> io::Result<()> {
     const NOTHING: libc::c_uint = libc::c_uint::MAX;
-    // SAFETY: closes no descriptor, since there is none of that number; only this thread's table is another one then.
+    // SAFETY: closes no descriptor, since none has that number; it only gives this thread another table.
     let result = unsafe {
         libc::syscall(
             libc::SYS_close_range,

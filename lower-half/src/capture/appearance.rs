@@ -1,4 +1,4 @@
-//! The process looks like the application: name, arguments, environment, auxiliary vector as `ps` and `/proc` show them.
+//! Makes the process look like the application: name, arguments, environment and auxiliary vector, as `ps` and `/proc` show them.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -32,7 +32,7 @@ pub fn set_name(program: &Path) {
     }
 }
 
-/// Names the calling thread as it was named.
+/// Gives the calling thread a saved name again.
 pub fn restore_name(name: &[u8; 16]) {
     let mut name = *name;
     name[15] = 0;
@@ -40,15 +40,15 @@ pub fn restore_name(name: &[u8; 16]) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// Where the kernel is to show the application's auxiliary vector and stack from: start and end of the one, where the other began.
+/// The start and the end of the application's auxiliary vector, and the start of its stack, for the kernel to show.
 static VECTOR: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
-/// What an image must hold for [`show_again`].
+/// Returns the values that an image must hold for [`show_again`].
 pub fn vector() -> [u64; 3] {
     [0, 1, 2].map(|index| VECTOR[index].load(Ordering::Relaxed) as u64)
 }
 
-/// Shows the application's arguments, environment and auxiliary vector for the loader's.
+/// Shows the application's arguments, environment and auxiliary vector in place of the loader's.
 pub fn show(stack: &Stack) {
     let (arguments, environment) = (stack.arguments, stack.environment);
     let strings = [arguments.0, arguments.1, environment.0, environment.1];
@@ -56,7 +56,7 @@ pub fn show(stack: &Stack) {
     show_again(strings.map(|at| at as u64), vector.map(|at| at as u64));
 }
 
-/// The same in another launch. Where the kernel refuses, the loader's stay.
+/// Does the same in another launch. If the kernel refuses, it goes on showing the loader's.
 pub fn show_again(strings: [u64; 4], vector: [u64; 3]) {
     let Some(mut places) = places() else { return };
     for (place, value) in VECTOR.iter().zip(vector) {
@@ -83,13 +83,13 @@ pub fn show_again(strings: [u64; 4], vector: [u64; 3]) {
     };
 }
 
-/// The process's own places, from `/proc/self/stat`.
+/// Returns the process's own places, from `/proc/self/stat`.
 fn places() -> Option<[u64; 7]> {
     let stat = told::by("/proc/self/stat").ok()?;
-    // Fields are counted from the one behind the name, which is number 3.
+    // The first field behind the name is number 3.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    // SAFETY: sbrk(0) only tells.
+    // SAFETY: sbrk(0) changes nothing.
     let end = unsafe { libc::sbrk(0) } as u64;
     Some([
         field(26)?,

@@ -1,8 +1,8 @@
-//! Single numbers that the kernel keeps for each thread or for the process, and that a program can set: what it has changed of
-//! them since it was launched goes into an image, and comes back with a restart.
+//! Single numbers that the kernel keeps for each thread or for the process, and that a program can set. An image saves those that the
+//! program has changed since it was launched, and a restart sets them again.
 //!
-//! Each is one line of a table: whose it is, how it is read and how it is set. A thread's are read by the thread itself, which
-//! alone is told (`gate::errand`), and set by it.
+//! Each is one line of a table: whether it belongs to a thread or to the process, how it is read and how it is set. Only the thread itself
+//! can read and set a thread's number (`gate::errand`).
 
 use std::sync::OnceLock;
 use stillpoint_part::Kind;
@@ -13,27 +13,27 @@ use crate::arch::syscall::{failed, syscall3, syscall6};
 use crate::gate::errand;
 use crate::threads::Thread;
 
-/// What an image holds of it: JSON, [`Saved`].
+/// The payload of an image with these numbers: JSON, [`Saved`].
 pub const KIND: Kind = Kind {
     name: "attributes",
     version: 1,
     always: true,
 };
 
-/// How an attribute is read and set. System calls by hand: threads with the upper FS use these.
+/// How an attribute is read and set. System calls are made without the C library, because threads with the upper FS make them, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     /// `prctl(get)` returns it, `prctl(set, value)` sets it.
     Returned { get: i32, set: i32 },
     /// `prctl(get, &value)` writes it.
     Written { get: i32, set: i32 },
-    /// `prctl(get, which)` and `prctl(set, which, value)`, the value being beside a bit that says that it can be set.
+    /// `prctl(get, which)` and `prctl(set, which, value)`; a bit beside the value says that it can be set.
     Speculation(usize),
     /// `prctl(PR_MCE_KILL_GET)`, `prctl(PR_MCE_KILL, PR_MCE_KILL_SET, value)`.
     MachineCheck,
     /// `personality`.
     Personality,
-    /// `set_mempolicy`: mode and flags, and above them the nodes.
+    /// `set_mempolicy`: mode and flags, with the nodes above them.
     MemoryPolicy,
     /// A number in a file of `/proc/self`, in this base.
     File(&'static core::ffi::CStr, u32),
@@ -61,7 +61,7 @@ const fn attribute(name: &'static str, how: How) -> Attribute {
     Attribute { name, how }
 }
 
-/// A thread's own. (Names in images are these.)
+/// The attributes of a thread. Images contain these names.
 #[rustfmt::skip]
 pub const OF_THREADS: [Attribute; 9] = [
     attribute("signal at its parent's death", How::Written { get: libc::PR_GET_PDEATHSIG, set: libc::PR_SET_PDEATHSIG }),
@@ -75,7 +75,7 @@ pub const OF_THREADS: [Attribute; 9] = [
     attribute("cache flush on switches", How::Speculation(2)),
 ];
 
-/// The process's.
+/// The attributes of the process.
 #[rustfmt::skip]
 pub const OF_PROCESS: [Attribute; 6] = [
     attribute("transparent huge pages switched off", How::Returned { get: libc::PR_GET_THP_DISABLE, set: libc::PR_SET_THP_DISABLE }),
@@ -83,7 +83,7 @@ pub const OF_PROCESS: [Attribute; 6] = [
     attribute("out-of-memory score", How::File(c"/proc/self/oom_score_adj", 10)),
     attribute("what a core dump holds", How::File(c"/proc/self/coredump_filter", 16)),
     attribute("writable or executable memory", How::Returned { get: PR_GET_MDWE, set: PR_SET_MDWE }),
-    // After what resets it: a change of users.
+    // A change of users resets it, so it is set after that.
     attribute("dumpable", How::Returned { get: libc::PR_GET_DUMPABLE, set: libc::PR_SET_DUMPABLE }),
 ];
 
@@ -96,10 +96,10 @@ fn prctl(what: usize, first: usize, second: usize) -> Option<u64> {
 
 /// Bits of a memory policy's mode with its flags; the nodes lie above them.
 const MODE_BITS: u32 = 16;
-/// Nodes that are told of: as many as have room above the mode in a positive number. The kernel counts one less.
+/// The number of nodes that a policy may name: as many as fit above the mode in a positive number. The kernel counts one less.
 const NODES: usize = 63 - MODE_BITS as usize;
 
-/// `None` also where a node has a higher number.
+/// Returns the memory policy, or `None` if the kernel refuses, or a node has a higher number.
 fn memory_policy() -> Option<i64> {
     let (mut mode, mut nodes) = (0i32, [0u64; 16]);
     let call = [
@@ -127,7 +127,7 @@ fn set_memory_policy(value: i64) -> bool {
 }
 
 impl Attribute {
-    /// The calling thread's, or its process's; `None`: this kernel has none.
+    /// Returns the value of the calling thread or its process, or `None` if this kernel has none.
     pub fn get(&self) -> Option<i64> {
         match self.how {
             How::Returned { get, .. } => prctl(get as usize, 0, 0).map(|value| value as i64),
@@ -156,7 +156,7 @@ impl Attribute {
         }
     }
 
-    /// Sets the calling thread's, or its process's. False where the kernel refuses.
+    /// Sets the value of the calling thread or its process. Returns false if the kernel refuses.
     pub fn set(&self, value: i64) -> bool {
         let number = value as usize;
         match self.how {
@@ -196,23 +196,23 @@ fn of_this_process() -> OfProcess {
     OF_PROCESS.each_ref().map(Attribute::get)
 }
 
-/// What the process was launched with.
+/// The values that the process was launched with.
 static LAUNCHED: OnceLock<(OfThread, OfProcess)> = OnceLock::new();
 
-/// Notes what the calling thread and its process have, before the application runs.
+/// Notes the values of the calling thread and its process, before the application runs.
 pub fn remember() {
     LAUNCHED.get_or_init(|| (of_this_thread(), of_this_process()));
 }
 
-/// What an image says: numbers that the application has chosen, by name.
+/// The numbers that the application has chosen, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
     pub process: Vec<(String, i64)>,
-    /// By the id that the application knows.
+    /// A thread's numbers, with the id that the application knows.
     pub threads: Vec<(u32, Vec<(String, i64)>)>,
 }
 
-/// Those that are not as the process was launched with.
+/// Returns the numbers that have changed since the process was launched.
 fn own(table: &[Attribute], now: &[Option<i64>], launched: &[Option<i64>]) -> Vec<(String, i64)> {
     let both = table.iter().zip(now.iter().zip(launched));
     let own = both.filter(|(_, (now, launched))| now != launched);
@@ -220,17 +220,17 @@ fn own(table: &[Attribute], now: &[Option<i64>], launched: &[Option<i64>]) -> Ve
         .collect()
 }
 
-/// An errand: reads the calling thread's.
+/// Reads the calling thread's numbers, as an errand.
 unsafe fn look(argument: usize) -> isize {
     // SAFETY: the agent gave a place that it does not touch before this ends.
     unsafe { (argument as *mut OfThread).write(of_this_thread()) };
     0
 }
 
-/// What the application has chosen, for the process and for these threads; `None`: a thread does not answer.
+/// Returns the numbers that the application has chosen, for the process and for these threads, or `None` if a thread does not answer.
 ///
 /// # Safety
-/// They must be stopped, and stay so.
+/// The threads must be stopped, and stay so.
 pub unsafe fn survey(threads: &[Thread]) -> Option<Saved> {
     let unknown = ([None; OF_THREADS.len()], [None; OF_PROCESS.len()]);
     let launched = LAUNCHED.get().unwrap_or(&unknown);
@@ -250,7 +250,7 @@ pub unsafe fn survey(threads: &[Thread]) -> Option<Saved> {
     Some(saved)
 }
 
-/// The attributes of a table that an image names, with their values.
+/// Returns the attributes of a table that an image names, with their values.
 pub fn named<'a>(
     table: &'static [Attribute],
     saved: &'a [(String, i64)],
@@ -282,7 +282,7 @@ mod tests {
     fn every_attribute_can_be_set_to_what_it_is() {
         for attribute in OF_THREADS.iter().chain(&OF_PROCESS) {
             if let Some(value) = attribute.get() {
-                // Some only root may set, and some only a program that has them set.
+                // Only root may set some of them, and others only a program for which they are set.
                 let _ = attribute.set(value);
                 assert_eq!(attribute.get(), Some(value), "{}", attribute.name);
             }

@@ -1,7 +1,7 @@
-//! What of an image can be written while the application runs, and how much of it.
+//! Decides which memory of an image is written while the application runs, and how much.
 //!
-//! A [`Snapshot`](super::snapshot::Snapshot) keeps private memory as it was. What others write to as well, what a child process does not get, and
-//! what there is no room for copies of is written before the application runs on.
+//! A [`Snapshot`](super::snapshot::Snapshot) keeps private memory as it was. Other memory is written before the application runs on: memory
+//! that other processes write to as well, that a child process does not get, or for whose copies there is no room.
 
 use std::ops::Range;
 
@@ -11,26 +11,26 @@ use super::maps::Mapping;
 use crate::arch::PAGE;
 use crate::ground::free;
 
-/// The application is to run on while its image is written.
+/// The settings for an application that runs on while its image is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Behind {
-    /// Bytes of copies at most; `None`: a fair part of what is free.
+    /// The most bytes of copies, or `None` for a fair part of the free memory.
     pub most: Option<u64>,
 }
 
-/// Memory to write, by when.
+/// Memory to write, by the time at which it is written.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Parted {
-    /// While the application stands still.
+    /// Written while the application stands still.
     pub first: Vec<Range<usize>>,
-    /// What of that could have waited, if there were room.
+    /// Written then, too, but could have waited if there were room.
     pub without_room: Vec<Range<usize>>,
-    /// While it runs.
+    /// Written while the application runs.
     pub later: Vec<Range<usize>>,
 }
 
 impl Behind {
-    /// Parts the memory to be written; each range lies in one mapping.
+    /// Divides the memory that is to be written; each range lies in one mapping.
     pub fn part(&self, private: &[Range<usize>], mappings: &[Mapping]) -> Parted {
         part(
             private,
@@ -68,7 +68,7 @@ fn part(private: &[Range<usize>], mappings: &[Mapping], room: u64) -> Parted {
     parted
 }
 
-/// Whether a child process has the mapping's pages as they were: it gets them, for itself, and there is room for two of each.
+/// Returns whether a child process keeps the mapping's pages as they were: it gets them, for itself, and there is room for two of each.
 fn is_kept_by_a_child(mapping: &Mapping) -> bool {
     let otherwise = vm_flags::DONT_FORK | vm_flags::WIPE_ON_FORK | vm_flags::HUGE_TLB;
     !mapping.shared && mapping.vm_flags & otherwise == 0
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(all.first, [at(12, 14), at(20, 21)]);
         assert_eq!(all.later, [at(0, 4), at(6, 10), at(30, 40)]);
         assert!(all.without_room.is_empty());
-        // 21 pages in all, and room for 14: what lies first waits for nobody.
+        // 21 pages in all, and room for 14: the lowest ones do not wait.
         let some = part(&private, &mappings, 14 * page as u64);
         assert_eq!(some.without_room, [at(0, 4), at(6, 9)]);
         assert_eq!(some.later, [at(9, 10), at(30, 40)]);

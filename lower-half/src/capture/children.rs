@@ -1,4 +1,4 @@
-//! Child processes of the application: those that are alive, and those that have ended and were not waited for.
+//! Child processes of the application: those that are alive, and those that have ended but were not waited for.
 
 use crate::gate::identity;
 use crate::ground::ended::{self, Ended};
@@ -8,7 +8,7 @@ use crate::ground::{starters, told};
 /// A word of the tracker's command line.
 const TRACKER: &str = "multiprocessing.resource_tracker";
 
-/// The reasons against a checkpoint: child processes that are alive.
+/// Returns the reasons against a checkpoint: living child processes, and too many ended ones.
 pub fn alive(lower: &[u32]) -> Vec<String> {
     let (ended, alive) = split(lower);
     let ended = ended.len() + ended::all().len();
@@ -22,7 +22,7 @@ pub fn alive(lower: &[u32]) -> Vec<String> {
     reasons
 }
 
-/// Child processes that have ended and were not waited for, those from before a restart too.
+/// Returns child processes that have ended but were not waited for, with those from before a restart.
 pub fn ended(lower: &[u32]) -> Vec<Ended> {
     let known = |end: Ended| Ended {
         group: identity::known_process(end.group),
@@ -32,7 +32,7 @@ pub fn ended(lower: &[u32]) -> Vec<Ended> {
     ended::all().into_iter().chain(found).collect()
 }
 
-/// Children of this launch that have ended, with the kernel's ids, and those that are alive.
+/// Returns the children of this launch that have ended, with the kernel's ids, and those that are alive.
 fn split(lower: &[u32]) -> (Vec<Ended>, Vec<u32>) {
     let (mut ended, mut alive) = (Vec::new(), Vec::new());
     if has_children() {
@@ -60,7 +60,7 @@ fn refusal(pid: u32) -> String {
     format!("{CHILD}, {pid} ({}): {advice}", name.trim_end())
 }
 
-/// The kernel's record of a child that has ended, which stays there.
+/// Returns the kernel's record of a child that has ended; the record stays there.
 fn how_it_ended(pid: u32) -> Option<Ended> {
     // SAFETY: integers only, for which zeros are valid.
     let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -87,7 +87,7 @@ fn how_it_ended(pid: u32) -> Option<Ended> {
             libc::getpgrp(),
         )
     };
-    // One that is traced and stands is told of too.
+    // The kernel also reports a child that is traced and stopped.
     let ended = [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED];
     (result == 0 && whose == pid && ended.contains(&information.si_code)).then(|| Ended {
         pid,
@@ -100,7 +100,8 @@ fn how_it_ended(pid: u32) -> Option<Ended> {
     })
 }
 
-/// Whether any thread of this process has a child: the kernel says so to who asks for the end of one, without taking it.
+/// Returns whether any thread of this process has a child. The kernel tells this to a process that asks for the end of one, without taking
+/// it.
 fn has_children() -> bool {
     // SAFETY: integers only, for which zeros are valid.
     let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -110,13 +111,13 @@ fn has_children() -> bool {
     result == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ECHILD)
 }
 
-/// As the kernel lists them for each thread; `None` where it does not (CONFIG_PROC_CHILDREN).
+/// Returns the children that the kernel lists for each thread, or `None` if it does not list them (CONFIG_PROC_CHILDREN).
 fn children_of_tasks() -> Option<Vec<u32>> {
     let mut found = Vec::new();
     for task in std::fs::read_dir("/proc/self/task").ok()?.flatten() {
         match std::fs::read_to_string(task.path().join("children")) {
             Ok(children) => found.extend(numbers(&children)),
-            // A thread that has ended meanwhile has given its children to another.
+            // A thread that has ended meanwhile has left its children to another.
             Err(_) if !task.path().exists() => {}
             Err(_) => return None,
         }
@@ -128,7 +129,7 @@ fn numbers(text: &str) -> impl Iterator<Item = u32> + '_ {
     text.split_whitespace().filter_map(|word| word.parse().ok())
 }
 
-/// Every process that says that this one is its parent.
+/// Returns every process whose parent is this one.
 fn children_by_parent() -> Vec<u32> {
     let own = std::process::id();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

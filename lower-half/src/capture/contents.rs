@@ -1,4 +1,4 @@
-//! Bytes that an image holds besides memory: unlinked files, shared memory, what is in pipes.
+//! Bytes that an image holds besides memory: unlinked files, shared memory, the contents of pipes.
 //!
 //! One file may be open and mapped at the same time; it is then one content, found by its device and
 //! inode.
@@ -14,14 +14,14 @@ use stillpoint_image::{ImageError, PageRun, Writer};
 use super::access::Memory;
 use crate::arch::PAGE;
 
-/// Which file, wherever it is open or mapped.
+/// The identity of a file, wherever it is open or mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileKey {
     pub device: u64,
     pub inode: u64,
 }
 
-/// Where bytes of a content come from.
+/// A source of a content's bytes.
 enum Part {
     /// Mapped memory of the upper half: addresses, and the offset of the first one.
     Memory {
@@ -52,7 +52,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Bytes that are in hand.
+    /// Adds bytes that are in hand.
     pub fn add_bytes(&mut self, name: &str, bytes: Vec<u8>) -> u32 {
         self.sources.push(Source {
             key: None,
@@ -64,7 +64,7 @@ impl Contents {
         self.sources.len() as u32
     }
 
-    /// A whole file; its holes take no room.
+    /// Adds a whole file; its holes take no room.
     pub fn add_file(&mut self, key: FileKey, name: &str, file: &File) -> io::Result<u32> {
         if let Some(known) = self.find(key) {
             return Ok(known);
@@ -72,7 +72,7 @@ impl Contents {
         let bytes = file.metadata()?.len();
         let mut parts = Vec::new();
         for range in data(file, 0..bytes)? {
-            // SAFETY: nobody changes the file: its only users are stopped threads of this process.
+            // SAFETY: nothing changes the file: its only users are stopped threads of this process.
             let map = unsafe {
                 memmap2::MmapOptions::new()
                     .offset(range.start)
@@ -94,7 +94,7 @@ impl Contents {
         Ok(self.sources.len() as u32)
     }
 
-    /// A part of a file that is mapped shared: the addresses that hold its bytes.
+    /// Adds a part of a file that is mapped shared: the addresses that hold its bytes.
     pub fn add_mapped(
         &mut self,
         key: FileKey,
@@ -127,7 +127,7 @@ impl Contents {
         number
     }
 
-    /// The addresses of mapped memory that they take bytes from.
+    /// Returns the addresses of mapped memory from which the contents take bytes.
     pub fn mapped(&self) -> impl Iterator<Item = Range<usize>> {
         let parts = self.sources.iter().flat_map(|source| &source.parts);
         parts.filter_map(|part| match part {
@@ -136,12 +136,12 @@ impl Contents {
         })
     }
 
-    /// How long a content is.
+    /// Returns the length of a content.
     pub fn bytes_of(&self, number: u32) -> u64 {
         self.source(number).map_or(0, |source| source.bytes)
     }
 
-    /// The bytes of a content that was given as such.
+    /// Returns the bytes of a content that was given as such.
     pub fn bytes_in_hand(&self, number: u32) -> Option<&[u8]> {
         match self.source(number)?.parts.as_slice() {
             [Part::Bytes(bytes)] => Some(bytes),
@@ -160,7 +160,7 @@ impl Contents {
             .map(|index| index as u32 + 1)
     }
 
-    /// Writes them all; `memory` is where the mappings that were named are read.
+    /// Writes all contents; `memory` reads the mappings that were named.
     pub fn write(&self, writer: &mut Writer, memory: &Memory<'_>) -> Result<(), ImageError> {
         for source in &self.sources {
             let mut runs: Vec<PageRun<'_>> = Vec::new();
@@ -192,7 +192,7 @@ fn range_of(map: &Mmap) -> Range<usize> {
     start..start + map.len()
 }
 
-/// The same stretch of a file may be mapped several times: once is enough.
+/// Removes overlaps: a stretch of a file that is mapped several times is written once.
 fn without_overlap(mut runs: Vec<PageRun<'_>>) -> Vec<PageRun<'_>> {
     runs.sort_by_key(|run| run.address);
     let mut reached = 0;
@@ -211,11 +211,11 @@ fn without_overlap(mut runs: Vec<PageRun<'_>>) -> Vec<PageRun<'_>> {
     runs
 }
 
-/// The stretches of a file that are not holes, within a range; starts are multiples of a page.
+/// Returns the stretches of a file that are not holes, within a range; starts are multiples of a page.
 pub fn data(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     let mut found = Vec::new();
     let mut at = range.start;
-    // Positions are given by hand: the offset that the file's owner sees must not change.
+    // The file's owner sees the offset, so it must be the same afterwards.
     let keep = seek(file, 0, libc::SEEK_CUR)?;
     while at < range.end {
         let start = match seek(file, at, libc::SEEK_DATA) {

@@ -1,7 +1,7 @@
-//! Whom the kernel takes each thread for: users, groups, capabilities and what governs them.
+//! The credentials of each thread: users, groups, capabilities and the settings that govern them.
 //!
-//! The C library keeps them equal for all threads of the application, the kernel keeps them for each; threads of the lower
-//! half keep those that the process was launched with.
+//! The C library keeps them equal for all threads of the application; the kernel keeps them for each thread. Threads of the lower half keep
+//! those that the process was launched with.
 
 use std::collections::BTreeSet;
 use stillpoint_part::Kind;
@@ -12,7 +12,7 @@ use crate::gate::errand;
 use crate::ground::told;
 use crate::threads::Thread;
 
-/// What an image holds of it: JSON, [`Saved`].
+/// The payload of an image with the credentials: JSON, [`Saved`].
 pub const KIND: Kind = Kind {
     name: "credentials",
     version: 1,
@@ -22,7 +22,7 @@ pub const KIND: Kind = Kind {
 /// One thread's credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credentials {
-    /// Real, effective, saved, for files.
+    /// The real, effective, saved and file system ids.
     pub users: [u32; 4],
     pub groups: [u32; 4],
     pub supplementary: BTreeSet<u32>,
@@ -40,17 +40,17 @@ pub struct Capabilities {
     pub ambient: u64,
 }
 
-/// What an image says.
+/// The credentials in an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
-    /// What the process was launched with, as a thread of the lower half still has it.
+    /// The credentials at launch, which a thread of the lower half still has.
     pub launched: Credentials,
-    /// By the id that the application knows.
+    /// A thread's credentials, with the id that the application knows.
     pub threads: Vec<(u32, Credentials)>,
 }
 
 impl Credentials {
-    /// Reads a thread's, but for the securebits: those the kernel tells to the thread itself only.
+    /// Reads a thread's credentials. The kernel tells the securebits only to the thread itself, so the caller gives them.
     pub fn of(tid: u32, securebits: u32) -> Option<Credentials> {
         let status = told::by(&format!("/proc/self/task/{tid}/status")).ok()?;
         Credentials::read(&status, securebits)
@@ -81,7 +81,7 @@ impl Credentials {
         })
     }
 
-    /// The calling thread's.
+    /// Reads the calling thread's credentials.
     pub fn here() -> Option<Credentials> {
         Credentials::of(crate::arch::syscall::gettid(), securebits_here())
     }
@@ -93,17 +93,17 @@ fn securebits_here() -> u32 {
     u32::try_from(bits).unwrap_or(0)
 }
 
-/// An errand: the calling thread's securebits.
+/// Returns the calling thread's securebits, as an errand.
 unsafe fn securebits(_argument: usize) -> isize {
     let get = libc::PR_GET_SECUREBITS as usize;
     // SAFETY: the call touches no memory.
     unsafe { crate::arch::syscall::syscall3(libc::SYS_prctl, get, 0, 0) }
 }
 
-/// The credentials of these threads.
+/// Returns the credentials of these threads.
 ///
 /// # Safety
-/// They must be stopped, and stay so.
+/// The threads must be stopped, and stay so.
 pub unsafe fn survey(threads: &[Thread]) -> Option<Saved> {
     let mut saved = Saved {
         launched: Credentials::here()?,

@@ -1,4 +1,4 @@
-//! Runs, and the chunks that hold them.
+//! Checks of runs, and of the chunks that hold them.
 
 use crate::compression::Codec;
 use crate::devices::DeviceMemory;
@@ -12,7 +12,7 @@ use crate::sums::page_data_checksum;
 use crate::tables::Region;
 use crate::writer::Content;
 
-/// Runs lie inside regions and contents and do not overlap; chunks hold each run once, and fill the page data section, or lie
+/// Checks that runs lie inside regions and contents and do not overlap. Chunks hold each run once; they fill the page data section, or lie
 /// where page data of their origins can be.
 pub(crate) fn pages(
     sections: &Sections<'_>,
@@ -64,7 +64,7 @@ pub(crate) fn pages(
             ))
         }
         Holder::Sibling(number) if tables.siblings[number] != rank => {
-            // How long it is shows when it is read.
+            // Its length is known only when it is read.
             let place = format!("rank {}'s image", tables.siblings[number]);
             Ok((place, i64::MAX as u64))
         }
@@ -78,7 +78,7 @@ pub(crate) fn pages(
     })
 }
 
-/// Whether two records name the same chunk of the same file.
+/// Returns whether two records name the same chunk of the same file.
 fn is_same(one: &ChunkRecord, other: &ChunkRecord) -> bool {
     let what = |chunk: &ChunkRecord| {
         let ChunkRecord {
@@ -101,7 +101,7 @@ fn said(run: &RunRecord, problem: &str) -> String {
     )
 }
 
-/// A run that overlaps another one of its space. None of them may wrap around.
+/// Finds a run that overlaps another one of its space. No run in the list may wrap around.
 pub(crate) fn overlapping(runs: &[RunRecord]) -> Option<&RunRecord> {
     let mut order: Vec<&RunRecord> = runs.iter().filter(|run| run.space != NOWHERE).collect();
     order.sort_unstable_by_key(|run| (run.space, run.address));
@@ -116,8 +116,8 @@ fn bad_chunk(sections: &Sections<'_>, index: usize, problem: String) -> Result<(
     Err(sections.malformed(SectionKind::Chunks, format!("chunk {index}: {problem}")))
 }
 
-/// Each chunk by itself: its runs follow those of the one before it and have its bytes, all of one space. Where it is carried, some of
-/// them may be dead, but not all; and the space is memory or a device's.
+/// Checks each chunk by itself: its runs follow those of the chunk before it, have its bytes, and are all of one space. In a carried chunk,
+/// some runs may be dead, but not all; and the space is memory or a device's.
 fn whole(
     sections: &Sections<'_>,
     devices: &[DeviceMemory],
@@ -180,7 +180,7 @@ fn whole(
     Ok(())
 }
 
-/// The file's own chunks leave no gap.
+/// Checks that the file's own chunks leave no gap.
 fn own_fill(sections: &Sections<'_>, chunks: &[ChunkRecord]) -> Result<(), ImageError> {
     let data = sections.find(SectionKind::PageData);
     let data =
@@ -212,8 +212,8 @@ fn own_fill(sections: &Sections<'_>, chunks: &[ChunkRecord]) -> Result<(), Image
     Ok(())
 }
 
-/// Chunks that other images have are in order and inside these, which `lies` names with their ends; every one of the images has one.
-/// Records of the same chunk stand side by side.
+/// Checks that chunks in other images are in order and inside those images. `lies` returns an image's name and its end. Every one of the
+/// images holds such a chunk. Records of the same chunk stand side by side.
 fn others_lie(
     sections: &Sections<'_>,
     tables: &Tables,

@@ -1,4 +1,4 @@
-//! What a restart relies on when it makes threads again: a wrong word here would end it by a signal, without a word.
+//! Checks of the values from which a restart makes threads again: a wrong one would kill the restart by a signal, without a message.
 
 use std::mem::offset_of;
 
@@ -7,22 +7,22 @@ use crate::format::{SectionKind, ThreadRecord};
 use crate::sections::Sections;
 use crate::tables::{Region, thread_flags};
 
-/// No thread's id is larger (PID_MAX_LIMIT).
+/// The largest possible id of a thread (PID_MAX_LIMIT).
 const LARGEST_ID: u32 = 1 << 22;
-/// What the kernel's signal frame takes at least: return address, `struct ucontext`, `struct siginfo`.
+/// The least size of the kernel's signal frame: return address, `struct ucontext`, `struct siginfo`.
 const FRAME_BYTES: u64 = 8 + 304 + 128;
 /// The thread control block's pointer to itself and the words around it that libc reads first.
 const CONTROL_BLOCK_BYTES: u64 = 64;
-/// `struct robust_list_head`: the kernel takes no other length.
+/// The size of `struct robust_list_head`, the only length that the kernel accepts.
 const ROBUST_BYTES: u64 = 24;
-/// Addresses of programs end here, whatever the processor.
+/// The end of programs' addresses on any processor.
 const USER_END: u64 = 1 << 56;
 /// SIGKILL and SIGSTOP are never pending for long enough to be seen.
 const NEVER_PENDING: u64 = 1 << 8 | 1 << 18;
 /// `PROT_READ` and `PROT_WRITE`.
 const READ_WRITE: u32 = 3;
 
-/// The thread table: every field that threads are made again by.
+/// Reads the thread table and checks every field from which threads are made again.
 pub(crate) fn threads(
     sections: &Sections<'_>,
     regions: &[Region],
@@ -140,7 +140,7 @@ fn wrong(index: usize, record: &ThreadRecord, regions: &[Region], ids: &[u32]) -
     None
 }
 
-/// Whether bytes lie in regions, one behind the other without a gap, that can be read and written.
+/// Returns whether bytes lie, without a gap, in regions that can be read and written.
 fn lies_in_memory(start: u64, bytes: u64, regions: &[Region]) -> bool {
     let Some(end) = start.checked_add(bytes) else {
         return false;

@@ -1,4 +1,4 @@
-//! What is carried is what was there, as far as it has not changed.
+//! Tests that carried memory is what was there, as far as it has not changed.
 #![expect(
     clippy::single_range_in_vec_init,
     reason = "lists of ranges, some with one"
@@ -149,7 +149,7 @@ fn no_run_lies_in_two_regions() {
     assert_eq!(renewed, []);
 }
 
-/// Where each byte of memory is: epoch, offset of its chunk, position there.
+/// The place of each byte of memory: epoch, offset of its chunk, position there.
 fn places(base: &Tables, itself: u64) -> BTreeMap<u64, (u64, u64, u32)> {
     let mut places = BTreeMap::new();
     for chunk in &base.chunks {
@@ -237,7 +237,7 @@ proptest! {
         let shares: u64 = carried.shares().iter().map(|share| share.bytes).sum();
         prop_assert_eq!(shares, expected.len() as u64);
 
-        // In order, every origin needed, every chunk for something, dead stretches as long as can be.
+        // The chunks are in order, every origin is needed, every chunk is needed, and dead stretches are as long as can be.
         let tables = carried.tables();
         let order = |chunk: &ChunkRecord| (chunk.origin, chunk.offset);
         prop_assert!(tables.chunks.is_sorted_by_key(order));
@@ -250,7 +250,7 @@ proptest! {
             prop_assert!(!pairs.any(|pair| pair[0].space == NOWHERE && pair[1].space == NOWHERE));
         }
 
-        // The newest images stay; what was in the others is told, once.
+        // The newest images stay; memory that was in the others is returned, once.
         let epochs = tables.needs();
         let kept = &epochs[epochs.len().saturating_sub(most)..];
         let renewed = carried.keep_newest(most);

@@ -1,11 +1,11 @@
-//! When a file passes for the one that was mapped, and what is said where it does not.
+//! Tests which files pass for the one that was mapped, and of the texts that refuse others.
 
 use std::fs::OpenOptions;
 use std::time::{Duration, SystemTime};
 
 use super::*;
 
-/// A file of three pages and ten bytes, of which the second and third page are mapped.
+/// Makes a file of three pages and ten bytes, of which the second and third page are mapped.
 fn mapped(directory: &tempfile::TempDir) -> MappedFile {
     let path = directory.path().join("data");
     let bytes: Vec<u8> = (0..3 * PAGE + 10).map(|at| (at / 7) as u8).collect();
@@ -41,7 +41,7 @@ fn the_very_file_is_not_read_and_another_is_known_by_what_is_mapped() {
     refused(&file, "other contents");
     file.sum = sum;
     file.open().unwrap();
-    // What is not mapped may differ; what is may not.
+    // Bytes that are not mapped may differ; mapped ones may not.
     let mut bytes = std::fs::read(&file.path).unwrap();
     bytes[5] ^= 1;
     std::fs::write(&file.path, &bytes).unwrap();

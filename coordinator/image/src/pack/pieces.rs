@@ -1,4 +1,4 @@
-//! What is to be packed, part by part: stretches for the threads that pack it, and pieces of these for one gathering.
+//! The memory that is to be packed, part by part: stretches for the threads that pack it, and pieces of these for one gathering.
 
 use std::borrow::Cow;
 use std::io;
@@ -44,7 +44,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Hands out all of a list, each byte once.
+/// Hands out every byte of a list once.
 pub struct Cursor<'a, T: Clone> {
     input: Cow<'a, [T]>,
     next: usize,
@@ -60,8 +60,8 @@ impl<'a, T: Copy + Into<Piece<'a>>> Cursor<'a, T> {
         }
     }
 
-    /// Fills `pieces` with the next ones, of together at most `most` bytes, at least a page; false at the end. Runs are cut at pages only, as
-    /// counted from their first byte: what is in a page is the same then wherever else the run was cut.
+    /// Fills `pieces` with the next ones, of at most `most` bytes together, where `most` is at least a page. Returns false at the end. Runs
+    /// are cut only at pages, counted from their first byte. So a page has the same bytes wherever else the run is cut.
     pub fn next(&mut self, most: usize, pieces: &mut Vec<Piece<'a>>) -> bool {
         pieces.clear();
         let mut room = most;
@@ -88,7 +88,7 @@ impl<'a, T: Copy + Into<Piece<'a>>> Cursor<'a, T> {
         !pieces.is_empty()
     }
 
-    /// Takes more of the run that `pieces` end in the midst of: page after page that `stays` says yes to, of together at most `most` bytes.
+    /// Takes more of the run in whose midst `pieces` end: pages for which `stays` returns true, of at most `most` bytes together.
     pub fn lengthen(
         &mut self,
         most: usize,
@@ -172,13 +172,13 @@ mod tests {
             let next = cursor.next(PAGE, &mut pieces);
             (end, last_is_end(&pieces, next, end))
         };
-        // To the page that is a cut, no further than allowed, and not into the next run.
+        // The stretch ends at the page that is a cut, no further than allowed, and not in the next run.
         assert_eq!(ends(1 << 20, 0x15000), (0x15000, true));
         assert_eq!(ends(2 * PAGE, u64::MAX), (0x14000, true));
         assert_eq!(ends(1 << 20, u64::MAX), (0x19005, false));
     }
 
-    /// Whether what comes next goes on where the last ended.
+    /// Returns whether the next piece continues where the last one ended.
     fn last_is_end(pieces: &[Piece<'_>], next: bool, end: u64) -> bool {
         next && pieces[0].run.address == end && !pieces[0].begins
     }

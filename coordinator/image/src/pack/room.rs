@@ -1,9 +1,9 @@
-//! What has been gathered and is in no chunk yet, and where the next chunk ends.
+//! The gathered bytes that are in no chunk yet, and the place where the next chunk ends.
 //!
-//! Where nobody looks for chunks like it, a chunk is as long as it may be. Where somebody does, what is in memory says where chunks end: equal
-//! memory is cut alike then, wherever it lies and whatever comes before it. A cut lies before each page of which a few words, taken from all
-//! over it, have a sum with six zeros at its end, unless the chunk would be shorter than [`LEAST`]; and where a run of that length begins and ends. In bytes that
-//! were drawn by lot a chunk has 300 KiB.
+//! If chunks are not shared, each is as long as it may be. If they are shared, the contents of memory decide where chunks end.
+//! Equal memory is then cut alike, wherever it lies and whatever comes before it. A cut lies before each page whose sample, a few
+//! words taken from all over it, has a hash that ends in six zero bits, unless the chunk would be shorter than [`LEAST`]. Cuts
+//! also lie where a run of that length begins and ends. In random bytes, a chunk has 300 KiB on average.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,11 +17,11 @@ use crate::pages::{self, PageRun};
 
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
-/// A chunk that may be shared is not shorter, but where a run ends.
+/// The least length of a chunk that may be shared, except at the end of a run.
 pub const LEAST: usize = 64 << 10;
-/// A page of so many is one that a cut lies before.
+/// One page of so many has a cut before it.
 const PAGES_A_CUT: u64 = 64;
-/// Words of a page that are looked at: one in each of its stretches of 256 bytes, each time at another place.
+/// The number of words in a page's sample: one from each stretch of 256 bytes, each time at another place.
 const WORDS: usize = PAGE / 256;
 
 /// A stretch without zero pages.
@@ -35,24 +35,24 @@ pub struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     at: usize,
-    /// However short the chunk is.
+    /// The chunk ends here, however short it is.
     always: bool,
 }
 
 pub struct Room {
     bytes: MmapMut,
-    /// The bytes before are in chunks already.
+    /// Bytes before this offset are in chunks already.
     from: usize,
     filled: usize,
-    /// What the bytes between them are.
+    /// The addresses of the bytes from `from` to `filled`.
     kept: VecDeque<Kept>,
-    /// In order; `None`: nobody looks for chunks.
+    /// Cuts in order, or `None` if chunks are not shared.
     cuts: Option<VecDeque<Cut>>,
 }
 
 impl Room {
     pub fn new(shares: bool) -> io::Result<Room> {
-        // What is in no chunk yet is shorter than one: there is always room for another.
+        // The bytes in no chunk yet are fewer than a chunk's: there is always room for another.
         let bytes = match shares {
             true => 2 * CHUNK_BYTES,
             false => CHUNK_BYTES,
@@ -66,19 +66,19 @@ impl Room {
         })
     }
 
-    /// How many bytes there is room for.
+    /// Returns how many bytes there is room for.
     pub fn free(&self) -> usize {
         self.bytes.len() - (self.filled - self.from)
     }
 
-    /// Whether no cut lies before a page, by what is in it. The room must be empty.
+    /// Returns whether the bytes of a page put no cut before it. The room must be empty.
     pub fn stays(&mut self, page: PageRun<'_>) -> io::Result<bool> {
         let bytes = &mut self.bytes[..page.bytes.len()];
         pages::gather(&[page], bytes)?;
         Ok(!is_cut(bytes))
     }
 
-    /// Copies pieces, for which there must be room, without their zero pages.
+    /// Copies pieces without their zero pages; there must be room for them.
     pub fn gather(&mut self, pieces: &[Piece<'_>]) -> io::Result<()> {
         self.bytes.copy_within(self.from..self.filled, 0);
         for cut in self.cuts.iter_mut().flatten() {
@@ -95,7 +95,7 @@ impl Room {
         Ok(())
     }
 
-    /// Keeps of a piece, whose bytes begin at `from`, what is not zero.
+    /// Keeps the pages of a piece that are not zero; its bytes begin at `from`.
     fn keep(&mut self, piece: &Piece<'_>, mut from: usize) {
         let end = from + piece.run.bytes.len();
         let mut address = piece.run.address;
@@ -142,7 +142,7 @@ impl Room {
         }
     }
 
-    /// The next chunk, and what its bytes are, if it is known where it ends; the last one ends where the bytes do.
+    /// Returns the next chunk, with its addresses in `runs`, if its end is known. The last chunk ends where the bytes do.
     pub fn next_chunk(&mut self, last: bool, runs: &mut Vec<Kept>) -> Option<&[u8]> {
         let (start, end) = (self.from, self.end_of_next(last)?);
         runs.clear();
@@ -186,12 +186,12 @@ impl Room {
     }
 }
 
-/// Whether a cut lies before the page, by what is in it. What is no whole page has none.
+/// Returns whether the bytes of a page put a cut before it. There is no cut before a part of a page.
 fn is_cut(page: &[u8]) -> bool {
     let mut sample = [0; WORDS * 8];
     let stretches = page.chunks_exact(PAGE / WORDS).enumerate();
     for ((number, stretch), word) in stretches.zip(sample.as_chunks_mut::<8>().0) {
-        // The places are 40 bytes apart, and all multiples of 8 below 256 in turn.
+        // The places are 40 bytes apart; they take all multiples of 8 below 256 in turn.
         let at = number * 40 % 256;
         word.copy_from_slice(&stretch[at..at + 8]);
     }
@@ -207,7 +207,7 @@ mod tests {
         PageRun { address, bytes }.into()
     }
 
-    /// All chunks of these runs: their bytes and runs.
+    /// Returns all chunks of these runs: their bytes and runs.
     fn chunks(shares: bool, pieces: &[Piece<'_>]) -> Vec<(Vec<u8>, Vec<Kept>)> {
         let mut room = Room::new(shares).unwrap();
         let (mut chunks, mut runs) = (vec![], vec![]);
@@ -283,7 +283,7 @@ mod tests {
         assert!(runs.is_sorted_by(|one, next| one.address + u64::from(one.bytes) == next.address));
     }
 
-    /// Equal memory is cut alike, but for its ends.
+    /// Equal memory is cut alike, except at its ends.
     #[test]
     fn what_comes_before_matters_little() {
         let table = random(3, 16 * CHUNK_BYTES);

@@ -35,7 +35,7 @@ pub(super) fn read(sections: &Sections<'_>) -> Result<Vec<Blob>, ImageError> {
     Ok(blobs)
 }
 
-/// Text, filled up with zeros.
+/// Returns the name without the zeros that fill it up.
 fn blob_name(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|byte| *byte == 0);
     let (name, rest) = bytes.split_at(end.unwrap_or(bytes.len()));

@@ -13,7 +13,7 @@ use crate::sections::read_at;
 use crate::store::Source;
 
 impl Reader {
-    /// The file that holds a chunk.
+    /// Returns the file that holds a chunk.
     fn holder(&self, chunk: &ChunkRecord) -> Result<(&dyn Source, &Path), ImageError> {
         let itself: (&dyn Source, &Path) = (&*self.file, &self.path);
         let sibling = match self.tables.holder(chunk) {
@@ -39,7 +39,7 @@ impl Reader {
         }
     }
 
-    /// These chunks are going to be loaded soon.
+    /// Announces that these chunks are going to be loaded soon.
     pub fn expect<'a>(&'a self, chunks: impl Iterator<Item = &'a ChunkRecord>) {
         let mut gathered: Option<(u32, Range<u64>)> = None;
         let tell = |(origin, bytes): (u32, Range<u64>)| {
@@ -64,13 +64,13 @@ impl Reader {
         gathered.into_iter().for_each(tell);
     }
 
-    /// A buffer for [`Reader::load`]: stored bytes on their way.
+    /// Returns a buffer for [`Reader::load`]: stored bytes on their way.
     pub fn scratch() -> Vec<u8> {
         vec![0; CHUNK_BYTES]
     }
 
-    /// Reads one chunk, checks it, and decompresses it into `output`, whose length must be the
-    /// chunk's `bytes`. `output` may be what the pages are to become: uncompressed chunks are read in place.
+    /// Reads one chunk, checks it, and decompresses it into `output`, whose length must be the chunk's `bytes`. `output` may be the final
+    /// place of the pages: uncompressed chunks are read in place.
     pub fn load(
         &self,
         chunk: &ChunkRecord,
@@ -129,7 +129,7 @@ impl Reader {
         };
         let threads = threads.clamp(1, self.chunks().len().div_ceil(8).max(1));
         std::thread::scope(|scope| {
-            // If no thread can be started, others do its part.
+            // If no thread can be started, the others do its part.
             let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
             let workers: Vec<_> = (1..threads).map_while(start).collect();
             let mine = work();
@@ -147,7 +147,7 @@ impl Reader {
         })
     }
 
-    /// The bytes of a content that is known to be small; `limit` bounds what is set aside.
+    /// Returns the bytes of a content that is known to be small; `limit` bounds the memory that this takes.
     pub fn content_bytes(&self, number: u32, limit: u64) -> Result<Vec<u8>, ImageError> {
         let bad = |problem: String| {
             ImageError::malformed(&self.path, 0, format!("content {number}"), problem)

@@ -1,4 +1,4 @@
-//! The end of an image: the tables, what is left of the sections, the section table and the header.
+//! The end of an image: the tables, the remaining sections, the section table and the header.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::pack::{Packed, Shared};
 use crate::runs;
 use crate::sums::{digest, page_data_checksum};
 
-/// As many runs as an image may have.
+/// The most runs that an image may have.
 pub const MOST_RUNS: usize = MAX_SECTION_BYTES as usize / size_of::<RunRecord>();
 
 impl Writer {
@@ -49,7 +49,7 @@ impl Writer {
         })
     }
 
-    /// What was written and what is carried.
+    /// Makes the tables of written and carried memory.
     fn tables(&mut self) -> Result<Tables, ImageError> {
         let Packed {
             chunks,
@@ -88,7 +88,7 @@ impl Writer {
         Ok(tables)
     }
 
-    /// The sections that are complete only now.
+    /// Adds the sections that are complete only now.
     fn last_sections(&mut self, tables: &Tables) -> Result<(), ImageError> {
         let contents = std::mem::take(&mut self.contents).as_bytes().to_vec();
         let (kind_of_runs, runs) = match runs::pack(&tables.runs) {
@@ -119,7 +119,7 @@ impl Writer {
         }
     }
 
-    /// Writes the sections behind the page data, but for what is left of them at the end.
+    /// Writes the sections behind the page data, and returns what is left of them at the end.
     fn write_sections(&self, page_data: SectionRecord) -> Result<Tail, ImageError> {
         let mut offset = page_data.offset + page_data.bytes;
         let mut table = vec![page_data];
@@ -151,7 +151,7 @@ impl Writer {
         })
     }
 
-    /// Writes the tail with table and trailer, and then the header, which makes an image of the file.
+    /// Writes the tail with table and trailer, and then the header: only with the header is the file an image.
     fn write_ends(
         &self,
         tail: &Tail,
@@ -175,7 +175,7 @@ impl Writer {
     }
 }
 
-/// Adds chunks that images of this epoch have, by rank and offset.
+/// Adds chunks that other images of this epoch have, by rank and offset.
 fn add_shared(tables: &mut Tables, mut shared: Vec<Shared>) {
     shared.sort_by_key(|shared| (shared.rank, shared.chunk.offset));
     for Shared { rank, chunk, runs } in shared {
@@ -187,16 +187,16 @@ fn add_shared(tables: &mut Tables, mut shared: Vec<Shared>) {
     }
 }
 
-/// What comes behind the page data.
+/// The end of the file, behind the page data.
 struct Tail {
     table: Vec<SectionRecord>,
-    /// What has not been written yet of the sections.
+    /// Bytes of the sections that have not been written yet.
     bytes: Vec<u8>,
-    /// Where the sections end and the table begins.
+    /// The offset at which the sections end and the table begins.
     end: u64,
 }
 
-/// Header and trailer of an image with that tail.
+/// Makes the header and the trailer of an image with that tail.
 fn ends(tail: &Tail) -> (Header, Trailer) {
     let table = tail.table.as_bytes();
     let mut header = Header {

@@ -1,11 +1,11 @@
-//! An image that has chunks in earlier ones: whatever it says of them that cannot be.
+//! Tests that an image with chunks in earlier ones is refused if it says impossible things of them.
 
 use stillpoint_image::format::{ChunkRecord, NOWHERE, RunRecord, SectionKind};
 use stillpoint_image::{Compression, Identity, PageRun, Writer, epoch_name, image_name, verify};
 
 use super::{Sample, common, patch::Patch, says};
 
-/// An image of epoch 4 with chunks in those of epochs 2 and 3, which lie beside it.
+/// Makes an image of epoch 4 with chunks in those of epochs 2 and 3, which lie beside it.
 pub fn carrying() -> Sample {
     let directory = tempfile::tempdir().unwrap();
     let path = |epoch: u64| directory.path().join(epoch_name(epoch)).join(image_name(1));
@@ -43,7 +43,7 @@ pub fn carrying() -> Sample {
     }
 }
 
-/// Chunks 0 and 1 are its own, memory and a content; 2 is epoch 2's, 3 is epoch 3's.
+/// Changes a chunk. Chunks 0 and 1 are the image's own, memory and a content; 2 is epoch 2's, 3 is epoch 3's.
 fn chunk(index: usize, change: impl FnOnce(&mut ChunkRecord)) -> String {
     carrying().changed(|patch| patch.record(SectionKind::Chunks, index, change))
 }
@@ -76,7 +76,7 @@ fn chunks_that_no_origin_has() {
         let text = chunk(3, |chunk| chunk.offset = offset);
         says(&text, &["chunk 3", "in epoch 3", "are left"]);
     }
-    // Other bytes of the same image: that image is named.
+    // Other bytes of the same image: the error names that image.
     for change in [
         |chunk: &mut ChunkRecord| chunk.offset += 1,
         |chunk: &mut ChunkRecord| chunk.checksum ^= 1,
@@ -98,7 +98,7 @@ fn run(index: usize, change: impl FnOnce(&mut RunRecord)) -> String {
     carrying().changed(|patch| patch.record(SectionKind::Runs, index, change))
 }
 
-/// Runs 0 and 1 are own ones; 2 to 6 are chunk 2's: live, dead, live; 3 has two or three.
+/// Runs 0 and 1 are the image's own; 2 to 6 are chunk 2's: live, dead, live; 3 has two or three.
 #[test]
 fn runs_that_cannot_be() {
     let sample = carrying();
@@ -116,7 +116,7 @@ fn runs_that_cannot_be() {
         &run(dead, |run| run.bytes = u32::MAX),
         &["impossible length"],
     );
-    // What was dead would be memory that another run has.
+    // A dead run would become memory that another run has.
     let again = |run: &mut RunRecord| {
         (run.space, run.address) = (0, 0x1000_0000_0000);
     };
@@ -155,7 +155,7 @@ fn a_chunk_of_which_nothing_is_memory() {
     says(&text, &["chunk 3", "nothing of it is memory"]);
 }
 
-/// The origins with a stretch of their text replaced by one of the same length.
+/// Replaces a stretch of the origins' text by one of the same length.
 fn origins(from: &str, to: &str) -> String {
     carrying().changed(|patch| {
         patch.section_bytes(SectionKind::Origins, |bytes| {
@@ -197,7 +197,7 @@ fn origins_that_cannot_be() {
         &origins("\"epoch\":3", "\"epoch\":2"),
         &["of epoch 2 is not in its place"],
     );
-    // Another rank's may be meant, but there is none.
+    // The name may mean another rank's image, but there is none.
     says(
         &origins("rank-000001.img", "rank-000000.img"),
         &["it needs epoch 2", "rank-000000.img", "cannot be opened"],
@@ -244,7 +244,7 @@ fn more_origins_than_an_image_may_have() {
         &sample.error(&patch.bytes).to_string(),
         &["origins: 1000, at most 64"],
     );
-    // None at all, and one that nothing lies in.
+    // No origins at all, and one of the two that chunks lie in.
     for (count, problem) in [(0, "origin 1 of 0"), (1, "origin 2 of 1")] {
         let mut patch = Patch {
             bytes: sample.bytes.clone(),

@@ -1,4 +1,4 @@
-//! What the section of devices says.
+//! Tests of the section of devices.
 
 use stillpoint_image::delta::Unchanged;
 use stillpoint_image::devices::Uuid;
@@ -39,7 +39,7 @@ fn devices_that_cannot_be() {
     }
 }
 
-/// Of contents only devices' may lie in an earlier image.
+/// Only contents of devices may lie in an earlier image.
 #[test]
 fn what_is_carried_is_a_devices() {
     let directory = tempfile::tempdir().unwrap();

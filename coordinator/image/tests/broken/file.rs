@@ -1,4 +1,4 @@
-//! The file as a whole: not there, of another kind, cut off, changed anywhere.
+//! Tests of the file as a whole: missing, of another kind, cut off, changed anywhere.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ fn another_version() {
 
 #[test]
 fn the_version_before() {
-    // Nothing is carried: the images of both versions differ in the number alone.
+    // The image carries no chunks, so images of both versions differ in the number alone.
     let sample = sample();
     let mut patch = Patch {
         bytes: sample.bytes.clone(),
@@ -140,7 +140,7 @@ fn one_bit_flipped_anywhere() {
 }
 
 fn flipped_anywhere(sample: &Sample) {
-    // Every byte of what is small; page data at a stride that meets every chunk many times.
+    // Every byte of the small sections; page data at a stride that meets every chunk many times.
     let data_end = Patch {
         bytes: sample.bytes.clone(),
     }

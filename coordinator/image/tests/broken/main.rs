@@ -1,5 +1,4 @@
-//! Every way in which an image can be broken: each is noticed, and said in a way that names the file, the
-//! place and the field.
+//! Tests every way in which an image can be broken: each is noticed, and the error names the file, the place and the field.
 
 mod carried;
 #[path = "../common/mod.rs"]
@@ -36,13 +35,13 @@ fn sample() -> Sample {
 }
 
 impl Sample {
-    /// What `verify` says of these bytes.
+    /// Returns the error of `verify` for these bytes.
     fn error(&self, bytes: &[u8]) -> ImageError {
         std::fs::write(&self.path, bytes).unwrap();
         verify(&self.path, 1).unwrap_err()
     }
 
-    /// What `verify` says of the image with a change whose checksums are right.
+    /// Returns the error of `verify` for the image with a change whose checksums are right.
     fn changed(&self, change: impl FnOnce(&mut Patch)) -> String {
         let mut patch = Patch {
             bytes: self.bytes.clone(),

@@ -65,7 +65,7 @@ fn a_section_that_is_missing() {
         SectionKind::Chunks,
         SectionKind::Strings,
     ] {
-        // It becomes a blob, which may be there any number of times.
+        // The section becomes a blob, of which an image may have any number.
         let text = sample().changed(|patch| {
             let (index, _) = patch.section(kind);
             patch.table_record(index, |record| record.kind = SectionKind::Blob as u32);

@@ -1,4 +1,4 @@
-//! An image that has chunks in others of its epoch: whatever it says of them that cannot be.
+//! Tests that an image with chunks in others of its epoch is refused if it says impossible things of them.
 
 use stillpoint_image::format::{ChunkRecord, SectionKind};
 use stillpoint_image::{
@@ -20,13 +20,13 @@ fn random(bytes: usize) -> Vec<u8> {
     (0..bytes).map(byte).collect()
 }
 
-/// The table of an epoch in which rank 0 has written the same before.
+/// Returns the table of an epoch in which rank 0 has written the same before.
 fn words() -> &'static [std::sync::atomic::AtomicU64] {
     let words = (0..Index::words_for(1 << 20)).map(|_| Default::default());
     words.collect::<Vec<_>>().leak()
 }
 
-/// Rank 1's image: one chunk of its own, which two stretches of memory have, and one that rank 0's image has.
+/// Makes rank 1's image: one chunk of its own, which two stretches of memory have, and one that rank 0's image has.
 pub fn sharing() -> Sample {
     let directory = tempfile::tempdir().unwrap();
     let words = words();
@@ -69,7 +69,7 @@ pub fn sharing() -> Sample {
     }
 }
 
-/// Where the shared chunks are that each image has: the first of rank 0's image, the last of its own.
+/// Returns the indices of the shared chunks in each image: the first in rank 0's image, the last in its own.
 fn shared() -> [usize; 2] {
     let sample = sharing();
     let reader = Reader::open(&sample.path).unwrap();
@@ -104,7 +104,7 @@ fn chunks_that_no_image_has() {
         let text = chunk(other, |chunk| chunk.offset = offset);
         says(&text, &["in rank 0's image", "are left"]);
     }
-    // Other bytes of that image, or none: it is named.
+    // Other bytes of that image, or none: the error names the image.
     let named = |change: fn(&mut ChunkRecord)| {
         let sample = sharing();
         let mut patch = Patch {

@@ -1,4 +1,4 @@
-//! What the sections say, their checksums being right.
+//! Tests of the sections' contents, with right checksums.
 
 use proptest::prelude::*;
 use stillpoint_image::format::{
@@ -117,7 +117,7 @@ fn runs_that_cannot_be() {
     says(&run(|run| run.bytes -= 4096), &["chunk 0"]);
 }
 
-/// An image of which so many stretches were written that their table is packed.
+/// Makes an image with so many stretches that their table is packed.
 fn scattered() -> Sample {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("image");
@@ -153,7 +153,7 @@ fn packed_runs_that_cannot_be() {
     });
     wrong(&["columns of"], |bytes| bytes[12] = 1);
     wrong(&["zstd"], |bytes| bytes[16] ^= 1);
-    // In the place of the table itself it is none, in an older image it is unknown.
+    // In the place of the plain table it is not valid, and an older image does not know it.
     let (index, _) = Patch {
         bytes: scattered().bytes,
     }
@@ -190,7 +190,7 @@ fn chunks_that_cannot_be() {
         &chunk(|chunk| chunk.checksum ^= 1),
         &["page data", "checksum"],
     );
-    // lz4's bytes are no zstd frame: decompression itself has to notice.
+    // lz4's bytes are not a zstd frame: decompression itself has to notice.
     says(&chunk(|chunk| chunk.codec = 2), &["page data", "zstd"]);
 }
 
@@ -240,7 +240,7 @@ proptest! {
         prop_assert!(inspect(&path).is_err());
     }
 
-    /// Many changes whose section checksums are right: whatever comes of it, no panic.
+    /// Many changes with right section checksums: the reader never panics.
     #[test]
     fn changed_records_never_panic(changes in prop::collection::vec((0_usize..13, any::<u16>(), any::<u8>()), 1..12), carries in any::<bool>()) {
         let sample = if carries { carrying() } else { sample() };

@@ -1,4 +1,4 @@
-//! An image to try things on.
+//! An image for tests.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use stillpoint_image::{
 
 pub const PAGE: usize = 4096;
 
-/// Bytes that compress a little, different for every seed.
+/// Returns bytes that compress a little, different for every seed.
 pub fn some_bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..length)
@@ -122,7 +122,7 @@ pub fn write(path: &Path, compression: Compression) -> Written {
     the_rest(writer, &identity())
 }
 
-/// Everything but memory.
+/// Writes everything but memory.
 pub fn the_rest(mut writer: Writer, identity: &Identity) -> Written {
     let shared = some_bytes(2, 2 * PAGE);
     writer
@@ -145,7 +145,7 @@ pub fn the_rest(mut writer: Writer, identity: &Identity) -> Written {
     writer.finish().unwrap()
 }
 
-/// Writes an image with memory of devices, which comes so many bytes at a time.
+/// Writes an image with memory of devices, which the writer gets in parts of that many bytes.
 pub fn write_with_devices(
     path: &Path,
     compression: Compression,

@@ -1,5 +1,4 @@
-//! Changes an image behind its checksums' back: every sum is made right again, so that only the checks
-//! behind the sums can notice.
+//! Changes an image and corrects every checksum, so that only the checks behind the checksums can notice.
 
 use stillpoint_image::format::{
     ChunkRecord, Header, SectionKind, SectionRecord, TRAILER_BYTES, Trailer, checksum,
@@ -59,7 +58,7 @@ impl Patch {
         self.seal_section(kind);
     }
 
-    /// Puts other bytes, as many as there may be, in the place of a section's.
+    /// Replaces a section's bytes by others, of any number.
     pub fn replace_section(&mut self, kind: SectionKind, bytes: &[u8]) {
         let (index, section) = self.section(kind);
         let start = section.offset as usize;

@@ -1,4 +1,4 @@
-//! What becomes of a pretended process's memory between two epochs.
+//! Changes of a pretended process's memory between two epochs.
 
 use proptest::prelude::*;
 use stillpoint_image::Compression;
@@ -8,7 +8,7 @@ use super::{Memory, START};
 
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Bytes anywhere, from the first place to so many behind it.
+    /// Bytes anywhere: start, length and value.
     Write(usize, usize, u8),
     Map(u64, usize),
     Unmap(u64),

@@ -1,5 +1,5 @@
-//! Epochs of which each holds what has changed since the one before: what is read is what was in memory, at every epoch that is kept,
-//! however memory has changed and whichever earlier epochs have gone.
+//! Tests of epochs that each hold the changes since the one before. At every epoch that is kept, the memory that is read is the memory that
+//! was there, however it has changed and whichever earlier epochs have gone.
 
 mod changes;
 #[path = "../common/mod.rs"]
@@ -63,7 +63,7 @@ fn write(
         bytes: bytes(memory, range).into(),
     };
     let runs: Vec<PageRun> = changed.iter().map(run).collect();
-    // In two goes, as whoever writes may.
+    // In two calls, as a caller may do it.
     let (one, other) = runs.split_at(runs.len() / 3);
     writer.memory(one).unwrap();
     writer.carry(carried);
@@ -106,7 +106,7 @@ fn write(
     written
 }
 
-/// Memory as a restart makes it of an epoch: zeros, and what the image has.
+/// Returns memory as a restart makes it from an epoch: zeros, and the image's bytes.
 fn read(directory: &Path, epoch: u64) -> Memory {
     let epoch = directory.join(epoch_name(epoch));
     let reader = Manifest::read(&epoch)
@@ -141,7 +141,7 @@ fn read(directory: &Path, epoch: u64) -> Memory {
     memory
 }
 
-/// What has changed, in blocks of `block` bytes, and what has not; no stretch lies in two regions.
+/// Returns the unchanged stretches and the changed ones, in blocks of `block` bytes; no stretch lies in two regions.
 fn compare(old: &Memory, new: &Memory, block: usize) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     let (mut same, mut other): (Vec<Range<u64>>, Vec<Range<u64>>) = Default::default();
     for (start, bytes) in new {
@@ -165,7 +165,7 @@ fn compare(old: &Memory, new: &Memory, block: usize) -> (Vec<Range<u64>>, Vec<Ra
     (same, other)
 }
 
-/// What `--keep` leaves: the newest epochs, and what they need.
+/// Removes the epochs that `--keep` would not keep: the newest ones stay, with those that they need.
 fn prune(directory: &Path, committed: &mut Vec<u64>, keep: usize) -> Vec<u64> {
     let newest = committed[committed.len().saturating_sub(keep)..].to_vec();
     let mut stay: BTreeSet<u64> = newest.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! Images by themselves, and the earlier ones that they need: sound, missing and changed.
+//! Tests of images and the earlier ones that they need: sound, missing and changed.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,7 +10,7 @@ use stillpoint_image::{
 use super::common::{self, PAGE};
 use super::{Memory, START, compare, identity, path, ranges, read, write};
 
-/// Three epochs of two regions, of which the third has something of both others.
+/// Writes three epochs of two regions; the third has chunks in both others.
 fn three(directory: &Path) -> Memory {
     let mut memory = Memory::new();
     memory.insert(START, common::some_bytes(1, 8 * PAGE));
@@ -87,7 +87,7 @@ fn an_origin_that_is_gone_or_another_is_named() {
     bytes[20] ^= 1;
     std::fs::write(&first, &bytes).unwrap();
     says(&["checksum", "put that epoch's directory back"]);
-    // Another epoch's image, whole, and as long.
+    // Another epoch's image, whole.
     let long = std::fs::read(path(directory.path(), 3)).unwrap();
     std::fs::write(&first, &long).unwrap();
     says(&["bytes instead of"]);
@@ -197,7 +197,7 @@ fn pieces_of_any_length_at_any_address_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let mut memory = Memory::new();
     memory.insert(START, common::some_bytes(5, 4 * PAGE));
-    // A zero stretch across two pages, of which neither is all zero.
+    // A zero stretch across two pages, neither of which is all zero.
     memory.get_mut(&START).unwrap()[PAGE - 100..PAGE + 3000].fill(0);
     let odd = [
         (0, 1),

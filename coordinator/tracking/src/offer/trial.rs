@@ -1,8 +1,8 @@
-//! A mechanism, tried on some memory of this process: everything that is written here must be told, and what is not written to must not be.
+//! Tries a mechanism on some memory of this process: it must report everything that is written to here, and nothing else.
 //!
-//! Two of the ways are those in which kernels have lost sight of writes: page tables that are moved as a whole (`mremap` of 2 MiB that are aligned), and pages
-//! whose right to write comes back (`mprotect`) in a mapping that then joins its neighbour. A kernel's version says little of it, since distributions
-//! change their kernels.
+//! Two of the tests repeat the ways in which kernels have lost sight of writes: page tables that are moved as a whole (`mremap`
+//! of 2 MiB that are aligned), and pages whose right to write comes back (`mprotect`) in a mapping that then joins its neighbour.
+//! A kernel's version does not tell whether it has these faults, since distributions change their kernels.
 
 use std::io;
 use std::ops::Range;
@@ -11,16 +11,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use crate::pagemap::{PAGE, PageMap};
 use crate::wp_async;
 
-/// What one page table has, in bytes.
+/// The bytes that one page table maps.
 const TABLE: usize = 2 << 20;
-/// Pages of the piece that is protected and joined.
+/// The bytes of the piece that is protected and joined.
 const PIECE: usize = 16 * PAGE;
 
 const ALL_RIGHTS: i32 = libc::PROT_READ | libc::PROT_WRITE;
-/// All of an area is of one kind, so that the kernel joins its pieces.
+/// The whole area is of one kind, so that the kernel joins its pieces.
 const OWN: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
-/// Whether the kernel tells all writes, and nothing else; why not, in words for people.
+/// Checks that the kernel reports all writes, and nothing else; the error says why not, in words for people.
 pub fn wp_async() -> Result<(), String> {
     let descriptor = wp_async::open().map_err(|error| match error.raw_os_error() {
         Some(libc::EINVAL) => "Linux 6.7 or later is needed".to_owned(),
@@ -36,7 +36,7 @@ pub fn wp_async() -> Result<(), String> {
     sees_what_is_joined(&tried, &pieces)
 }
 
-/// Tells writes since it was last asked.
+/// The mechanism, which reports writes since the last question.
 struct WpAsync {
     descriptor: OwnedFd,
     pages: PageMap,
@@ -52,12 +52,12 @@ impl WpAsync {
         })
     }
 
-    /// Whether it tells just these pages; `what` is what was done with them.
+    /// Checks that it reports exactly these pages; `what` says what was done with them.
     fn tells(&self, range: Range<usize>, pages: &[usize], what: &str) -> Result<(), String> {
         self.agrees(range, what, |told| told == pages)
     }
 
-    /// Whether this page is among those that it tells.
+    /// Checks that this page is among those that it reports.
     fn tells_at_least(&self, range: Range<usize>, page: usize, what: &str) -> Result<(), String> {
         self.agrees(range, what, |told| told.contains(&page))
     }
@@ -113,7 +113,7 @@ fn sees_what_is_joined(tried: &WpAsync, area: &Area) -> Result<(), String> {
     let joined = || -> io::Result<()> {
         area.protect(third, 2 * PIECE, libc::PROT_NONE)?;
         area.protect(first, PIECE, libc::PROT_NONE)?;
-        // Joins the second piece.
+        // This joins the second piece to the third.
         area.map_anew(third, PIECE)?;
         area.protect(second, PIECE, libc::PROT_READ)?;
         area.protect(second, PIECE, ALL_RIGHTS)?;
@@ -127,14 +127,14 @@ fn sees_what_is_joined(tried: &WpAsync, area: &Area) -> Result<(), String> {
     tried.tells_at_least(both(), piece, "protected and joined (mprotect)")
 }
 
-/// Memory to try it with.
+/// Memory for the trial.
 struct Area {
     mapped: Range<usize>,
     start: usize,
 }
 
 impl Area {
-    /// Whole page tables, without huge pages.
+    /// Makes an area of whole page tables, without huge pages.
     fn of_tables(count: usize) -> io::Result<Area> {
         let mut area = Area::map((count + 1) * TABLE)?;
         area.start = area.start.next_multiple_of(TABLE);
@@ -149,13 +149,13 @@ impl Area {
         Ok(area)
     }
 
-    /// Pieces that are like all other memory, so that the kernel joins them; too small for huge pages.
+    /// Makes an area of pieces that are like all other memory, so that the kernel joins them; it is too small for huge pages.
     fn of_pieces(count: usize) -> io::Result<Area> {
         Area::map(count * PIECE)
     }
 
     fn map(length: usize) -> io::Result<Area> {
-        // SAFETY: new memory, which nobody else knows.
+        // SAFETY: new memory, which no other code knows.
         let address = unsafe { libc::mmap(std::ptr::null_mut(), length, ALL_RIGHTS, OWN, -1, 0) };
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -167,7 +167,7 @@ impl Area {
         })
     }
 
-    /// Where a page begins.
+    /// Returns the address of a page.
     fn at(&self, page: usize) -> usize {
         self.start + page * PAGE
     }
@@ -196,7 +196,7 @@ impl Area {
         }
     }
 
-    /// What is left behind is mapped anew, so that the area stays whole.
+    /// Moves pages, and maps the memory they leave anew, so that the area stays whole.
     fn relocate(&self, from: usize, to: usize, bytes: usize) -> io::Result<()> {
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         // SAFETY: from and to the area's own memory.
@@ -227,7 +227,7 @@ impl Drop for Area {
 mod tests {
     use super::*;
 
-    /// What is not seen is noticed: memory that nobody has asked to be followed, and writes that nobody has made.
+    /// The trial notices a mechanism that misses something: here, memory that is not followed yet, and writes that did not happen.
     #[test]
     fn a_mechanism_that_misses_something_does_not_pass() {
         let Ok(descriptor) = wp_async::open() else {

@@ -1,4 +1,4 @@
-//! All descriptors that are looked at together, found by number and by inode: each may ask for others, and there may be ten thousand.
+//! All descriptors that are examined together, found by number and by inode: one may depend on others, and there may be ten thousand.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 
 use super::{Open, holders};
 
-/// All descriptors, and some that a rehearsal has made.
+/// All descriptors of the application, and some that a rehearsal has made.
 pub struct All<'a> {
     opens: &'a [Open],
     scratch: Vec<Open>,
@@ -32,7 +32,7 @@ impl<'a> All<'a> {
         }
     }
 
-    /// These scratch descriptors belong to them, and no others.
+    /// Sets the scratch descriptors that belong to them; earlier ones no longer do.
     pub fn with(&mut self, scratch: Vec<Open>) {
         self.scratch = scratch;
     }
@@ -45,7 +45,7 @@ impl<'a> All<'a> {
         self.opens.iter().chain(&self.scratch)
     }
 
-    /// Those that lead to an inode of this number.
+    /// Returns the descriptors that lead to an inode of this number.
     pub fn of_inode(&self, inode: u64) -> impl Iterator<Item = &Open> {
         let known = self.by_inode.get(&inode).into_iter().flatten();
         let known = known.filter_map(|index| self.opens.get(*index));
@@ -53,12 +53,13 @@ impl<'a> All<'a> {
         known.chain(scratch.filter(move |open| open.status.st_ino == inode))
     }
 
-    /// The application's descriptor of this number.
+    /// Returns the application's descriptor of this number.
     pub fn number(&self, number: RawFd) -> Option<&Open> {
         self.opens.get(*self.by_number.get(&number)?)
     }
 
-    /// A process other than this one that has one of these pipes or sockets open (`links`: what its descriptors lead to), as far as this user may see.
+    /// Returns another process that has one of these pipes or sockets open, as far as this user may see. `links` are the targets of its
+    /// descriptors.
     pub fn holder(&self, links: &[&str]) -> Option<u32> {
         let elsewhere = self.elsewhere.get_or_init(holders::elsewhere);
         links.iter().find_map(|link| elsewhere.get(*link).copied())

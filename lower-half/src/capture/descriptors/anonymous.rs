@@ -7,7 +7,7 @@ use stillpoint_image::descriptors::{DescriptorKind, Watch};
 use super::info::field;
 use super::{All, Open, epoll};
 
-/// What an `anon_inode` is, or why it cannot be carried.
+/// Describes an `anon_inode`, or says why it cannot be carried.
 pub fn describe(open: &Open, all: &All<'_>) -> Result<DescriptorKind, String> {
     let unreadable = || {
         format!(
@@ -43,11 +43,11 @@ fn eventfd(open: &Open) -> Option<DescriptorKind> {
     Some(DescriptorKind::EventFd { count, semaphore })
 }
 
-/// Whether reading takes 1 from a counter, not all: kernels before 6.5 do not tell, so it is read, and what that has taken is
-/// put back. The application's threads stand still.
+/// Returns whether reading takes 1 from a counter, not all. Kernels before 6.5 do not tell, so the counter is read, and the number that
+/// this takes is put back. The application's threads stand still.
 fn counts_down(number: RawFd, count: u64) -> Option<bool> {
     let add = |count: u64| {
-        // SAFETY: eight bytes are read from this stack. The counter has room: what is added was taken out, or it is 0.
+        // SAFETY: eight bytes are read from this stack. The counter has room: the number was taken out before, or the count is at most 1.
         let written = unsafe { libc::write(number, (&raw const count).cast(), 8) };
         (written == 8).then_some(())
     };
@@ -59,7 +59,7 @@ fn counts_down(number: RawFd, count: u64) -> Option<bool> {
     };
     match count {
         0 | 1 => {
-            // One of 1 tells nothing.
+            // A counter of 1 does not show the difference.
             add(1)?;
             if count == 0 {
                 add(1)?;
@@ -82,8 +82,8 @@ fn counts_down(number: RawFd, count: u64) -> Option<bool> {
 }
 
 fn timerfd(open: &Open) -> Option<DescriptorKind> {
-    // A periodic timer that has expired stands until somebody reads or asks, and fdinfo shows no time left of it: asking sets
-    // it going again, and counts the periods that have gone by.
+    // A periodic timer that has expired stands still until a thread reads it or asks for its time, and fdinfo shows no time left. Asking
+    // starts it again, and counts the periods that have gone by.
     let mut told = std::mem::MaybeUninit::<libc::itimerspec>::zeroed();
     // SAFETY: the kernel fills the structure.
     if unsafe { libc::timerfd_gettime(open.number, told.as_mut_ptr()) } != 0 {
@@ -99,14 +99,14 @@ fn timerfd(open: &Open) -> Option<DescriptorKind> {
     })
 }
 
-/// `(seconds, nanoseconds)`.
+/// Reads `(seconds, nanoseconds)`.
 fn pair(text: &str) -> Option<u64> {
     let (seconds, nanoseconds) = text.strip_prefix('(')?.strip_suffix(')')?.split_once(',')?;
     let seconds: u64 = seconds.trim().parse().ok()?;
     Some(seconds * 1_000_000_000 + nanoseconds.trim().parse::<u64>().ok()?)
 }
 
-/// The kernel names watched files by handle; only a privileged process may turn one into a path.
+/// Describes inotify watches. The kernel names watched files by handle; only a privileged process may turn a handle into a path.
 fn inotify(open: &Open) -> Result<DescriptorKind, String> {
     let mut waiting: libc::c_int = 0;
     // SAFETY: the kernel writes one int.
@@ -126,7 +126,7 @@ fn inotify(open: &Open) -> Result<DescriptorKind, String> {
     Ok(DescriptorKind::Inotify { watches })
 }
 
-/// `wd:1 ino:2 sdev:800001 mask:300 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:0200...`.
+/// Reads `wd:1 ino:2 sdev:800001 mask:300 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:0200...`.
 fn watch(line: &str) -> Option<Watch> {
     let hexadecimal = |key| field(line, key).and_then(|word| u64::from_str_radix(word, 16).ok());
     let path = path_of_handle(

@@ -1,4 +1,4 @@
-//! What the kernel's socket monitor (`NETLINK_SOCK_DIAG`) tells about a Unix socket: no other call names the other end.
+//! Asks the kernel's socket monitor (`NETLINK_SOCK_DIAG`) about a Unix socket: no other call names the other end.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -19,9 +19,9 @@ const MESSAGE_BYTES: usize = 16;
 /// A Unix socket, as the monitor shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// Inode of the other end; 0: closed. `None`: there never was one.
+    /// The inode of the other end, 0 if it is closed, or `None` if there never was one.
     pub peer: Option<u64>,
-    /// Bit 0: nothing more is received, bit 1: nothing more is sent.
+    /// The closed directions: bit 0: nothing more is received, bit 1: nothing more is sent.
     pub shut: u8,
 }
 
@@ -57,7 +57,7 @@ fn request(inode: u32) -> Vec<u8> {
     request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     request.extend(NLM_F_REQUEST.to_ne_bytes());
     request.extend([0; 8]);
-    // Family, then: every state, this socket, whatever its cookie.
+    // Family, then: every state, this socket, any cookie.
     request.extend([libc::AF_UNIX as u8, 0, 0, 0]);
     for word in [u32::MAX, inode, SHOW_PEER, u32::MAX, u32::MAX] {
         request.extend(word.to_ne_bytes());

@@ -1,7 +1,7 @@
-//! Epoll sets: which open file each entry watches, and under which number.
+//! Epoll sets: the open file that each entry watches, and the number of the entry.
 //!
-//! An entry belongs to an open file description and keeps the number that it was made with. The number may have been closed, or
-//! lead elsewhere, while a duplicate keeps the description: the entry lives on, and says so to whoever waits.
+//! An entry belongs to an open file description and keeps the number that it was made with. The number may have been closed, or lead
+//! elsewhere, while a duplicate keeps the description. The entry lives on then, and reports events to waiting threads.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ use super::{All, Open};
 struct Slot {
     set: u32,
     number: u32,
-    /// Which of the entries with this number.
+    /// The index among the entries with this number.
     nth: u32,
 }
 
-/// What an epoll set watches, or why it cannot be carried.
+/// Describes the files that an epoll set watches, or says why it cannot be carried.
 pub fn describe(open: &Open, all: &All<'_>) -> Result<DescriptorKind, String> {
     let unclear = || {
         format!(
@@ -56,7 +56,7 @@ pub fn describe(open: &Open, all: &All<'_>) -> Result<DescriptorKind, String> {
     Ok(DescriptorKind::Epoll { watched })
 }
 
-/// Whether the entry, whose file has this inode, watches what `open` leads to.
+/// Returns whether the entry, whose file has this inode, watches the description of `open`.
 fn watches(open: &Open, slot: &Slot, inode: Option<u64>) -> bool {
     const KCMP_EPOLL_TFD: libc::c_int = 7;
     // SAFETY: kcmp compares; the structure lives on the caller's stack. The descriptor table is this thread's.
@@ -71,12 +71,12 @@ fn watches(open: &Open, slot: &Slot, inode: Option<u64>) -> bool {
             std::ptr::from_ref(slot),
         )
     };
-    // Without kcmp (kernels, containers' seccomp profiles) an entry is what its number says, if that is the same file.
+    // Without kcmp (kernels, containers' seccomp profiles), an entry watches the file that its number leads to, if the inode is the same.
     let likely = || slot.number == open.number as u32 && inode == Some(open.status.st_ino);
     result == 0 || result < 0 && likely()
 }
 
-/// `5 events: 19 data: 5  pos:0 ino:2 sdev:d`, the number in front.
+/// Reads `5 events: 19 data: 5  pos:0 ino:2 sdev:d`, with the number first.
 fn parse(line: &str) -> Option<Watched> {
     Some(Watched {
         number: line.split_whitespace().next()?.parse().ok()?,

@@ -1,4 +1,4 @@
-//! Regular files, directories and paths: what leads to them again, or why nothing does.
+//! Regular files, directories and paths: how to reach them again, or why that is impossible.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -10,7 +10,7 @@ use crate::capture::contents::Contents;
 const DELETED: &str = " (deleted)";
 const ADVICE: &str = "close it before a checkpoint";
 
-/// What an `O_PATH` descriptor is: a place in the file system, whatever lies there.
+/// Describes an `O_PATH` descriptor: a place in the file system, whatever lies there.
 pub fn path(open: &Open) -> Result<DescriptorKind, String> {
     let path = lasting(&open.link)?;
     if leads_here(open, std::fs::symlink_metadata(&path)) {
@@ -19,7 +19,7 @@ pub fn path(open: &Open) -> Result<DescriptorKind, String> {
     Err(nameless(open))
 }
 
-/// What a directory is.
+/// Describes a directory.
 pub fn directory(open: &Open) -> Result<DescriptorKind, String> {
     let path = lasting(&open.link)?;
     if leads_here(open, std::fs::metadata(&path)) {
@@ -28,12 +28,12 @@ pub fn directory(open: &Open) -> Result<DescriptorKind, String> {
     Err(nameless(open))
 }
 
-/// What a regular file is.
+/// Describes a regular file.
 pub fn file(open: &Open, contents: &mut Contents) -> Result<DescriptorKind, String> {
     let path = lasting(&open.link)?;
     let bytes = open.status.st_size as u64;
     if leads_here(open, std::fs::metadata(&path)) {
-        // The kernel makes up what is below /proc/self when it is read: there is nothing to cut.
+        // The kernel makes up files below /proc/self when they are read: there is nothing to cut.
         let made_up = path != open.link;
         let cut = open.writable() && !made_up;
         let bytes = if made_up { 0 } else { bytes };
@@ -93,12 +93,12 @@ fn undeleted(link: &str) -> &str {
     link.strip_suffix(DELETED).unwrap_or(link)
 }
 
-/// Whether what the path leads to is what is open.
+/// Returns whether the path leads to the open file.
 fn leads_here(open: &Open, found: std::io::Result<std::fs::Metadata>) -> bool {
     found.is_ok_and(|file| file.dev() == open.status.st_dev && file.ino() == open.status.st_ino)
 }
 
-/// The path in words that mean the same in another launch: below `/proc`, a process has another number then.
+/// Returns the path in words that mean the same in another launch: below `/proc`, a process has another number then.
 fn lasting(link: &str) -> Result<String, String> {
     let Some((id, rest)) = of_process(link) else {
         return Ok(link.to_owned());
@@ -116,14 +116,14 @@ fn lasting(link: &str) -> Result<String, String> {
     Ok(format!("/proc/self{rest}"))
 }
 
-/// `/proc/PID` and what follows.
+/// Splits `/proc/PID...` into the process and the rest.
 fn of_process(link: &str) -> Option<(u32, &str)> {
     let rest = link.strip_prefix("/proc/")?;
     let (id, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     Some((id.parse().ok()?, rest))
 }
 
-/// Why no path leads to what is open.
+/// Returns the reason why no path leads to the open file.
 fn nameless(open: &Open) -> String {
     let link = &open.link;
     if !link.ends_with(DELETED) {
@@ -141,7 +141,7 @@ fn nameless(open: &Open) -> String {
     format!("{what}, which has been removed: {ADVICE}")
 }
 
-/// Whether the program has noted something at the file besides its bytes.
+/// Returns whether the program has set extended attributes of the file.
 fn has_attributes(open: &Open) -> bool {
     let mut names = [0u8; 4096];
     // SAFETY: the kernel writes at most what the buffer holds; a longer list is an error.

@@ -6,16 +6,16 @@ use std::os::unix::fs::MetadataExt;
 use crate::capture::contents::FileKey;
 use crate::ground::{children, starters, told};
 
-/// The end of a name in `/proc` of a file that has none any more.
+/// The end of a link in `/proc` to a file that has lost its name.
 const NAMELESS: &str = " (deleted)";
 
-/// A process as people know it.
+/// Returns a process in words for people.
 pub fn in_words(pid: u32) -> String {
     let name = told::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
     format!("process {pid} ({})", name.trim_end())
 }
 
-/// All processes but this one, as far as this user may see.
+/// Returns all processes but this one, as far as this user may see.
 fn others() -> impl Iterator<Item = u32> {
     let own = std::process::id();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -23,7 +23,8 @@ fn others() -> impl Iterator<Item = u32> {
     pids.filter(move |pid| *pid != own)
 }
 
-/// The pipes and sockets that processes other than this one have open, as far as this user may see: what their descriptors lead to, and one process each.
+/// Returns the pipes and sockets that other processes have open, as far as this user may see: the targets of their descriptors, with one
+/// process each.
 pub fn elsewhere() -> HashMap<String, u32> {
     let mut found = HashMap::new();
     for pid in others() {
@@ -40,8 +41,8 @@ pub fn elsewhere() -> HashMap<String, u32> {
     found
 }
 
-/// A process that has a file without a name open or mapped too, as far as this user may see: a restart would make two files of the one. Processes that have
-/// started the program and wait for it do not count: they do not come back.
+/// Returns a process that also has a file without a name open or mapped, as far as this user may see: a restart would make two files of it.
+/// Processes that have started the program and wait for it do not count: they do not come back.
 pub fn sharer(key: FileKey) -> Option<u32> {
     let mut passed_over = children::started();
     passed_over.extend(starters::all().into_iter().map(|starter| starter.pid));
@@ -60,7 +61,7 @@ fn has_open(pid: u32, key: FileKey) -> bool {
     })
 }
 
-/// Addresses, protection, offset, device, inode, name.
+/// A line of the file has addresses, protection, offset, device, inode and name.
 fn has_mapped(pid: u32, key: FileKey) -> bool {
     let (major, minor) = (libc::major(key.device), libc::minor(key.device));
     let file = format!(" {major:02x}:{minor:02x} {} ", key.inode);

@@ -1,9 +1,9 @@
-//! `/proc/.../fdinfo/N`: what the kernel tells about an open descriptor.
+//! `/proc/.../fdinfo/N`: the kernel's description of an open descriptor.
 
 use std::io;
 use std::os::fd::RawFd;
 
-/// The file's lines, and the position that all have.
+/// The file's lines, and the position, which every such file has.
 #[derive(Clone, Debug, Default)]
 pub struct Info {
     pub position: u64,
@@ -11,7 +11,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// `place`: whose descriptor it is, in `/proc`.
+    /// Reads the file of a descriptor; `place` is the process or thread in `/proc` that has it.
     pub fn read(number: RawFd, place: &str) -> io::Result<Info> {
         Ok(Info::parse(&std::fs::read_to_string(format!(
             "{place}/fdinfo/{number}"
@@ -28,7 +28,7 @@ impl Info {
         info
     }
 
-    /// What follows `key` on its line.
+    /// Returns the text behind `key` on its line.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.lines
             .iter()
@@ -36,7 +36,7 @@ impl Info {
             .map(str::trim)
     }
 
-    /// What follows `key` on each line that starts with it.
+    /// Returns the text behind `key` on each line that starts with it.
     pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.lines
             .iter()
@@ -45,7 +45,7 @@ impl Info {
     }
 }
 
-/// The word after `key` in a line of `key: value` or `key:value` pairs.
+/// Returns the word after `key` in a line of `key: value` or `key:value` pairs.
 pub fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let mut rest = line;
     while let Some(at) = rest.find(key) {

@@ -4,13 +4,13 @@ use stillpoint_image::descriptors::{Lock, LockKind};
 
 use super::info::Info;
 
-/// The locks of one description, or why they cannot be carried. (A POSIX lock is the process's, but the kernel shows it with the
-/// description that it was taken through.)
+/// Returns the locks of one description, or why they cannot be carried. (A POSIX lock belongs to the process, but the kernel shows it with
+/// the description through which it was taken.)
 pub fn of(info: &Info) -> Result<Vec<Lock>, String> {
     info.all("lock:").map(parse).collect()
 }
 
-/// `1: POSIX  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`.
+/// Reads `1: POSIX  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`.
 fn parse(line: &str) -> Result<Lock, String> {
     let unclear = || format!("a file with a lock that is not understood ({line})");
     let words: Vec<&str> = line.split_whitespace().collect();

@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-/// A message queue looks like a file, by its kind and by what is read from it.
+/// Returns a refusal if the descriptor is a message queue, which looks like a file, by its type and by what is read from it.
 pub fn queue(number: RawFd) -> Option<String> {
     const MESSAGE_QUEUES: i64 = 0x1980_0202;
     let mut system = std::mem::MaybeUninit::<libc::statfs>::zeroed();

@@ -1,7 +1,6 @@
-//! The upper half's descriptors: what is open, and what it takes to open it again.
+//! The upper half's descriptors: the open files, and what it takes to open them again.
 //!
-//! Whatever cannot be carried over a restart becomes a sentence that says which number it is and what it
-//! leads to.
+//! If a descriptor cannot be carried over a restart, a sentence says which number it has and where it leads.
 
 mod all;
 mod anonymous;
@@ -33,12 +32,12 @@ pub use all::All;
 use info::Info;
 use same::Known;
 
-/// Where `/proc` shows the descriptors of the application: those of the main thread.
+/// The place in `/proc` with the application's descriptors: those of the main thread.
 pub const LIVING: &str = "/proc/self";
-/// Where it shows those of the thread that asks, which may have a table of its own.
+/// The place with the descriptors of the calling thread, which may have a table of its own.
 pub const OWN: &str = "/proc/thread-self";
 
-/// One open number, looked at.
+/// One open descriptor and its properties.
 pub struct Open {
     pub number: RawFd,
     /// [`LIVING`] or [`OWN`].
@@ -46,7 +45,7 @@ pub struct Open {
     pub status: libc::stat,
     /// `F_GETFL`.
     pub flags: i32,
-    /// What `/proc/self/fd/N` points to.
+    /// The target of `/proc/self/fd/N`.
     pub link: String,
     pub info: Info,
 }
@@ -89,7 +88,7 @@ impl Open {
         }
     }
 
-    /// Made by a rehearsal: no other process can have it.
+    /// Returns whether a rehearsal has made it: then no other process can have it.
     pub(super) fn is_scratch(&self) -> bool {
         self.place == OWN
     }
@@ -107,25 +106,26 @@ impl Open {
         unsafe { libc::fcntl(self.number, libc::F_GETFD) & libc::FD_CLOEXEC != 0 }
     }
 
-    /// A second descriptor through which the same file can be read, whatever this one may do.
+    /// Opens a second descriptor for reading the same file, whatever this one allows.
     fn reopen_readable(&self) -> io::Result<File> {
         File::open(format!("{}/fd/{}", self.place, self.number))
     }
 
-    /// What fdinfo says now.
+    /// Reads fdinfo again.
     fn info_again(&self) -> io::Result<Info> {
         Info::read(self.number, self.place)
     }
 }
 
-/// Looks at the given numbers. Contents that must travel are added to `contents`; sentences tell what
-/// cannot be carried. To be called [apart](super::apart): files are opened and closed.
+/// Examines the given descriptors. Contents that must travel are added to `contents`; the error is a list of sentences about what cannot be
+/// carried. It must run [apart](super::apart), since it opens and closes files.
 pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors, Vec<String>> {
     let (opens, mut refusals) = look(numbers);
     let mut table = Descriptors::default();
     let (all, mut files) = (All::new(&opens), Known::default());
     for open in &opens {
-        // A terminal is all three streams in one; the next launch may have three. What else leads there is taken for the last of them.
+        // A terminal is all three streams in one; the next launch may have three. Other descriptors that lead there are taken for the last
+        // stream.
         let known = match streams::is_one(open) {
             true => Ok(None),
             false => files.find(open),
@@ -168,13 +168,13 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
     }
 }
 
-/// The application's descriptors under these numbers, and why some cannot be looked at.
+/// Returns the application's descriptors under these numbers, and the reasons why some cannot be examined.
 pub fn look(numbers: &[RawFd]) -> (Vec<Open>, Vec<String>) {
     let (mut opens, mut refusals) = (Vec::new(), Vec::new());
     for number in numbers {
         match Open::look(*number, LIVING) {
             Ok(open) => opens.push(open),
-            // Closed in the meantime: the number is free.
+            // It was closed in the meantime: the number is free.
             Err(error) if error.raw_os_error() == Some(libc::EBADF) => {}
             Err(error) => {
                 refusals.push(format!("descriptor {number} cannot be looked at: {error}"))
@@ -184,7 +184,8 @@ pub fn look(numbers: &[RawFd]) -> (Vec<Open>, Vec<String>) {
     (opens, refusals)
 }
 
-/// All that must be had again of an open file description, or why it cannot be. `all` are the others.
+/// Describes everything that a restart needs of an open file description, or says why it cannot be carried. `all` are the other
+/// descriptors.
 pub fn describe(
     open: &Open,
     all: &All<'_>,
@@ -193,7 +194,7 @@ pub fn describe(
     let kind = kind(open, all, contents)?;
     let locks = locks::of(&open.info)?;
     let (owner, signal) = match (owner::of(open), &kind) {
-        // Whom the launcher may have set there.
+        // The launcher may have set that owner.
         (Err(_), DescriptorKind::Inherited { .. }) => (None, 0),
         (found, _) => found?,
     };
@@ -229,7 +230,7 @@ fn kind(open: &Open, all: &All<'_>, contents: &mut Contents) -> Result<Descripto
     }
 }
 
-/// Devices that keep nothing for those who have them open.
+/// Describes a device, if it keeps no state for its users.
 fn device(open: &Open) -> Result<DescriptorKind, String> {
     const PLAIN: [&str; 7] = [
         "/dev/null",
@@ -249,7 +250,7 @@ fn device(open: &Open) -> Result<DescriptorKind, String> {
     ))
 }
 
-/// The path that a descriptor leads to, for messages.
+/// Returns the path that a descriptor leads to, for messages.
 pub(super) fn link_of(number: RawFd) -> OsString {
     std::fs::read_link(format!("{OWN}/fd/{number}")).map_or_else(
         |_| OsString::from("?"),
@@ -257,12 +258,12 @@ pub(super) fn link_of(number: RawFd) -> OsString {
     )
 }
 
-/// A descriptor from a raw number that a system call has just given.
+/// Makes a descriptor of a number that a system call has just returned.
 pub(super) fn owned(number: libc::c_int) -> io::Result<OwnedFd> {
     if number < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the number has just been made for us and nobody else knows it.
+    // SAFETY: the number has just been made for us, and no other code knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

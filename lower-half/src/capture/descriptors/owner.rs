@@ -1,4 +1,4 @@
-//! Whom the kernel tells that something has come (`F_SETOWN`), and by which signal (`F_SETSIG`).
+//! The process that the kernel signals when data arrives (`F_SETOWN`), and the signal (`F_SETSIG`).
 
 use std::os::fd::RawFd;
 
@@ -20,7 +20,7 @@ pub const THREAD: i32 = 0;
 pub const PROCESS: i32 = 1;
 pub const GROUP: i32 = 2;
 
-/// Owner and signal of a descriptor, or why they cannot be carried.
+/// Returns owner and signal of a descriptor, or why they cannot be carried.
 pub fn of(open: &Open) -> Result<(Option<Owner>, i32), String> {
     if open.flags & libc::O_PATH != 0 {
         return Ok((None, 0));
@@ -62,7 +62,7 @@ fn elsewhere(open: &Open, id: i32) -> String {
     )
 }
 
-/// Whom the kernel tells of its events, if anybody.
+/// Returns the process or thread that the kernel signals, if there is one.
 pub fn raw(number: RawFd) -> Option<RawOwner> {
     let mut owner = RawOwner::default();
     // SAFETY: the kernel writes the structure.
@@ -70,14 +70,14 @@ pub fn raw(number: RawFd) -> Option<RawOwner> {
     (result == 0 && owner.id != 0).then_some(owner)
 }
 
-/// The signal; 0: the usual one.
+/// Returns the signal; 0 stands for the usual one.
 pub fn signal(number: RawFd) -> i32 {
     const F_GETSIG: libc::c_int = 11;
     // SAFETY: F_GETSIG has no argument.
     unsafe { libc::fcntl(number, F_GETSIG) }.max(0)
 }
 
-/// Sets the signal; whether that could be done.
+/// Sets the signal; returns whether that succeeded.
 pub fn set_signal(number: RawFd, signal: i32) -> bool {
     const F_SETSIG: libc::c_int = 10;
     // SAFETY: F_SETSIG takes a number.

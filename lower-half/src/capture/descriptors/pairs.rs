@@ -1,4 +1,4 @@
-//! Pairs of Unix sockets (`socketpair`) of which both ends are in this process, or whose other end nobody has any more.
+//! Pairs of Unix sockets (`socketpair`) with both ends in this process, or with the other end closed.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -21,7 +21,7 @@ const OPTIONS: [libc::c_int; 7] = [
     libc::SO_PEEK_OFF,
 ];
 
-/// What a Unix socket without a name is, or why it cannot be carried.
+/// Describes a Unix socket without a name, or says why it cannot be carried.
 pub fn describe(
     open: &Open,
     all: &All<'_>,
@@ -97,7 +97,7 @@ fn held(holder: Option<u32>) -> String {
     }
 }
 
-/// Whether the other end was closed with bytes unread, and nobody has been told yet.
+/// Returns whether the other end was closed with bytes unread, and the program does not know it yet.
 fn reset(number: RawFd, found: Diagnosis) -> bool {
     let mut poll = libc::pollfd {
         fd: number,

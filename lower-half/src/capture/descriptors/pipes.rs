@@ -1,4 +1,4 @@
-//! Pipes of which both ends are in this process, or whose other end nobody has.
+//! Pipes with both ends in this process, or with the other end closed.
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
@@ -12,7 +12,7 @@ use crate::capture::contents::Contents;
 use crate::ground::input;
 use crate::ground::soon::ENDS;
 
-/// What an end of a pipe is, or why it cannot be carried.
+/// Describes an end of a pipe, or says why it cannot be carried.
 pub fn describe(
     open: &Open,
     all: &All<'_>,
@@ -38,7 +38,7 @@ pub fn describe(
     if capacity < 0 {
         return Err(failed("capacity", io::Error::last_os_error()));
     }
-    // What is in the pipe goes with its reading end; without one nobody will ever read it.
+    // The contents of a pipe go with its reading end; without one, they are never read.
     let pieces = if writes {
         Vec::new()
     } else {
@@ -65,15 +65,15 @@ pub fn describe(
     })
 }
 
-/// The program's standard input, whose writing end stands still.
+/// Returns whether it is the program's standard input, whose writing end stands still.
 fn is_fed(open: &Open) -> bool {
     let key = open.key();
     input::holds(key.device, key.inode)
 }
 
-/// An error if another process has the other end.
+/// Fails if another process has the other end.
 fn held_elsewhere(open: &Open, all: &All) -> Result<(), String> {
-    /// Looked for so often: one that ends meanwhile is not found, and one that it has started may be.
+    /// The number of looks: one look does not find a process that ends meanwhile, but a later one may find a process that it has started.
     const LOOKS: u32 = 3;
     for look in 0..LOOKS {
         if !has_other_end(open, all) {
@@ -96,7 +96,7 @@ fn held_elsewhere(open: &Open, all: &All) -> Result<(), String> {
     ))
 }
 
-/// Asks the kernel whether anybody has the other end open.
+/// Asks the kernel whether the other end is open anywhere.
 fn has_other_end(open: &Open, all: &All) -> bool {
     let gone = match open.flags & libc::O_ACCMODE {
         libc::O_RDONLY => libc::POLLHUP,
@@ -113,7 +113,7 @@ fn has_other_end(open: &Open, all: &All) -> bool {
     unsafe { libc::poll(&raw mut watched, 1, 0) >= 0 && watched.revents & gone == 0 }
 }
 
-/// Copies what is in a pipe without taking it out: all at once, or packet by packet if it was written so.
+/// Copies the contents of a pipe without taking them out: all at once, or packet by packet if they were written so.
 fn peek(number: RawFd, capacity: i32) -> io::Result<Vec<Vec<u8>>> {
     let mut waiting: libc::c_int = 0;
     // SAFETY: FIONREAD writes one int.

@@ -170,7 +170,7 @@ impl Contents {
                         address: *offset,
                         bytes: memory.bytes(addresses.clone()),
                     },
-                    // The file is the upper half's, which may change or shorten it when it runs on.
+                    // The file belongs to the upper half, which may change or shorten it when it runs on.
                     Part::Map { offset, map } => PageRun {
                         address: *offset,
                         bytes: memory.bytes(range_of(map)),

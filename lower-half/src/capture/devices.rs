@@ -1,8 +1,9 @@
-//! Devices that may write to this process's memory by themselves: network adapters, GPUs, what shares memory between processes without
-//! the kernel's mapping it. Nobody sees such a write as a page fault. So where there is one, nothing is set apart, and nothing is taken for
-//! unchanged that has not been hashed while everybody stands still.
+//! Devices that may write to this process's memory by themselves: network adapters, GPUs, and drivers that share memory between
+//! processes without a mapping. These writes cause no page faults. So if there is such a device, no pages are left to a child
+//! process, and pages count as unchanged only if they have been hashed while all threads stand still.
 //!
-//! It is a rule and no list of adapters: whatever device this process has open or mapped, either half of it, but for those that are known to do nothing.
+//! This is a rule, not a list of adapters: it covers every device that either half of this process has open or mapped, except those that
+//! are known to be harmless.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::path::Path;
 use super::maps;
 use crate::gpu::held;
 
-/// Devices that write nowhere but where they are told to, while a system call lasts.
+/// Devices that write only where they are told to, and only during a system call.
 const HARMLESS: [&str; 11] = [
     "/dev/null",
     "/dev/zero",
@@ -29,12 +30,13 @@ fn is_one(path: &str) -> bool {
     path.starts_with("/dev/") && !HARMLESS.iter().any(|harmless| path.starts_with(harmless))
 }
 
-/// Whether one may have written to memory at some time: one that has been let go of meanwhile, to be had again later, has left no other trace.
+/// Returns whether one may have written to memory at any time: a device that was closed meanwhile, to be opened again later, has left no
+/// other trace.
 pub fn may_have_written() -> bool {
     may_write() || held::may_have_written()
 }
 
-/// Whether there is one; also where that cannot be found out.
+/// Returns whether there is such a device, also if that cannot be found out.
 pub fn may_write() -> bool {
     let Ok(mappings) = maps::without_details() else {
         return true;

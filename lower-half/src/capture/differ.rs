@@ -1,4 +1,4 @@
-//! Which blocks of written pages really differ from what the epoch before had there, by their hashes.
+//! Compares hashes to find the blocks of written pages that differ from the epoch before.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,17 +13,17 @@ use stillpoint_incremental::viability::{REGION, by_region};
 
 use crate::ground::ranges;
 
-/// What was found.
+/// The result of a comparison.
 pub struct Difference {
-    /// What is to be written: what differs and is not zero, and what is written along with it.
+    /// The memory to write: blocks that differ and are not zero, and memory that is written along with them.
     pub changed: Vec<Range<usize>>,
-    /// What differs, zeros too.
+    /// Blocks that differ, including those that are zero.
     pub otherwise: Vec<Range<usize>>,
-    /// What is as it was and is not written along.
+    /// Memory that has not changed and is not written along.
     pub unchanged: Vec<Range<usize>>,
-    /// The hashes of all of it.
+    /// The hashes of all compared memory.
     pub table: Table,
-    /// By the numbers of the model's regions.
+    /// The counts, by the numbers of the model's regions.
     pub counts: BTreeMap<u64, Counts>,
 }
 
@@ -44,7 +44,7 @@ impl Memory for Source<'_> {
     }
 }
 
-/// What one thread takes at a time: pieces of together at most a chunk's length, each in one region of the model.
+/// Divides pieces into batches for the threads: each batch has at most a chunk's length, and each piece lies in one region of the model.
 fn batches(pieces: &[Range<u64>]) -> Vec<&[Range<u64>]> {
     let (mut batches, mut first, mut bytes) = (Vec::new(), 0, 0);
     for (number, piece) in pieces.iter().enumerate() {
@@ -68,7 +68,7 @@ struct Part<'a> {
     batches: &'a [&'a [Range<u64>]],
     next: &'a AtomicUsize,
     room: Vec<u8>,
-    /// With the number of the batch, the model's region of each of its pieces.
+    /// For each batch, with its number, the region in the model and the result of each of its pieces.
     found: Vec<(usize, Vec<(u64, Compared)>)>,
 }
 
@@ -99,7 +99,7 @@ impl Steps for Part<'_> {
     }
 }
 
-/// Compares ranges of whole pages with what the table knows of them.
+/// Compares ranges of whole pages with their hashes in the table.
 pub fn compare(
     old: &Table,
     ranges: &[Range<usize>],
@@ -155,7 +155,7 @@ fn together(
     })
 }
 
-/// The same table without what does not lie in these ranges of whole pages, which are in order.
+/// Removes from the table everything outside these ranges of whole pages, which are in order.
 pub fn only(mut table: Table, ranges: &[Range<usize>]) -> Table {
     let starts = ranges.iter().map(|range| range.end as u64 / PAGE);
     let ends = ranges.iter().map(|range| range.start as u64 / PAGE);
@@ -171,7 +171,7 @@ pub fn only(mut table: Table, ranges: &[Range<usize>]) -> Table {
 mod tests {
     use super::*;
 
-    /// Memory of which byte 0 has address 0.
+    /// Memory whose byte 0 has address 0.
     struct Here(Vec<u8>);
 
     impl Pages for Here {
@@ -185,7 +185,7 @@ mod tests {
     fn blocks_that_differ_are_told_from_those_that_were_only_written() {
         let size = BlockSize::SMALLEST;
         let (page, block) = (PAGE as usize, size.bytes() as usize);
-        // The model's regions, too.
+        // The model's regions have this length, too.
         assert_eq!(CHUNK_BYTES as u64, REGION);
         let bytes = 3 * CHUNK_BYTES + 5 * page;
         let mut memory = Here((0..bytes).map(|at| (at / 3) as u8 | 1).collect());
@@ -197,7 +197,7 @@ mod tests {
             Crew::of(3),
         )
         .unwrap();
-        // Nothing is known as yet. Pieces end where they end.
+        // Nothing is known yet.
         assert_eq!(ranges::joined(first.changed), std::slice::from_ref(&whole));
         assert!(first.unchanged.is_empty());
         memory.0[10 * page + 3 * block + 7] ^= 8;
@@ -219,7 +219,7 @@ mod tests {
         let alphas: Vec<_> = second.counts.values().map(Counts::alpha).collect();
         let alpha = |pages: usize| Some(1.0 - 1.0 / (pages * page / block) as f64);
         assert_eq!(alphas, [alpha(4), alpha(1)]);
-        // What was written without being hashed is not known any more.
+        // Memory that was written without being hashed is not known any more.
         let (_, unchanged) = ranges::split(std::slice::from_ref(&whole), &written);
         let known = only(first.table, &unchanged);
         let third = compare(&known, &written, &memory, Crew::of(1)).unwrap();

@@ -1,4 +1,4 @@
-//! What the parked driver thread is asked for, and its answer. It carries out the upper half's own steps of a checkpoint.
+//! Commands to the parked driver thread, which carries out the upper half's own steps of a checkpoint.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use stillpoint_wrappers::gate::{Command, DriverState};
 
 use super::still::Still;
 
-/// How long it may take over one command. It does nothing but its own work then.
+/// How long the driver thread may take for one command. It only does its own work then.
 const ANSWER: Duration = Duration::from_secs(60);
-/// How often it is looked at meanwhile.
+/// The time between two looks at its answer.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// Gives it a command and waits for its answer.
+/// Gives the driver thread a command and waits for its answer.
 fn command(still: &Still<'_>, command: Command, answer: DriverState, what: &str) -> Done {
     let inside = still.enter()?;
     still.page().command(command);
@@ -20,7 +20,7 @@ fn command(still: &Still<'_>, command: Command, answer: DriverState, what: &str)
     until(still, what, || still.page().driver_state() == answer as u32)
 }
 
-/// Waits until something is so that only the driver thread can bring about.
+/// Waits for a condition that only the driver thread can bring about.
 fn until(still: &Still<'_>, what: &str, so: impl Fn() -> bool) -> Done {
     let end = Instant::now() + ANSWER;
     while !so() {
@@ -38,45 +38,45 @@ fn until(still: &Still<'_>, what: &str, so: impl Fn() -> bool) -> Done {
     Ok(())
 }
 
-/// What forbids a checkpoint, as far as the upper half knows.
+/// Returns what forbids a checkpoint, as far as the upper half knows.
 ///
 /// # Errors
-/// It does not answer, or the checkpoint has been given up.
+/// The driver thread does not answer, or the checkpoint has been given up.
 pub fn check(still: &Still<'_>) -> Result<Vec<String>, Failure> {
     command(still, Command::Check, DriverState::Checked, "the check")?;
     let _inside = still.enter()?;
     Ok(still.page().refusals())
 }
 
-/// One whole round of pulling messages in.
+/// Lets it carry out one whole round of receiving messages.
 ///
 /// # Errors
-/// As [`check`]; what the round has found that forbids the checkpoint.
+/// Those of [`check`], and whatever the round finds that forbids the checkpoint.
 pub fn drain(still: &Still<'_>) -> Done {
     let page = still.page();
     let before = page.rounds();
     command(still, Command::Drain, DriverState::Draining, "the drain")?;
-    // One that began after the command.
+    // The round must have begun after the command.
     until(still, "the drain", || {
         page.rounds().wrapping_sub(before) >= 2
     })?;
     nothing_found(still)
 }
 
-/// Messages, requests and objects get the form that a restart starts from.
+/// Gives messages, requests and objects the form that a restart starts from.
 ///
 /// # Errors
-/// As [`drain`].
+/// Those of [`drain`].
 pub fn seal(still: &Still<'_>) -> Done {
     let what = "sealing its MPI objects";
     command(still, Command::Seal, DriverState::Sealed, what)?;
     nothing_found(still)
 }
 
-/// It touches nothing from here on, until the checkpoint ends. It may hold already.
+/// Makes it touch nothing from here on, until the checkpoint ends. It may hold already.
 ///
 /// # Errors
-/// As [`check`].
+/// Those of [`check`].
 pub fn hold(still: &Still<'_>) -> Done {
     if still.page().driver_state() == DriverState::Held as u32 {
         return Ok(());
@@ -84,7 +84,7 @@ pub fn hold(still: &Still<'_>) -> Done {
     command(still, Command::Hold, DriverState::Held, "holding still")
 }
 
-/// What the upper half has found after the check is told as if it had been found there.
+/// Reports what the upper half has found after the check as if the check had found it.
 fn nothing_found(still: &Still<'_>) -> Done {
     let _inside = still.enter()?;
     match still.page().refusals() {

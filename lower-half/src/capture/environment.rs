@@ -1,4 +1,4 @@
-//! What this process runs on, as an image records it and a restart compares it.
+//! The machine and software that this process runs on, as an image records them and a restart compares them.
 
 use std::ffi::CStr;
 
@@ -7,7 +7,7 @@ use stillpoint_wrappers::contract;
 
 use crate::arch::{PAGE, springboard};
 
-/// The facts of this machine and build. What MPI says of itself is the caller's to add.
+/// Returns the facts of this machine and build. The caller adds the MPI library's own description.
 pub fn here() -> Environment {
     // SAFETY: getauxval looks a number up.
     let (hwcap, hwcap2) = unsafe {
@@ -42,7 +42,7 @@ pub fn here() -> Environment {
     }
 }
 
-/// What forbids to restart here an image that was written in environment `then`, in words for people.
+/// Returns the reasons, in words for people, against a restart here of an image written in environment `then`.
 pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut differs = |what: &str, then: &str, here: &str, advice: &str| {
@@ -65,7 +65,7 @@ pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
         &pages_here,
         "restart on a kernel with that page size",
     );
-    // An upper half of an older contract that is served finds what it knows.
+    // This build serves some older contracts: an upper half with one of these finds what it knows.
     let contract = match contract::serves(then.gate_version) {
         true => here.gate_version,
         false => then.gate_version,

@@ -1,14 +1,14 @@
-//! Limits of the application's that are out of the way while its image is written: on the length of files (`RLIMIT_FSIZE`) and on its address space
+//! Limits of the application that are lifted while its image is written: on the length of files (`RLIMIT_FSIZE`) and on its address space
 //! (`RLIMIT_AS`).
 //!
-//! A limit is the process's. Its threads stand still meanwhile, so that none of them sees that it is another one for a while.
-//! A write beyond the first would fail, and leave SIGXFSZ pending for the thread that wrote. Memory beyond the second is not given.
+//! A limit applies to the process. Its threads stand still meanwhile, so none of them sees the change. Beyond the first limit, a write
+//! would fail and leave SIGXFSZ pending for the thread that wrote. Beyond the second, the kernel gives no memory.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ground::space;
 
-/// A limit as the application has it; comes back when this is dropped.
+/// The application's own limit; it is set again when this is dropped.
 pub struct Lifted {
     resource: libc::__rlimit_resource_t,
     own: Option<libc::rlimit>,
@@ -42,7 +42,7 @@ impl Lifted {
 impl Drop for Lifted {
     fn drop(&mut self) {
         if let Some(own) = self.own {
-            // A lower limit is never refused.
+            // The kernel never refuses a lower limit.
             set(self.resource, own);
             if self.resource == libc::RLIMIT_AS {
                 *applications() = None;
@@ -72,13 +72,13 @@ impl SpaceLimit {
         lifted
     }
 
-    /// The limit that the application has, whether it is lifted or not.
+    /// Returns the application's limit, whether it is lifted or not.
     pub fn of_application() -> Option<libc::rlimit> {
         let lifted = *applications();
         lifted.or_else(|| get(libc::RLIMIT_AS))
     }
 
-    /// Whether the limit leaves too little to write an image with while it holds.
+    /// Returns whether the limit, while it holds, leaves too little room to write an image.
     pub fn is_near() -> bool {
         let limit = Self::of_application().map(|limit| limit.rlim_cur);
         let limit = limit.filter(|limit| *limit != libc::RLIM_INFINITY);
@@ -95,12 +95,12 @@ impl FileLimit {
         Lifted::lift(libc::RLIMIT_FSIZE)
     }
 
-    /// Whether there is a limit.
+    /// Returns whether there is a limit.
     pub fn is_set() -> bool {
         get(libc::RLIMIT_FSIZE).is_some_and(|own| own.rlim_cur != libc::RLIM_INFINITY)
     }
 
-    /// Says so, in words for people, if no file may have so many bytes.
+    /// Returns a reason in words for people if no file may have so many bytes.
     pub fn shorter_than(bytes: u64) -> Option<String> {
         let limit = get(libc::RLIMIT_FSIZE)?.rlim_cur;
         (limit < bytes).then(|| {

@@ -1,5 +1,5 @@
-//! Pages that nobody may touch: guards (`MADV_GUARD_INSTALL`, since Linux 6.13), such as newer C libraries put below threads' stacks. They are no mappings of
-//! their own, hold nothing, and a load from one raises SIGSEGV.
+//! Guard pages (`MADV_GUARD_INSTALL`, since Linux 6.13), which nothing may touch; newer C libraries put them below threads' stacks. They
+//! are not mappings of their own and hold nothing. A load from one raises SIGSEGV.
 
 use std::io;
 use std::ops::Range;
@@ -25,10 +25,10 @@ pub struct Guarded {
     pub ranges: Vec<(usize, usize)>,
 }
 
-/// The guards in these mappings, in order of address.
+/// Returns the guards in these mappings, in order of address.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// The kernel does not report guards.
 pub fn survey(mappings: &[Mapping]) -> io::Result<Vec<Range<usize>>> {
     if !memory::may_be_guarded() {
         return Ok(Vec::new());
@@ -41,7 +41,7 @@ pub fn survey(mappings: &[Mapping]) -> io::Result<Vec<Range<usize>>> {
     Ok(found)
 }
 
-/// Says why guards cannot be carried, if there may be any.
+/// Returns the reason why guards cannot be carried, if there may be any.
 pub fn hinders() -> Option<String> {
     if !memory::may_be_guarded() {
         return None;
@@ -54,11 +54,11 @@ pub fn hinders() -> Option<String> {
     ))
 }
 
-/// Says why this kernel has no guards, if it has none.
+/// Returns the reason why this kernel has no guards, if it has none.
 pub fn lacks() -> Option<String> {
     let both = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a mapping of its own, which nobody touches.
+    // SAFETY: a mapping of its own, which nothing touches.
     let probe = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, both, flags, -1, 0) };
     if probe == libc::MAP_FAILED {
         return Some(io::Error::last_os_error().to_string());
@@ -70,7 +70,7 @@ pub fn lacks() -> Option<String> {
 }
 
 fn install(range: &Range<usize>) -> io::Result<()> {
-    // SAFETY: pages that hold nothing, and that nobody may touch.
+    // SAFETY: pages that hold nothing, and that nothing may touch.
     match unsafe { libc::madvise(range.start as *mut _, range.len(), MADV_GUARD_INSTALL) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -78,7 +78,7 @@ fn install(range: &Range<usize>) -> io::Result<()> {
 }
 
 impl Guarded {
-    /// Makes them again.
+    /// Makes the guards again.
     ///
     /// # Errors
     /// The kernel makes none there.

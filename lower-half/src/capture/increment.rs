@@ -1,4 +1,5 @@
-//! What this rank's next image builds on: the last committed one, what has been written since, and what of that really differs.
+//! The base of this rank's next image: the last committed one, the memory that has been written to since, and the blocks of it that really
+//! differ.
 
 mod devices;
 mod known;
@@ -33,46 +34,46 @@ use known::{State, state};
 pub use known::{committed, follows, remember};
 use parts::{bytes, is_scattered, narrow, parts, whole_pages, wide};
 
-/// What an image is to hold of private memory, and how it gets there.
+/// The private memory that an image is to hold, and the way in which it gets there.
 pub struct Increment {
-    /// To be written, or compared first; in order of address.
+    /// Memory to be written, or to be compared first; in order of address.
     pub changed: Vec<Range<usize>>,
-    /// Of all regions, shared ones too.
+    /// The numbers of all regions, shared ones too.
     pub account: Account,
     base: Option<Base>,
     /// The hashes that blocks are compared with.
     old: Arc<Table>,
-    /// How it is known what was written to. `None`: it does not matter.
+    /// The way in which writes are tracked, or `None` if that does not matter.
     tracking: Option<Tracking>,
-    /// How each of the model's regions is written. `None`: whole, and nobody was to choose.
+    /// How each of the model's regions is written, or `None` if the image is whole and there was no choice.
     plan: Option<(Plan, BTreeMap<u64, Part>)>,
-    /// What of `changed` is compared first.
+    /// The part of `changed` that is compared first.
     compared: Vec<Range<usize>>,
     /// The next image's regions.
     regions: Vec<Range<u64>>,
-    /// Images that are to have no part in it.
+    /// Images that the next one must not need.
     left: Vec<Origin>,
-    /// What stays where it is.
+    /// Memory that stays in earlier images.
     kept: Vec<Range<usize>>,
-    /// How many stretches of what was compared do not.
+    /// The number of compared stretches that do not stay there.
     stretches: usize,
-    /// What is known of the next image's blocks.
+    /// The hashes of the next image's blocks.
     table: Table,
     counts: BTreeMap<u64, Counts>,
     outcome: Outcome,
-    /// Who hashes devices' memory, so that it is compared.
+    /// The hashers of devices' memory, if it is compared.
     hashers: Option<Hashers>,
-    /// What is known of it in the base, and in the next image.
+    /// The hashes of devices' memory in the base, and in the next image.
     old_devices: Arc<Known>,
     devices: Known,
-    /// What of it stays where it is.
+    /// Devices' memory that stays in earlier images.
     unchanged: Vec<Unchanged>,
-    /// What came of it; `None`: there is none.
+    /// The outcome for devices' memory, or `None` if there is none.
     of_devices: Option<OfDevices>,
 }
 
 impl Increment {
-    /// All of it.
+    /// Makes an increment that holds all memory.
     pub fn whole(private: Vec<Range<usize>>, regions: &[Region]) -> Increment {
         let mut account = Account::of(regions);
         account.touched(&private);
@@ -102,7 +103,7 @@ impl Increment {
         }
     }
 
-    /// A device's memory is going to come, and is this content of the image.
+    /// Prepares for a device's memory, which becomes this content of the image.
     fn device(&self, name: Name, number: u32, bytes: u64) -> Device {
         let before = self.old_devices.get(&name).cloned().zip(self.base.as_ref());
         match self.hashers {
@@ -111,7 +112,7 @@ impl Increment {
         }
     }
 
-    /// Writes what of these ranges has changed.
+    /// Writes the changed parts of these ranges.
     pub fn write(
         &mut self,
         writer: &mut Writer,
@@ -141,10 +142,10 @@ impl Increment {
             })?;
         self.stretches += found.changed.len();
         if is_scattered(0, self.stretches) {
-            // Too many records with a field that changes: they are written with what lies between them.
+            // There are too many small changes, so they are written with the bytes between them.
             return self.put(writer, &compared, pages);
         }
-        // What is as it was may lie where it is not to be looked for any more.
+        // Unchanged memory may lie in images that the next one must not need.
         let unchanged = within(&wide(&found.unchanged), &self.regions);
         let carried = self.base.as_ref().map(|base| base.carry(&unchanged));
         let again =
@@ -171,7 +172,7 @@ impl Increment {
         Ok(())
     }
 
-    /// Memory that several may have, and that is written whole as a content of its own.
+    /// Adds memory that several processes may have, and that is written whole as a content of its own.
     pub fn add_contents(&mut self, ranges: &[Range<usize>]) {
         self.account.touched(ranges);
         self.account.written(ranges);
@@ -180,7 +181,7 @@ impl Increment {
         }
     }
 
-    /// What the image has in earlier ones, when everything else is written.
+    /// Returns the chunks that the image has in earlier ones, when everything else is written.
     pub fn carried(&self) -> Carried {
         let Some(base) = &self.base else {
             return Carried::default();
@@ -189,7 +190,7 @@ impl Increment {
         base.carry_with_devices(&within(&wide(&kept), &self.regions), &self.unchanged)
     }
 
-    /// What was expected and what came of it; `finishing` is how long it took to make sure of the image.
+    /// Returns the prediction and the outcome; `finishing` is the time that it took to finish and sync the image.
     fn record(&self, finishing: f64) -> Record {
         let mut all = Counts::default();
         for counts in self.counts.values() {
@@ -215,8 +216,8 @@ impl Increment {
     }
 }
 
-/// The image that the next one, at `image`, may build on, if it is there with all that it needs. This opens files of the checkpoint directory and may
-/// take any time, so the caller must not be inside.
+/// Returns the image that the next one, at `image`, may build on, if it is there with all images that it needs. This opens files of the
+/// checkpoint directory and may take any time, so the caller must not be inside.
 pub fn earlier(image: &Path, how: Incremental) -> Option<Base> {
     pass(Point::EarlierImages);
     if how == Incremental::Off {
@@ -228,14 +229,14 @@ pub fn earlier(image: &Path, how: Incremental) -> Option<Base> {
         .and_then(|state| state.base.as_ref())
         .map(|(base, _)| base.clone());
     let mut base = known?;
-    // What the other ranks' images have come to can be told since they are committed.
+    // The images of the other ranks are committed, so their lengths and digests can be read.
     base.settle(image).ok()?;
     base.check(image).ok()?;
     Some(base)
 }
 
-/// Looks at what has been written since the image before, which is `earlier`. Without one to build on, all of `private` is to be written. `unseen` says
-/// whether somebody may have written without a fault.
+/// Finds the memory that has been written to since the image before, which is `earlier`. Without an image to build on, all of `private` is
+/// to be written. `unseen` says whether a device may have written without a page fault.
 ///
 /// # Safety
 /// Every thread of the upper half must be stopped.
@@ -283,7 +284,7 @@ pub unsafe fn since_the_last(
             ..Increment::whole(private, regions)
         };
     };
-    // Hashes of other blocks are of no use.
+    // Hashes of blocks of another size are of no use.
     let old = match old.block_size() == tracking.block() {
         true => Arc::clone(old),
         false => Arc::new(Table::new(tracking.block())),
@@ -322,8 +323,9 @@ pub unsafe fn since_the_last(
     }
 }
 
-/// Whether an image that builds on none is hashed as well: where the next one is to compare in any case, or has nothing to leave out
-/// otherwise, because pages are not told apart. Where they are, what is not written to again need never be hashed.
+/// Returns whether an image without a base is hashed as well. It is if the next one is going to compare in any case. It also is
+/// if pages are not told apart, because the next image could not leave out anything otherwise. If they are told apart, pages that
+/// are not written to again need never be hashed.
 fn hashes_at_once(tracking: Tracking, how: Incremental, rates: Rates) -> bool {
     match how {
         Incremental::Blocks => true,
@@ -331,7 +333,8 @@ fn hashes_at_once(tracking: Tracking, how: Incremental, rates: Rates) -> bool {
     }
 }
 
-/// The image of this epoch is written; `finishing` is how long it took to make sure of it. Gives what was expected of it and what came of it.
+/// Notes that the image of this epoch is written; `finishing` is the time that it took to finish and sync it. Returns the prediction and
+/// the outcome.
 pub fn written(
     epoch: u64,
     rank: u32,

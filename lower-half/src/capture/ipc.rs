@@ -1,4 +1,4 @@
-//! System V semaphore sets and message queues that the application uses (`gate::ipc`), as an image holds them.
+//! The System V semaphore sets and message queues that the application uses (`gate::ipc`), as an image holds them.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::gate::ipc::{self, Object};
 use crate::gate::semaphores;
 
-/// What an image holds of it: JSON, [`Saved`]. Only where the application uses any.
+/// The payload of an image with these objects: JSON, [`Saved`]. An image has it only if the application uses any.
 pub const KIND: Kind = Kind {
     name: "system v ipc",
     version: 1,
     always: false,
 };
 
-/// Whose an object is, and under which id and key it is known.
+/// An object's id and key, with its owner and mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     pub id: i32,
@@ -33,15 +33,15 @@ pub struct Semaphores {
     pub values: Vec<u16>,
 }
 
-/// A queue, which is empty: a checkpoint refuses others.
+/// A message queue. It is empty, since a checkpoint refuses others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     pub named: Named,
-    /// How many bytes it may hold.
+    /// The most bytes that it may hold.
     pub room: u64,
 }
 
-/// All of them.
+/// All sets and queues of the application.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
     pub semaphores: Vec<Semaphores>,
@@ -60,7 +60,7 @@ impl Named {
     }
 }
 
-/// A set that is there, with its values.
+/// Reads an existing set with its values.
 pub fn semaphores(id: i32) -> io::Result<Semaphores> {
     let mut status = MaybeUninit::<libc::semid_ds>::zeroed();
     // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
@@ -81,7 +81,7 @@ pub fn semaphores(id: i32) -> io::Result<Semaphores> {
     })
 }
 
-/// A queue that is there, and how many messages it holds.
+/// Reads an existing queue; also returns how many messages it holds.
 pub fn queue(id: i32) -> io::Result<(Queue, u64)> {
     let mut status = MaybeUninit::<libc::msqid_ds>::zeroed();
     // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
@@ -98,7 +98,7 @@ pub fn queue(id: i32) -> io::Result<(Queue, u64)> {
     Ok((queue, status.msg_qnum))
 }
 
-/// What the kernel would take back of System V semaphores at the end of the process, and so at a suspend.
+/// Returns the semaphore operations that the kernel would take back at the end of the process, and so at a suspend.
 pub fn undo() -> Vec<String> {
     let mut reasons: Vec<String> = semaphores::to_take_back()
         .iter()
@@ -114,12 +114,12 @@ pub fn undo() -> Vec<String> {
     reasons
 }
 
-/// Whether an object has been removed.
+/// Returns whether the error means that an object has been removed.
 fn gone(error: &io::Error) -> bool {
     [Some(libc::EINVAL), Some(libc::EIDRM)].contains(&error.raw_os_error())
 }
 
-/// What is to be saved, and what forbids it in words for people.
+/// Returns the objects to save, and the reasons against that in words for people.
 pub fn survey() -> (Saved, Vec<String>) {
     let (mut saved, mut reasons, mut forgotten) = (Saved::default(), Vec::new(), Vec::new());
     for (object, id) in ipc::noted() {

@@ -1,21 +1,23 @@
-//! Which pending signals are the launch's, and no part of the application's state: those by which people want something of the job as it runs.
+//! Tells which pending signals belong to the launch, not to the application's state: signals by which people ask something of the running
+//! job.
 //!
-//! While a process stands still for its checkpoint, a signal to it waits that would have met its default action at once: it asks for the suspend
-//! that is under way (`--suspend-signal`, `--on-term suspend`), or it is to end this launch. In an image it would do so to every launch
-//! that is restarted from there. What the application handles, ignores or blocks is its own, and so is what it has sent itself.
+//! While a process stands still for its checkpoint, signals wait that would otherwise have met their default action at once. Such
+//! a signal asks for the suspend that is under way (`--suspend-signal`, `--on-term suspend`), or it is meant to end this launch.
+//! In an image, it would act on every launch that is restarted from there. Signals that the application handles, ignores or
+//! blocks belong to it, and so do those that it has sent to itself.
 
 use super::signals::{Pending, Waiting};
 use crate::arch::frame::Frame;
 use crate::gate::{identity, signals};
 
-/// What decides it, of one signal number in one process.
+/// The facts that decide about one signal number in one process.
 #[derive(Clone, Copy)]
 struct Number {
     /// Some thread that it may come to does not block it.
     open: bool,
     /// The application leaves it at its default.
     default: bool,
-    /// Stillpoint takes it for a request.
+    /// Stillpoint takes it for a request to suspend.
     asks: bool,
 }
 
@@ -23,7 +25,7 @@ fn is_launchs(number: Number, sent_from_outside: bool) -> bool {
     number.open && number.default && (number.asks || sent_from_outside)
 }
 
-/// Whether a pending signal is the launch's, where `blocked` are those that every thread blocks which it may come to.
+/// Returns whether a pending signal belongs to the launch. `blocked` are the signals that every thread blocks which could take them.
 fn belongs(pending: &Pending, blocked: u64) -> bool {
     let signal = pending.signal;
     let number = Number {
@@ -38,14 +40,14 @@ fn belongs(pending: &Pending, blocked: u64) -> bool {
     )
 }
 
-/// The application's masks, as its stopped threads' frames hold them: of each thread its id, and what it blocks.
+/// Returns the application's signal masks from its stopped threads' frames: each thread's id, with the signals that it blocks.
 ///
 /// # Safety
 /// Whole signal frames must lie at these addresses.
 pub unsafe fn masks(frames: impl Iterator<Item = (u32, usize)>) -> Vec<(u32, u64)> {
     frames
         .map(|(tid, frame)| {
-            // A thread that does not stand in a frame takes nothing.
+            // A thread that does not stand in a frame takes no signals.
             // SAFETY: the caller's.
             let blocked = (frame != 0).then(|| unsafe { Frame::at(frame).mask() });
             (tid, blocked.unwrap_or(u64::MAX))
@@ -54,7 +56,7 @@ pub unsafe fn masks(frames: impl Iterator<Item = (u32, usize)>) -> Vec<(u32, u64
 }
 
 impl Waiting {
-    /// Takes the launch's signals out.
+    /// Removes the signals that belong to the launch.
     pub fn leave_out_launchs(&mut self, masks: &[(u32, u64)]) {
         let by_all = masks.iter().fold(u64::MAX, |all, (_, mask)| all & mask);
         self.process.retain(|pending| !belongs(pending, by_all));

@@ -1,4 +1,4 @@
-//! Memory that the application keeps from being swapped out: `mlock`, `mlockall`, now and for what it will map.
+//! Memory that the application keeps from being swapped out: `mlock` and `mlockall`, for present and for future mappings.
 
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
@@ -6,7 +6,7 @@ use stillpoint_part::Kind;
 use super::maps::Mapping;
 use crate::ground::told;
 
-/// What an image holds of it: JSON, [`Locked`]. There is none where nothing is locked.
+/// The payload of an image with locked memory: JSON, [`Locked`]. An image without locked memory has none.
 pub const KIND: Kind = Kind {
     name: "locked memory",
     version: 1,
@@ -17,11 +17,11 @@ pub const KIND: Kind = Kind {
 pub struct Locked {
     /// Start and end of stretches of the upper half.
     pub ranges: Vec<(usize, usize)>,
-    /// `MCL_FUTURE`: whatever is mapped is locked.
+    /// `MCL_FUTURE`: new mappings are locked from the start.
     pub future: bool,
 }
 
-/// What is locked of these mappings; `None`: nothing.
+/// Returns the locked parts of these mappings, or `None` if nothing is locked.
 pub fn survey(mappings: &[Mapping]) -> Option<Locked> {
     let future = is_locked_from_the_start();
     if !future && locked_kilobytes() == Some(0) {
@@ -33,7 +33,7 @@ pub fn survey(mappings: &[Mapping]) -> Option<Locked> {
     (found != Locked::default()).then_some(found)
 }
 
-/// `VmLck` of this process.
+/// Returns `VmLck` of this process.
 fn locked_kilobytes() -> Option<u64> {
     let status = told::by("/proc/self/status").ok()?;
     let lines = &mut status.lines();
@@ -41,12 +41,12 @@ fn locked_kilobytes() -> Option<u64> {
     all.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
 
-/// Whether what is mapped now is locked from the start: then one page more is.
+/// Returns whether new mappings are locked from the start. It maps a page and looks whether one more is locked then.
 fn is_locked_from_the_start() -> bool {
     use crate::arch::PAGE;
     let (protection, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     let before = locked_kilobytes();
-    // SAFETY: a mapping of its own, which nobody touches.
+    // SAFETY: a mapping of its own, which nothing touches.
     let probe = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0) };
     if probe == libc::MAP_FAILED {
         return false;
@@ -58,7 +58,7 @@ fn is_locked_from_the_start() -> bool {
 }
 
 impl Locked {
-    /// Locks it again; false where this launch may not.
+    /// Locks the memory again; returns false if this launch may not.
     pub fn restore(&self) -> bool {
         let lock = |(start, end): &(usize, usize)| {
             // SAFETY: the call changes no memory.

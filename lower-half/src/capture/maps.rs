@@ -1,4 +1,4 @@
-//! The process's mappings, as `/proc/self/smaps` tells them.
+//! The process's mappings, as `/proc/self/smaps` shows them.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub struct Mapping {
     pub offset: u64,
     pub device: u64,
     pub inode: u64,
-    /// As shown; of a file that has lost its name it ends in ` (deleted)`.
+    /// The name as shown; it ends in ` (deleted)` if the file has lost it.
     pub name: String,
     /// Bytes that are in memory or swapped out.
     pub present: u64,
@@ -29,11 +29,11 @@ pub struct Mapping {
     pub swapped: u64,
     /// Bits of [`vm_flags`].
     pub vm_flags: u64,
-    /// Memory of a device, or otherwise not made of pages.
+    /// Memory of a device, or other memory that is not made of pages.
     pub device_memory: bool,
     /// A shared mapping through which the file can be, or could be made, written.
     pub may_write: bool,
-    /// Somebody handles this mapping's page faults with `userfaultfd`.
+    /// The mapping's page faults are handled with `userfaultfd`.
     pub userfault: bool,
     /// Kept from being swapped out.
     pub locked: bool,
@@ -48,17 +48,17 @@ impl Mapping {
         self.start..self.end
     }
 
-    /// Whether the file behind it has lost its name, or the kernel made the file up.
+    /// Returns whether the file behind it has lost its name, or was made up by the kernel.
     pub fn deleted(&self) -> bool {
         self.name.ends_with(" (deleted)")
     }
 
-    /// The name without the kernel's remark.
+    /// Returns the name without the kernel's remark.
     pub fn path(&self) -> &str {
         self.name.strip_suffix(" (deleted)").unwrap_or(&self.name)
     }
 
-    /// Whether `/proc/self/maps` shows the same of it.
+    /// Returns whether `/proc/self/maps` shows the same mapping.
     fn is_still(&self, head: &Mapping) -> bool {
         (self.start, self.end, self.protection, self.shared)
             == (head.start, head.end, head.protection, head.shared)
@@ -66,7 +66,7 @@ impl Mapping {
             && self.name == head.name
     }
 
-    /// What lies in this part of it.
+    /// Returns this part of the mapping.
     fn part(&self, part: Range<usize>) -> Mapping {
         let skipped = (part.start - self.start) as u64;
         Mapping {
@@ -82,14 +82,15 @@ impl Mapping {
     }
 }
 
-/// The upper half's mappings, in order of address. The kernel may show memory of both halves as one mapping where they touch.
+/// Returns the upper half's mappings, in order of address. The kernel may show memory of both halves as one mapping if they touch.
 #[cfg(test)]
 pub fn upper() -> io::Result<Vec<Mapping>> {
     Seen::default().upper()
 }
 
-/// What one attempt has seen of the mappings. The kernel goes through every page to tell the details of a mapping. So they are read before the
-/// application stands still, and again only where mappings or their details have changed since: the first shows in `/proc/self/maps`, the
+/// The mappings as one attempt has seen them. The kernel goes through every page to report the details of a mapping. So they are
+/// read before the application stands still, and read again only if mappings or their details have changed since.
+/// `/proc/self/maps` shows changes of mappings, and the gate counts changes of details.
 /// gate counts what changes the second.
 #[derive(Debug, Default)]
 pub struct Seen(Mutex<Option<Known>>);
@@ -97,17 +98,17 @@ pub struct Seen(Mutex<Option<Known>>);
 #[derive(Debug)]
 struct Known {
     mappings: Vec<Mapping>,
-    /// When they were read.
+    /// The state when they were read.
     since: Since,
 }
 
-/// What has to be as it was for details to be the same.
+/// The state on which the details depend.
 #[derive(Debug, PartialEq, Eq)]
 struct Since {
     changes: u64,
-    /// `PR_SET_MEMORY_MERGE` concerns all mappings.
+    /// The result of `PR_GET_MEMORY_MERGE`, which concerns all mappings.
     merges: i32,
-    /// Which pages are swapped out is a detail that changes by itself.
+    /// The number of pages swapped out: which ones these are changes by itself.
     swapped_out: Option<u64>,
 }
 
@@ -116,7 +117,7 @@ impl Since {
         const PR_GET_MEMORY_MERGE: libc::c_int = 68;
         Since {
             changes: memory::changes(),
-            // SAFETY: tells something.
+            // SAFETY: reads a setting.
             merges: unsafe { libc::prctl(PR_GET_MEMORY_MERGE, 0, 0, 0, 0) },
             swapped_out: free::swapped_out(),
         }
@@ -125,7 +126,7 @@ impl Since {
 
 impl Known {
     fn read() -> io::Result<Known> {
-        // In this order: what changes meanwhile is read again.
+        // The order matters: mappings that change in between are read again.
         let since = Since::now();
         let mappings = read(told::bytes("/proc/self/smaps")?.as_slice())?;
         Ok(Known { mappings, since })
@@ -133,12 +134,12 @@ impl Known {
 }
 
 impl Seen {
-    /// Looks ahead: the application runs. Where that fails it is done later.
+    /// Reads the mappings ahead, while the application runs. If that fails, they are read later.
     pub fn ahead() -> Seen {
         Seen(Mutex::new(Known::read().ok()))
     }
 
-    /// As [`upper`].
+    /// Does the same as [`upper`].
     pub fn upper(&self) -> io::Result<Vec<Mapping>> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_valid = |known: &&Known| known.since == Since::now() && pagemap::are_found_quickly();
@@ -162,16 +163,16 @@ impl Seen {
     }
 }
 
-/// How many pages the node had swapped out before details were told last.
+/// The number of pages that the node had swapped out before details were last read.
 static SWAPPED_OUT: Mutex<Option<u64>> = Mutex::new(None);
 
-/// Whether pages may have been swapped out since details were told.
+/// Returns whether pages may have been swapped out since details were read.
 pub fn may_have_swapped() -> bool {
     let before = *SWAPPED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
     before.is_none() || before != free::swapped_out()
 }
 
-/// The details of these mappings, where all of them that matter have been seen as they are.
+/// Returns the details of these mappings, if all of them that matter have been seen as they are.
 fn again(
     seen: &[Mapping],
     now: Vec<Mapping>,
@@ -191,7 +192,7 @@ fn again(
     Some(known)
 }
 
-/// All mappings of both halves, without what smaps adds.
+/// Reads all mappings of both halves, without the details of smaps.
 pub(super) fn without_details() -> io::Result<Vec<Mapping>> {
     read(told::bytes("/proc/self/maps")?.as_slice())
 }
@@ -215,7 +216,7 @@ pub(super) fn read(smaps: impl Read) -> io::Result<Vec<Mapping>> {
     }
 }
 
-/// `start-end rwxp offset major:minor inode   name`.
+/// Reads `start-end rwxp offset major:minor inode   name`.
 fn head(line: &str) -> Option<Mapping> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
@@ -252,12 +253,12 @@ fn head(line: &str) -> Option<Mapping> {
     })
 }
 
-/// The kernel shows a line feed in a name as `\012`.
+/// Undoes the kernel's escape: it shows a line feed in a name as `\012`.
 fn unescape(name: &str) -> String {
     name.replace("\\012", "\n")
 }
 
-/// `Key:   value`.
+/// Reads `Key:   value`.
 fn detail(mapping: &mut Mapping, line: &str) {
     let Some((key, value)) = line.split_once(':') else {
         return;
@@ -311,7 +312,7 @@ mod tests {
         };
         let heads = [at(1, 2, 0, 0), at(4, 6, 0, 0), at(8, 9, 0, 0)];
         let seen = [at(1, 2, 7, 3), at(4, 6, 0, 5), at(8, 10, 9, 1)];
-        // The last one is nobody's concern.
+        // The last one does not matter.
         let concerns = |it: &Mapping| it.start < 8;
         let known = again(&seen, heads.to_vec(), concerns).unwrap();
         assert_eq!(known, [at(1, 2, 7, 3), at(4, 6, 1, 5)]);

@@ -1,4 +1,4 @@
-//! The upper half's memory: which mappings there are, and which of their bytes an image must hold.
+//! The upper half's memory: its mappings, and the bytes of them that an image must hold.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::arch::PAGE;
 use crate::gate::memory::held;
 use crate::ground::ranges;
 
-/// Whether a System V segment goes with its last attachment. `/proc/self/maps` says of each that it is deleted.
+/// Returns whether a System V segment goes with its last attachment. `/proc/self/maps` shows all of them as deleted.
 fn marked_for_removal(id: libc::c_int) -> bool {
     const SHM_DEST: u32 = 0o1000;
     let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
@@ -34,10 +34,10 @@ fn marked_for_removal(id: libc::c_int) -> bool {
     u32::from(status.shm_perm.mode) & SHM_DEST != 0
 }
 
-/// What follows the name of a System V segment that is marked for removal.
+/// The text behind the name of a System V segment that is marked for removal.
 pub const REMOVED: &str = " removed";
 
-/// What kind of region a mapping becomes.
+/// Returns the kind of region that a mapping becomes.
 pub fn kind(mapping: &Mapping) -> RegionKind {
     if !mapping.shared {
         return if mapping.inode == 0 {
@@ -71,12 +71,13 @@ pub struct Memory {
     pub loadable: Loadable,
 }
 
-/// Mappings that are readable until this is dropped, and what they are otherwise: start, length, protection.
+/// Mappings that are readable until this is dropped, with their own protection: start, length, protection.
 #[derive(Default)]
 pub struct Opened(Vec<(usize, usize, i32)>);
 
 impl Memory {
-    /// Looks at every mapping; finds out what to write, and makes readable what is not. `in_files` tells of which mappings files hold the rest.
+    /// Looks at every mapping, finds out what to write, and makes unreadable memory readable. `in_files` names the mappings whose other
+    /// bytes are in files.
     ///
     /// # Safety
     /// Every thread of the upper half must be stopped, until [`Memory::opened`] is dropped.
@@ -127,7 +128,7 @@ impl Memory {
                     }
                 }
                 RegionKind::PrivateFile => {
-                    // Under its old name there may be another file by then.
+                    // At a restart there may be another file under its old name.
                     region.name.clone_from(&mapping.name);
                     match in_files.referred(&region) {
                         Some(found) => {
@@ -170,12 +171,12 @@ impl Memory {
         memory.loadable = Loadable::new(without(ranges::joined(plain), &ranges::joined(away)));
         match referred == in_files.regions.len() {
             true => Ok(memory),
-            // Nobody runs who could have done it.
+            // No thread is running that could have changed it.
             false => Err(io::Error::other("the memory map has changed meanwhile")),
         }
     }
 
-    /// A private mapping of a file, of which the image holds every byte.
+    /// Adds a private mapping of a file, of which the image holds every byte.
     fn add_whole(&mut self, mapping: &Mapping, guards: &[Range<usize>]) -> io::Result<()> {
         self.open(mapping)?;
         let part = readable(&mapping.addresses(), guards)?;
@@ -183,7 +184,7 @@ impl Memory {
         Ok(())
     }
 
-    /// One whose bytes are in the file, but for pages of the process's own.
+    /// Adds a mapping whose bytes are in the file, except for the process's own pages.
     fn add_own(
         &mut self,
         mapping: &Mapping,
@@ -199,7 +200,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Memory of a window, as if nobody else had it; its bytes only where they are to be in this image.
+    /// Adds memory of a window, as if it belonged to this process alone. Its bytes are added only if this image is to hold them.
     fn add_window(
         &mut self,
         mapping: &Mapping,
@@ -245,8 +246,7 @@ impl Memory {
 impl Drop for Opened {
     fn drop(&mut self) {
         for (start, bytes, protection) in self.0.drain(..) {
-            // The protection that it had a moment ago cannot be refused for another reason than a lack of
-            // kernel memory, and then there is nothing to be done about it.
+            // The kernel can refuse the mapping's own protection only for lack of memory, and then there is nothing to be done about it.
             let _ = protect(start, bytes, protection);
         }
     }
@@ -260,7 +260,7 @@ fn protect(start: usize, bytes: usize, protection: i32) -> io::Result<()> {
     }
 }
 
-/// The same stretches without the pages that nobody may touch; both are in order.
+/// Removes the pages that nothing may touch from the stretches; both are in order.
 fn without(stretches: Vec<Range<usize>>, guards: &[Range<usize>]) -> Vec<Range<usize>> {
     match guards.is_empty() {
         true => stretches,
@@ -268,7 +268,7 @@ fn without(stretches: Vec<Range<usize>>, guards: &[Range<usize>]) -> Vec<Range<u
     }
 }
 
-/// The readable parts of a mapping of a file: it has no pages behind the end of the file.
+/// Returns the readable parts of a mapping of a file: it has no pages behind the end of the file.
 fn readable(range: &Range<usize>, guards: &[Range<usize>]) -> io::Result<Vec<Range<usize>>> {
     let parts = without(vec![range.clone()], guards).into_iter();
     let cut = parts.map(|part| Ok(part.start..readable_end(&part)?));
@@ -276,7 +276,7 @@ fn readable(range: &Range<usize>, guards: &[Range<usize>]) -> io::Result<Vec<Ran
     Ok(ranges::joined(cut?))
 }
 
-/// Returns the end of the readable part of a range that nothing but a file's end cuts.
+/// Returns the end of the readable part of a range that only a file's end can cut.
 fn readable_end(range: &Range<usize>) -> io::Result<usize> {
     let process = std::process::id() as usize;
     let readable = |page: usize| -> io::Result<bool> {
@@ -305,7 +305,7 @@ fn readable_end(range: &Range<usize>) -> io::Result<usize> {
     Ok(range.start + low * PAGE)
 }
 
-/// How long a shared object is, as far as this mapping tells.
+/// Returns the length of a shared object, as far as this mapping shows it.
 fn shared_end(mapping: &Mapping, kind: RegionKind) -> io::Result<u64> {
     let mapped = mapping.offset + mapping.bytes() as u64;
     match kind {
@@ -314,7 +314,7 @@ fn shared_end(mapping: &Mapping, kind: RegionKind) -> io::Result<u64> {
     }
 }
 
-/// The addresses of a shared mapping whose bytes must be kept.
+/// Returns the addresses of a shared mapping whose bytes must be kept.
 fn shared_stretches(
     mapping: &Mapping,
     kind: RegionKind,
@@ -336,14 +336,14 @@ fn shared_stretches(
     }
     let mut found = pages.touched(mapping.addresses())?;
     found.extend(cached(mapping)?);
-    // Nothing tells of a page of shared memory that is swapped out, but for the mapping's details.
+    // Only the details of a mapping show that a page of shared memory is swapped out.
     if maps::may_have_swapped() {
         return readable(&mapping.addresses(), guards);
     }
     Ok(without(ranges::joined(found), guards))
 }
 
-/// Pages of shared memory that exist without being in this process's page table.
+/// Returns the pages of shared memory that exist without being in this process's page table.
 fn cached(mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut resident = vec![0u8; (1 << 16).min(mapping.bytes() / PAGE)];

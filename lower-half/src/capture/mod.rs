@@ -1,8 +1,8 @@
 //! Writes the upper half down: memory, threads, descriptors and process state, into one image.
 //!
-//! Runs on the executor's thread, in the lower half, while every thread of the upper half is stopped in its
-//! signal frame and the driver holds; and lets go of the upper half as soon as its [`Access`] is taken back. Nothing
-//! here changes what the upper half will see when it carries on.
+//! Runs on the executor's thread, in the lower half, while every thread of the upper half is stopped in its signal frame and the
+//! driver holds. It lets go of the upper half as soon as its [`Access`] is taken back. Nothing here changes what the upper half
+//! sees when it runs on.
 
 pub mod access;
 pub mod account;
@@ -74,7 +74,7 @@ use crate::gpu::staged::{self, NotWritten};
 use crate::ground::writing::{self, Watched};
 use crate::ground::{background, disk, told};
 
-/// Why an image could not be written.
+/// The reason why an image could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     #[error(transparent)]
@@ -86,7 +86,7 @@ pub enum CaptureError {
     },
     #[error("{0}")]
     Refused(String),
-    /// It cannot be written as this rank is, however often it is tried.
+    /// This rank cannot be written as it is, however often it is tried.
     #[error("{0}")]
     Hindered(String),
     #[error(transparent)]
@@ -108,18 +108,18 @@ impl CaptureError {
     }
 }
 
-/// What goes into an image besides what the process itself shows.
+/// The contents and settings of an image that the process itself does not show.
 pub struct Request {
     /// The image's path.
     pub path: PathBuf,
-    /// Where its bytes go; `None`: into the file at the path.
+    /// The destination of its bytes, or `None` for the file at the path.
     pub store: Option<Box<dyn Store>>,
     pub identity: Identity,
     pub environment: Environment,
     pub compression: Compression,
-    /// Whether it may build on earlier ones.
+    /// The way in which it may build on earlier ones.
     pub incremental: Incremental,
-    /// Which equal memory is written once.
+    /// The equal memory that is written once.
     pub dedup: Dedup,
     /// Threads that pack pages.
     pub workers: usize,
@@ -127,23 +127,23 @@ pub struct Request {
     pub threads: Vec<Thread>,
     /// The upper half's description of its MPI objects: JSON.
     pub inventory: Vec<u8>,
-    /// What the parts have put down.
+    /// The parts' payloads.
     pub payloads: Vec<Payload>,
     /// The upper half's mappings.
     pub mappings: Vec<maps::Mapping>,
-    /// What is left to files.
+    /// The mapped files that the image refers to.
     pub mapped_files: MappedFiles,
     /// The descriptor numbers that belong to the upper half.
     pub descriptors: Vec<i32>,
 }
 
-/// Which equal memory is written once.
+/// The equal memory that is written once.
 pub enum Dedup {
-    /// None.
+    /// Equal memory is written every time.
     Off,
-    /// This rank's.
+    /// Equal memory of this rank.
     Alone,
-    /// That of all who have this table.
+    /// Equal memory of all ranks with this table.
     With(Index),
 }
 
@@ -158,11 +158,11 @@ impl Dedup {
     }
 }
 
-/// An image that is written.
+/// A written image.
 #[derive(Debug)]
 pub struct Image {
     pub written: Written,
-    /// What was expected of it and what came of it.
+    /// The prediction of the model for it, and the outcome.
     pub increment: Record,
 }
 
@@ -191,7 +191,7 @@ unsafe fn write_to(
     access: &Access,
     behind: Option<(Behind, &dyn Fn())>,
 ) -> Result<Image, CaptureError> {
-    // The file system may hold this up as long as it likes.
+    // The file system may hold this up for any time.
     let earlier = increment::earlier(path, request.incremental);
     let inside = access.enter()?;
     let mut contents = Contents::default();
@@ -219,7 +219,7 @@ unsafe fn write_to(
         },
     };
     increment.add_contents(&contents.mapped().collect::<Vec<_>>());
-    // The limits are the application's, and the image is not its file.
+    // The limits apply to the application, and the image is not its file.
     let limited = FileLimit::is_set() || SpaceLimit::is_near();
     let behind = behind.filter(|_| !devices::may_write() && !limited);
     let set_apart = behind.map(|(behind, say)| (behind.part(&increment.changed, mappings), say));
@@ -252,7 +252,7 @@ unsafe fn write_to(
     }
 }
 
-/// What the process shows.
+/// The state that the process shows.
 struct Surveyed {
     contents: Contents,
     descriptors: Descriptors,
@@ -260,10 +260,10 @@ struct Surveyed {
     parted: Parted,
 }
 
-/// Writes, and reads again what says how the process is to be made.
+/// Writes the image, and reads back the sections from which a restart makes the process.
 ///
 /// # Safety
-/// As [`write_image`].
+/// Those of [`write_image`].
 unsafe fn put_down(
     path: &Path,
     request: Request,
@@ -273,7 +273,7 @@ unsafe fn put_down(
     apart: Option<&dyn Fn()>,
 ) -> Result<Image, CaptureError> {
     let in_a_file = request.store.is_none();
-    // Before the application may run on: then whoever lets it gives up what nobody has taken.
+    // This comes before the application may run on, because then memory that has not been taken is given up.
     let on_devices = staged::bytes();
     let devices = staged::take();
     let mut writer = match request.store {
@@ -294,7 +294,7 @@ unsafe fn put_down(
         writer.share(sharing);
     }
     let loadable = &surveyed.memory.loadable;
-    // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
+    // SAFETY: the survey has made readable what is written here; the caller keeps the threads stopped.
     let live = unsafe { Memory::through(access, loadable) };
     let parted = &surveyed.parted;
     surveyed.contents.write(&mut writer, &live)?;
@@ -346,7 +346,8 @@ unsafe fn put_down(
     Ok(Image { written, increment })
 }
 
-/// Sets apart what is to be written later, and says so. `None` where the kernel makes no process for it: then it is written at once.
+/// Makes a child process hold the memory that is written later, and calls `say`. Returns `None` if the kernel makes no process for it: then
+/// the memory is written at once.
 fn set_apart<'a>(
     parted: &Parted,
     access: &'a Access,
@@ -365,7 +366,7 @@ fn set_apart<'a>(
     Ok(Some(snapshot))
 }
 
-/// What is to be written of these addresses, from there.
+/// Returns the runs to write at these addresses, with bytes from `pages`.
 fn runs<'a>(
     ranges: impl IntoIterator<Item = &'a Range<usize>>,
     pages: &'a dyn Pages,
@@ -381,7 +382,7 @@ fn runs<'a>(
     ranges.into_iter().map(run).collect()
 }
 
-/// The reader of a restart must find what was surveyed.
+/// Checks that the reader of a restart finds the surveyed state.
 fn read_again(
     path: &Path,
     surveyed: &Surveyed,

@@ -1,4 +1,4 @@
-//! Files that are open through MPI. What they are called the upper half says in its inventory; what is there under these names is looked at here.
+//! Files that are open through MPI. The upper half lists their names in its inventory; this module checks what lies there.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use stillpoint_wrappers::gate::{self, UpperHooks};
 use super::apart::apart;
 use super::rank;
 
-/// What an image holds of them: JSON, a list of [`MpiFile`]. There is none where no file is open.
+/// The payload of an image with these files: JSON, a list of [`MpiFile`]. An image without open files has none.
 pub const KIND: Kind = Kind {
     name: "MPI files",
     version: 1,
@@ -23,15 +23,15 @@ pub const KIND: Kind = Kind {
 
 /// Standard-ABI bits of the modes in which a file is written: `MPI_MODE_RDWR`, `MPI_MODE_WRONLY`.
 const WRITTEN: u64 = 32 | 256;
-/// That of `MPI_MODE_WRONLY`.
+/// The bit of `MPI_MODE_WRONLY`.
 const WRITTEN_ONLY: u64 = 256;
 
-/// A file as the upper half says it is open.
+/// An open file, as the upper half lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Open {
     pub path: String,
     mode: u64,
-    /// This process's, in the file's communicator.
+    /// This process's rank in the file's communicator.
     rank: i64,
 }
 
@@ -52,22 +52,22 @@ pub struct MpiFile {
     pub bytes: u64,
     pub read: bool,
     pub written: bool,
-    /// This process cuts it back to its length: the first member of its communicator, if it is written.
+    /// Whether this process cuts it back to its length: it does if it is the first member of the communicator, and the file is written.
     pub cut: bool,
 }
 
-/// What files are open, by an upper half's inventory.
+/// Returns the open files in an upper half's inventory.
 fn listed(inventory: &[u8]) -> Vec<Open> {
     let inventory: serde_json::Value = serde_json::from_slice(inventory).unwrap_or_default();
     let files = inventory.get("files").and_then(|files| files.as_array());
-    // One that has no path cannot be carried, which the upper half has said.
+    // A file without a path cannot be carried; the upper half has reported that.
     let known = files.into_iter().flatten();
     known
         .filter_map(|file| Open::deserialize(file).ok())
         .collect()
 }
 
-/// What files are open. To be called inside, while the driver answers no command.
+/// Returns the open files. The caller is inside, while the driver answers no command.
 pub fn open() -> Vec<Open> {
     // SAFETY: an application runs, so the page is mapped; what the upper half registered lives as long as the process.
     let hooks = unsafe {
@@ -77,7 +77,8 @@ pub fn open() -> Vec<Open> {
     hooks.map_or(vec![], |hooks| listed(&rank::inventory(hooks)))
 }
 
-/// Why these cannot be opened again. `upper` are the application's own descriptors: the others are the real MPI's, and one of them leads to the file.
+/// Returns why these files cannot be opened again. `upper` are the application's own descriptors; the others are the real MPI's, and one of
+/// those leads to the file.
 pub fn hinder(files: &[Open], upper: &[RawFd]) -> Vec<String> {
     if files.is_empty() {
         return vec![];
@@ -107,7 +108,7 @@ fn one(file: &Open, there: &BTreeSet<(u64, u64)>) -> Result<(), String> {
     how.open(path).map(drop).map_err(cannot)
 }
 
-/// Device and inode of everything that descriptors lead to which are not the application's.
+/// Returns device and inode of the files of all descriptors that are not the application's.
 fn led_to(upper: &[RawFd]) -> BTreeSet<(u64, u64)> {
     let numbers = fs::read_dir("/proc/self/fd")
         .into_iter()
@@ -126,10 +127,10 @@ fn led_to(upper: &[RawFd]) -> BTreeSet<(u64, u64)> {
         .collect()
 }
 
-/// Brings what was written to the disk. Not to be called inside: it may take as long as the disk likes.
+/// Brings written bytes to the disk. The caller must not be inside: a disk may take any time.
 ///
 /// # Errors
-/// The first that fails.
+/// The first one that fails.
 pub fn sync(files: &[Open]) -> Result<(), String> {
     let written: Vec<_> = files.iter().filter(|file| file.is_written()).collect();
     if written.is_empty() {
@@ -145,10 +146,10 @@ pub fn sync(files: &[Open]) -> Result<(), String> {
     all.map_err(|error: io::Error| format!("MPI files cannot be synced: {error}"))?
 }
 
-/// What a restart must find.
+/// Returns the files that a restart must find.
 ///
 /// # Errors
-/// One is gone by now.
+/// A file is gone by now.
 pub fn survey(files: &[Open]) -> Result<Vec<MpiFile>, String> {
     let each = files.iter().map(|file| {
         let found = fs::metadata(&file.path)
@@ -182,7 +183,7 @@ mod tests {
     fn the_inventory_lists_what_is_open() {
         let text = br#"{"files": [{"id": 9, "rank": 1, "path": "/a", "mode": 34}, {"id": 10, "rank": 0}]}"#;
         assert_eq!(listed(text), [file("/a", 34, 1)]);
-        // Of a release that carried none.
+        // An inventory of a release that carried no files.
         assert_eq!(listed(br#"{"files": 2}"#), []);
         assert_eq!(listed(b""), []);
     }

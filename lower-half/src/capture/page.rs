@@ -8,7 +8,7 @@ use stillpoint_wrappers::gate;
 use super::appearance;
 use crate::ground::told;
 
-/// What of the gate page, and of the way the application was started, must be so again.
+/// The parts of the gate page, and of the way the application was started, that a restart must bring back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageState {
     /// Address of the upper half's hooks.
@@ -16,14 +16,14 @@ pub struct PageState {
     pub mpi_active: u32,
     pub sent_before: u64,
     pub received_before: u64,
-    /// Where `/proc` finds arguments and environment: start and end of both.
+    /// The places where `/proc` finds arguments and environment: start and end of both.
     pub strings: [u64; 4],
-    /// Where it finds the auxiliary vector and the stack ([`appearance::vector`]).
+    /// The places where it finds the auxiliary vector and the stack ([`appearance::vector`]).
     pub vector: [u64; 3],
 }
 
 impl PageState {
-    /// As it is now.
+    /// Reads the current state.
     pub fn survey() -> PageState {
         // SAFETY: an application runs, so the page is mapped.
         let page = unsafe { gate::page() };
@@ -38,10 +38,10 @@ impl PageState {
     }
 }
 
-/// Where the kernel shows arguments and environment from: fields 48 to 51 of `/proc/self/stat`.
+/// Returns the places from which the kernel shows arguments and environment: fields 48 to 51 of `/proc/self/stat`.
 fn strings() -> [u64; 4] {
     let stat = told::by("/proc/self/stat").unwrap_or_default();
-    // The name, which may hold blanks, is field 2; what follows it begins with field 3.
+    // Field 2 is the name, which may hold blanks; the rest begins with field 3.
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let mut fields = rest
         .split_whitespace()

@@ -1,19 +1,19 @@
-//! What waits to be read at a Unix socket, looked at without taking it out.
+//! Reads the bytes that wait at a Unix socket, without taking them out.
 
 use std::io;
 use std::os::fd::RawFd;
 
-/// The waiting bytes, and the lengths of the messages that they are (none of a stream's).
+/// The waiting bytes, and the lengths of the messages in them (empty for a stream).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
     pub bytes: Vec<u8>,
     pub messages: Vec<u32>,
 }
 
-/// Room for a message, to begin with.
+/// The first size of the buffer for a message.
 const MESSAGE_BYTES: usize = 256 << 10;
 
-/// Looks at what waits at `number`. `writer` is its other end, if there is one that may still send.
+/// Returns the bytes that wait at `number`. `writer` is its other end, if there is one that may still send.
 pub fn peek(number: RawFd, stream: bool, shut: u8, writer: Option<RawFd>) -> io::Result<Waiting> {
     let before = peek_offset(number)?;
     let waiting = if stream {
@@ -53,7 +53,7 @@ fn bytes_of_stream(number: RawFd) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Message after message: the kernel keeps the place that was looked at last.
+/// Reads message after message: the kernel keeps the last peek position.
 fn messages(number: RawFd, shut: u8) -> io::Result<Waiting> {
     let mut found = Waiting::default();
     let mut room = vec![0; MESSAGE_BYTES];
@@ -70,7 +70,7 @@ fn messages(number: RawFd, shut: u8) -> io::Result<Waiting> {
             continue;
         }
         if seen.bytes == 0 && shut & 1 != 0 {
-            // Nobody can send any more: that is the end.
+            // The other end cannot send any more: the queue ends here.
             return Ok(found);
         }
         found
@@ -80,8 +80,8 @@ fn messages(number: RawFd, shut: u8) -> io::Result<Waiting> {
     }
 }
 
-/// An empty message that was looked at is passed over when it is looked for again: puts fresh messages in the place of all.
-/// The application's threads stand still, so that nobody can tell.
+/// Replaces all messages by fresh ones: an empty message that was peeked at is skipped by later peeks. The application's threads stand
+/// still, so they do not notice.
 fn renew(number: RawFd, writer: Option<RawFd>, waiting: &Waiting) -> io::Result<()> {
     let writer = writer.ok_or_else(|| {
         io::Error::other("an empty message waits there, from an end that is closed")
@@ -99,7 +99,7 @@ fn renew(number: RawFd, writer: Option<RawFd>, waiting: &Waiting) -> io::Result<
     Ok(())
 }
 
-/// Sends bytes without waiting; gives how many have gone.
+/// Sends bytes without waiting; returns how many were sent.
 pub fn send(number: RawFd, bytes: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the kernel reads the bytes.
@@ -112,7 +112,7 @@ pub fn send(number: RawFd, bytes: &[u8]) -> io::Result<usize> {
 
 struct Seen {
     bytes: usize,
-    /// The message is longer than the room.
+    /// The message is longer than the buffer.
     cut: bool,
 }
 
@@ -146,10 +146,10 @@ fn receive(number: RawFd, room: &mut [u8], flags: i32) -> io::Result<Seen> {
     })
 }
 
-/// Closes what descriptors a message has brought; whether there were any.
+/// Closes the descriptors that a message has brought; returns whether there were any.
 fn close_received(header: &libc::msghdr) -> bool {
     let mut any = false;
-    // SAFETY: the kernel has filled the control messages that these walk over; the numbers are new and nobody's.
+    // SAFETY: the kernel has filled the control messages that these walk over; the numbers are new, and no other code has them.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while let Some(part) = message.as_ref() {

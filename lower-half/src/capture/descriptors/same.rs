@@ -1,8 +1,8 @@
-//! Whether two descriptors lead to one open file: one was made from the other with `dup`, and they share offset and flags.
+//! Finds out whether two descriptors lead to one open file: one was made from the other with `dup`, and they share offset and flags.
 //!
-//! `kcmp` tells. The seccomp profiles of containers forbid it, and kernels may be built without. Then it shows in the signal that a file is told
-//! of its events by (`F_SETSIG`): it belongs to the open file, whatever kind that is, and means nothing as long as nobody is to be
-//! told (`F_SETOWN`, `O_ASYNC`, leases, `F_NOTIFY`). It is changed through one descriptor and looked at through the other.
+//! `kcmp` tells. But seccomp profiles of containers forbid it, and kernels may be built without it. Then the signal for a file's
+//! events (`F_SETSIG`) shows it: it belongs to the open file, of whatever kind, and has no effect until a receiver is set
+//! (`F_SETOWN`, `O_ASYNC`, leases, `F_NOTIFY`). It is changed through one descriptor and read through the other.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,16 +11,16 @@ use std::os::fd::RawFd;
 use super::{Open, owner};
 use crate::capture::contents::FileKey;
 
-/// What is known of two descriptors.
+/// The answer about two descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Same {
     One,
     Two,
-    /// It cannot be told.
+    /// There is no way to tell.
     Unclear,
 }
 
-/// Two descriptors that lead to one open file have this in common.
+/// The properties that two descriptors of one open file have in common.
 type Looks = (FileKey, i32, u64);
 
 fn looks(open: &Open) -> Looks {
@@ -38,16 +38,16 @@ pub fn compare(one: &Open, other: &Open) -> Same {
     }
 }
 
-/// Open files that have been met: a number that leads to each, and the file's name. Of those that look alike, in the order that the kernel has them
-/// in, where it tells.
+/// Open files that have been met: a descriptor of each, and the file's name. Files that look alike are in the kernel's order, if the kernel
+/// tells it.
 #[derive(Default)]
 pub struct Known(HashMap<Looks, Vec<(RawFd, usize)>>);
 
 impl Known {
-    /// Returns the name of the open file; `None`: it has not been met.
+    /// Returns the name of the open file, or `None` if it has not been met.
     ///
     /// # Errors
-    /// The number of one that may be the same: it cannot be told.
+    /// The number of a descriptor that may lead to the same file, if there is no way to tell.
     pub fn find(&self, open: &Open) -> Result<Option<usize>, RawFd> {
         let Some(alike) = self.0.get(&looks(open)) else {
             return Ok(None);
@@ -69,7 +69,7 @@ impl Known {
         found.transpose()
     }
 
-    /// It has not been met, or whatever leads there from now on is called by this name.
+    /// Adds an open file that has not been met; for one that has been met, sets another name.
     pub fn add(&mut self, open: &Open, name: usize) {
         let alike = self.0.entry(looks(open)).or_default();
         let met = (open.number, name);
@@ -81,7 +81,7 @@ impl Known {
     }
 }
 
-/// Returns the place of a number's file among these, or the one where it belongs; `None`: the kernel does not tell.
+/// Returns the place of a number's file among these, or the place where it belongs. Returns `None` if the kernel does not tell.
 fn place(alike: &[(RawFd, usize)], number: RawFd) -> Option<Result<usize, usize>> {
     let mut told = true;
     let place = alike.binary_search_by(|(known, _)| {
@@ -92,7 +92,7 @@ fn place(alike: &[(RawFd, usize)], number: RawFd) -> Option<Result<usize, usize>
     told.then_some(place)
 }
 
-/// The order of the files that two numbers lead to, equal where they are one.
+/// Returns the order of the files that two numbers lead to; one file is equal to itself.
 fn by_kernel(one: RawFd, other: RawFd) -> Option<Ordering> {
     const KCMP_FILE: libc::c_int = 0;
     // SAFETY: kcmp compares two descriptors of this thread's table; it touches no memory.
@@ -109,7 +109,7 @@ fn by_kernel(one: RawFd, other: RawFd) -> Option<Ordering> {
 }
 
 fn by_signal(one: RawFd, other: RawFd, flags: i32) -> Same {
-    // A path alone has nothing that two could share.
+    // `O_PATH` descriptors have no state that two could share.
     if flags & libc::O_PATH != 0 {
         return Same::Two;
     }
@@ -120,7 +120,7 @@ fn by_signal(one: RawFd, other: RawFd, flags: i32) -> Same {
     if before != others {
         return Same::Two;
     }
-    // Ignored where nobody handles it.
+    // A signal that is ignored if it has no handler.
     let probe = match before {
         libc::SIGURG => libc::SIGWINCH,
         _ => libc::SIGURG,
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ways say the same.
+    /// Checks that both ways have the same result.
     fn told(one: &impl AsRawFd, other: &impl AsRawFd) -> Same {
         let (one, other) = (one.as_raw_fd(), other.as_raw_fd());
         let before = owner::signal(one);

@@ -1,4 +1,4 @@
-//! Sockets: what they are, in words, since the other side of a connection cannot be taken along - but for pairs.
+//! Sockets: pairs can be carried; others are described in words, because the other side of a connection cannot be taken along.
 
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::RawFd;
@@ -8,7 +8,7 @@ use stillpoint_image::descriptors::DescriptorKind;
 use super::{All, Open, pairs};
 use crate::capture::contents::Contents;
 
-/// What a socket is, or why it cannot be carried.
+/// Describes a socket, or says why it cannot be carried.
 pub fn describe(
     open: &Open,
     all: &All<'_>,
@@ -42,7 +42,7 @@ pub fn describe(
     })
 }
 
-/// A Unix socket that has a name, or leads to one, in words.
+/// Returns words for a Unix socket that has a name, or is connected to one.
 fn named(number: RawFd) -> Option<String> {
     if option(number, libc::SO_ACCEPTCONN) == 1 {
         let name = unix_name(number, libc::getsockname).unwrap_or_default();
@@ -55,7 +55,7 @@ fn named(number: RawFd) -> Option<String> {
     Some(format!("a Unix socket named '{name}'"))
 }
 
-/// The name of one end of a Unix socket, but for those that the kernel gives by itself: five digits in no directory.
+/// Returns the name of one end of a Unix socket, except names that the kernel gives by itself: five digits in no directory.
 fn unix_name(number: RawFd, call: AddressCall) -> Option<String> {
     let mut storage = std::mem::MaybeUninit::<libc::sockaddr_un>::zeroed();
     let mut bytes = size_of::<libc::sockaddr_un>() as libc::socklen_t;
@@ -104,7 +104,7 @@ fn option(number: RawFd, name: libc::c_int) -> libc::c_int {
 type AddressCall =
     unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
 
-/// An internet address, in words.
+/// Returns an internet address in words.
 fn address(number: RawFd, call: AddressCall) -> Option<String> {
     let mut storage = std::mem::MaybeUninit::<libc::sockaddr_storage>::zeroed();
     let mut bytes = size_of::<libc::sockaddr_storage>() as libc::socklen_t;

@@ -1,9 +1,9 @@
-//! The launcher's standard streams: standard input, output and error of `stillpoint run` itself. They come from the new
-//! launch, whatever they were in the old one.
+//! The launcher's standard streams: standard input, output and error of `stillpoint run` itself. The new launch provides them, whatever
+//! they were in the old one.
 //!
-//! They are noted once, and every program that an application becomes or starts is told which they are. So what a script has put in their
-//! place (`./app >out`, `zcat in | ./app`) is the application's own, as any other descriptor is. A standard input that is a file or a pipe is no stream of
-//! the launcher's either: it belongs to the job ([`crate::ground::input`]).
+//! They are noted once, and every program that an application becomes or starts learns which they are. So a file that a script
+//! has put in their place (`./app >out`, `zcat in | ./app`) belongs to the application, like any other descriptor. A standard
+//! input that is a file or a pipe is not a stream of the launcher either: it belongs to the job ([`crate::ground::input`]).
 
 use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
@@ -15,23 +15,22 @@ use super::{LIVING, Open, owned};
 use crate::capture::contents::FileKey;
 use crate::ground::inherited;
 
-/// In the environment of programs that an application becomes or starts: the launcher's descriptors, as JSON.
+/// The environment variable with the launcher's descriptors, as JSON, for programs that an application becomes or starts.
 pub const VARIABLE: &str = "STILLPOINT_STREAMS";
 
-/// Numbers from here on are tried for the duplicates, so that the application's own come out as they
-/// would without us.
+/// The lowest number for the duplicates, so that the application's own descriptors get the numbers that they would have without Stillpoint.
 const FROM: RawFd = 900;
 
-/// A descriptor of the launcher's: its number, device, inode and whether it is to be read or written.
+/// A descriptor of the launcher: its number, device, inode and whether it is for reading or writing.
 type Given = (RawFd, u64, u64, i32);
 
-/// The launcher's open descriptors: its streams, and pipes and sockets that no program knows of. They are not the application's to lose.
+/// The launcher's open descriptors: its streams, and pipes and sockets that no program knows of. The application cannot lose them.
 static GIVEN: OnceLock<Vec<Given>> = OnceLock::new();
 
-/// Our own duplicates of the streams, made before the application's first instruction; -1: there is none.
+/// Our own duplicates of the streams, made before the application's first instruction; -1 stands for a missing one.
 static STREAMS: [AtomicI32; 3] = [const { AtomicI32::new(-1) }; 3];
 
-/// Notes what the launcher has given, before the application (or its descriptors) can change it.
+/// Notes the launcher's descriptors, before the application can change them.
 pub fn remember() {
     note();
     if remembered(0).is_some_and(|number| {
@@ -41,7 +40,7 @@ pub fn remember() {
     }
 }
 
-/// The same where a process is about to come back: its standard input may be this launch's whatever it is, until [`remember`].
+/// Does the same in a process that is about to be restored: until [`remember`], its standard input may be this launch's, whatever it is.
 pub fn note() {
     GIVEN.get_or_init(|| {
         let all: Vec<Open> = inherited::descriptors()
@@ -50,7 +49,7 @@ pub fn note() {
         let given =
             told().unwrap_or_else(|| all.iter().filter(|open| counts(open)).map(given).collect());
         for stream in given.iter().filter(|given| (0..3).contains(&given.0)) {
-            // A program has them under other numbers where a script has put them there.
+            // A script may have given them other numbers in this program.
             let here = all.iter().find(|open| same_as(open, stream));
             let here = here.and_then(|open| duplicate(open.number).ok());
             if let (Some(place), Some(here)) = (STREAMS.get(stream.0 as usize), here) {
@@ -61,7 +60,7 @@ pub fn note() {
     });
 }
 
-/// The variable for programs that the application becomes or starts.
+/// Returns the variable for programs that the application becomes or starts.
 pub fn variable() -> Option<String> {
     let given = serde_json::to_string(GIVEN.get()?).ok()?;
     Some(format!("{VARIABLE}={given}"))
@@ -71,7 +70,7 @@ fn told() -> Option<Vec<Given>> {
     serde_json::from_str(&std::env::var(VARIABLE).ok()?).ok()
 }
 
-/// True for a descriptor that is the launcher's to give. Files above the streams are as good as opened by the program itself.
+/// Returns whether the launcher has given the descriptor. Files above the streams count as opened by the program itself.
 fn counts(open: &Open) -> bool {
     open.number < 3 || is_pipe_or_socket(open)
 }
@@ -90,15 +89,15 @@ fn given(open: &Open) -> Given {
     )
 }
 
-/// Compares a descriptor with one of the launcher's; its number may be another.
+/// Returns whether a descriptor is one of the launcher's; its number may be another.
 fn same_as(open: &Open, stream: &Given) -> bool {
     let (_, device, inode, access) = given(open);
     (device, inode, access) == (stream.1, stream.2, stream.3)
 }
 
-/// True for a standard input that is carried as any descriptor is: files and pipes, and devices that keep nothing.
+/// Returns whether a standard input is carried like any descriptor: files and pipes, and devices without state.
 fn belongs_to_the_job(open: &Open) -> bool {
-    /// `/dev/null` and its like.
+    /// The major number of `/dev/null` and similar devices.
     const MEMORY: u32 = 1;
     match open.file_type() {
         libc::S_IFREG | libc::S_IFIFO | libc::S_IFDIR => true,
@@ -117,25 +116,25 @@ fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
 fn forget(stream: usize) {
     let number = STREAMS[stream].swap(-1, Ordering::AcqRel);
     if number >= 0 {
-        // SAFETY: the duplicate was made here, and nobody else knows it.
+        // SAFETY: the duplicate was made here, and no other code knows it.
         unsafe { libc::close(number) };
     }
 }
 
-/// The remembered stream's descriptor in this launch; `None` where the launcher gave none, or the program has none of it.
+/// Returns the remembered stream's descriptor in this launch, or `None` if the launcher gave none, or the program does not have it.
 pub fn remembered(stream: i32) -> Option<RawFd> {
     let number = STREAMS.get(stream as usize)?.load(Ordering::Acquire);
     (number >= 0).then_some(number)
 }
 
-/// The launcher's stream that a descriptor is, if any.
+/// Returns the launcher's stream that a descriptor is, if it is one.
 pub(super) fn inherited(open: &Open) -> Option<i32> {
     let others = (0..3).filter(|stream| *stream != open.number);
     let mut all = (0..3).filter(|stream| *stream == open.number).chain(others);
     all.find(|stream| is(open, *stream))
 }
 
-/// True for the launcher's stream under its own number.
+/// Returns whether it is the launcher's stream under its own number.
 pub(super) fn is_one(open: &Open) -> bool {
     (0..3).contains(&open.number) && is(open, open.number)
 }
@@ -147,7 +146,7 @@ fn is(open: &Open, stream: i32) -> bool {
         .is_some_and(|remembered| same::compare(&remembered, open) != Same::Two)
 }
 
-/// The file that a number leads to.
+/// Returns the file that a number leads to.
 fn leads_to(number: RawFd) -> Option<FileKey> {
     let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: fstat fills the structure, for which zeros are valid too.
@@ -163,7 +162,7 @@ fn leads_to(number: RawFd) -> Option<FileKey> {
     })
 }
 
-/// Whether the descriptor is a pipe or socket that the launcher had left open.
+/// Returns whether the descriptor is a pipe or socket that the launcher had left open.
 pub(super) fn left_open(open: &Open) -> bool {
     is_pipe_or_socket(open)
         && GIVEN.get().is_some_and(|known| {

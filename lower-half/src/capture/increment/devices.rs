@@ -1,9 +1,9 @@
-//! Which blocks of devices' memory have changed since the epoch before, by their hashes: nothing tells what a device has written to.
+//! Compares hashes to find the blocks of devices' memory that have changed since the epoch before: writes of a device are not tracked.
 //!
-//! Blocks are hashed where they lie, by the GPU or by the helper; those that are as they were do not come. What nobody hashes there comes, and is hashed
-//! here.
+//! The GPU or the helper hashes blocks where they lie, and unchanged ones are not copied to this process. Blocks that are not hashed there
+//! are copied, and hashed here.
 //!
-//! * [`comparing`] - what is known of a memory's blocks; pure
+//! * [`comparing`] - the hashes of a memory's blocks; pure
 //! * [`device`] - a memory on its way into the image
 
 mod comparing;
@@ -28,19 +28,20 @@ use crate::gpu::wanted::Wanted;
 use comparing::{BLOCK, Comparing};
 pub(super) use device::Device;
 
-/// Bytes a second that a GPU hashes, until that has been measured: a tenth or less of what memory of GPUs gives.
+/// Bytes a second that a GPU hashes, until that has been measured: a tenth or less of the bandwidth of a GPU's memory.
 pub const GPU_RATE: f64 = 100e9;
 
-/// A device, and the place of its memory among the rank's: a device may have several.
+/// A device, and the index of its memory among the rank's: a device may have several memories.
 pub type Name = (Uuid, usize);
 
-/// The content that a memory is in the image, and the hashes of its blocks.
+/// The content of a memory in the image, and the hashes of its blocks.
 pub type Hashes = (u32, Vec<Hash>);
 
-/// Of each memory of devices of an epoch.
+/// The hashes of each memory of devices in an epoch.
 pub type Known = BTreeMap<Name, Hashes>;
 
-/// Who is to hash memory of devices; `None`: nobody, and all of it is written. How much of it stays as it is shows only then.
+/// Returns the hashers of devices' memory, or `None` if all of it is to be written unhashed. How much of it has changed shows only with
+/// hashes.
 pub fn hashers(how: Incremental, rates: Rates, gpu_rate: f64) -> Option<Hashers> {
     let pays = |beta_hash: f64| Rates { beta_hash, ..rates }.pays(1.0);
     let always = how == Incremental::Blocks;
@@ -135,7 +136,8 @@ impl Taker for Devices<'_> {
     }
 }
 
-/// A memory of so many bytes, as content `number`: compared with what is known of it and lies in the base, but for these images.
+/// Makes a memory of so many bytes, as content `number`. It is compared with its hashes in the base, except for bytes that lie in the
+/// images of `left`.
 pub(super) fn compared(
     (number, bytes): (u32, u64),
     before: Option<(Hashes, &Base)>,
@@ -152,7 +154,7 @@ pub(super) fn compared(
 mod tests {
     use super::*;
 
-    /// Writing at 2 GB/s.
+    /// Returns the hashers for writing at 2 GB/s.
     fn hashers_at(how: Incremental, beta_hash: f64, gpu_rate: f64) -> Option<(bool, bool)> {
         let rates = Rates::new(2e9, beta_hash).expect("rates");
         let found = hashers(how, rates, gpu_rate);
@@ -166,7 +168,7 @@ mod tests {
         assert_eq!(auto(1e9, 100e9), Some((true, false)));
         assert_eq!(auto(5e9, 1e9), Some((false, true)));
         assert_eq!(auto(1e9, 1e9), None);
-        // Nobody is asked whether it pays.
+        // With this setting, it does not matter whether hashing pays.
         assert_eq!(
             hashers_at(Incremental::Blocks, 1e9, 1e9),
             Some((true, true))

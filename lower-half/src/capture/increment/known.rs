@@ -1,4 +1,4 @@
-//! What the process knows of its epochs.
+//! The process's knowledge of its epochs.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -20,27 +20,27 @@ const RATES: Rates = Rates {
     beta_hash: 5e9,
 };
 
-/// What the process knows of its epochs.
+/// The process's knowledge of its epochs.
 pub(super) struct State {
     pub(super) tracker: Tracker,
     pub(super) base: Option<(Base, Arc<Table>)>,
-    /// Of devices, in the base.
+    /// The hashes of devices' memory in the base.
     pub(super) devices: Arc<Known>,
-    /// Written, and not committed as far as is known.
+    /// The epoch that is written, but not yet known to be committed.
     pub(super) next: Option<(u64, Base, Arc<Table>, Arc<Known>)>,
     pub(super) histories: Regions,
     pub(super) writing: Measured,
     pub(super) hashing: Measured,
-    /// By GPUs, of their memory.
+    /// Hashing by GPUs, of their own memory.
     pub(super) by_gpus: Measured,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
-/// How it is to be known what is written to, as the launch says.
+/// The way of tracking writes that the launch has chosen.
 static TRACKING: OnceLock<Tracking> = OnceLock::new();
 
-/// Remembers, before the application runs, what the launch says of it.
+/// Notes the settings of the launch, before the application runs.
 pub fn remember(launch: &Launch) {
     // It is the process's only launch.
     let _ = TRACKING.set(launch.tracking);
@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// Who is to hash devices' memory.
+    /// Returns the hashers of devices' memory.
     pub(super) fn hashers(&self, how: Incremental) -> Option<Hashers> {
         let gpu_rate = self.by_gpus.rate().unwrap_or(devices::GPU_RATE);
         devices::hashers(how, self.rates(), gpu_rate)
@@ -79,7 +79,7 @@ impl State {
     }
 }
 
-/// The epoch is committed, and has its name: the next one builds on it.
+/// Notes that the epoch is committed, and has its name: the next one builds on it.
 pub fn committed(epoch: u64) {
     if let Some(state) = &mut *state()
         && let Some((_, base, table, devices)) = state.next.take_if(|(next, ..)| *next == epoch)
@@ -90,7 +90,7 @@ pub fn committed(epoch: u64) {
     }
 }
 
-/// Whether the mapping's page faults are handled for this, and not for the application.
+/// Returns whether the mapping's page faults are handled for tracking, and not for the application.
 pub fn follows(mapping: &Mapping) -> bool {
     let state = state();
     let tracker = state.as_ref().map(|state| &state.tracker);

@@ -1,13 +1,13 @@
-//! Which earlier images are to have no part in the next one, so that it does not need too many.
+//! Chooses earlier images that the next one must not need, so that it does not need too many.
 
 use stillpoint_image::format::MAX_ORIGINS;
 use stillpoint_image::{Base, Origin};
 
-/// Earlier epochs that one has chunks in, at most.
+/// The most earlier epochs in which an image has chunks.
 const MOST_EPOCHS: usize = 8;
 
-/// The images that the next one leaves, so that it does not need too many: those of the oldest epochs; and where one epoch has too many
-/// by itself, those of other ranks.
+/// Returns the images that the next one leaves, so that it does not need too many: those of the oldest epochs. If one epoch has too many by
+/// itself, those of other ranks are among them.
 pub fn too_many(base: &Base) -> Vec<Origin> {
     let newest = |image: &&Origin| (image.epoch, **image == base.image);
     let mut images: Vec<&Origin> = base.images().collect();
@@ -49,7 +49,7 @@ mod tests {
         let nine: Vec<u64> = (1..=9).collect();
         assert_eq!(left(&nine, 0), [(1, 5), (2, 5)]);
         assert_eq!(left(&nine, 3), [(1, 5), (2, 5)]);
-        // 64 at most: the image itself, and of its siblings those of the highest ranks.
+        // At most 64 stay: the image itself, and of its siblings those of the highest ranks.
         let many = left(&[7, 8], 100);
         assert_eq!(many.len(), 102 - MAX_ORIGINS);
         assert_eq!(many[..3], [(7, 5), (8, 5), (20, 0)]);

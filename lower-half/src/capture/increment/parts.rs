@@ -8,7 +8,8 @@ use stillpoint_image::format::PAGE;
 use stillpoint_incremental::blocks::Table;
 use stillpoint_incremental::viability::{Part, by_region};
 
-/// What there is to write in each of the model's regions: of this memory, what was written to, and what is written again for another reason.
+/// Returns the bytes to write in each of the model's regions: of this memory, those that were written to, and those that are written again
+/// for another reason.
 pub(super) fn parts(
     private: &[Range<usize>],
     written: &[Range<usize>],
@@ -30,11 +31,12 @@ pub(super) fn parts(
     parts
 }
 
-/// Stretches that an increment may part memory into, at most. Each makes up to three runs of the next image: itself, and what is dead or carried on both sides.
+/// The most stretches into which an increment may divide memory. Each makes up to three runs of the next image: itself, and dead or carried
+/// ones on both sides.
 const MOST_STRETCHES: usize = MOST_RUNS / 8;
 
-/// Whether an image of so many runs, of which so many stretches do not stay, is better written anew: with more runs than an image may have there would be no
-/// epoch any more.
+/// Returns whether an image of so many runs, with so many stretches that do not stay, is better written anew. With more runs than an image
+/// may have, there could be no more epochs.
 pub(super) fn is_scattered(runs: usize, stretches: usize) -> bool {
     runs > MOST_RUNS / 4 || stretches > MOST_STRETCHES
 }
@@ -67,7 +69,7 @@ mod tests {
         let (runs, stretches) = (MOST_RUNS / 4, MOST_STRETCHES);
         assert!(!is_scattered(runs, stretches));
         assert!(is_scattered(runs + 1, 0) && is_scattered(0, stretches + 1));
-        // Each stretch cuts a run, or leaves two ends of it; and is one itself.
+        // Each stretch cuts a run, or leaves two ends of it; and it is a run itself.
         assert!(runs + 2 * (stretches + 1) + stretches < MOST_RUNS);
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a restart would find a mapped file, and what it would know it by.
+//! Checks whether a restart would find a mapped file, and records how it would recognise it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,8 +16,8 @@ use crate::arch::PAGE;
 /// A file that an image refers to.
 pub type Found = MappedFile;
 
-/// What a restart is to find; `None` where the image had better hold the file's bytes: another file has its name, or it is not lasting, or it changes
-/// while it is looked at, or the checkpoint has been given up.
+/// Returns the file that a restart is to find, or `None` if the image had better hold the file's bytes. This is so if another file has its
+/// name, if it will not last, if it changes during the check, or if the checkpoint has been given up.
 pub fn look(
     candidate: &Candidate<'_>,
     lasting: &Lasting,
@@ -28,7 +28,7 @@ pub fn look(
     let about = file.metadata().ok()?;
     let identity = FileIdentity::of(&about);
     let mapped_as = (candidate.device, candidate.inode);
-    // Some file systems tell another device where a file is mapped.
+    // Some file systems show another device for a mapped file.
     let is_it = (identity.device, identity.inode) == mapped_as
         || shown_as(&file).is_ok_and(|shown| shown == mapped_as);
     if !is_it || !lasting.is(candidate, &file, &identity) {
@@ -63,9 +63,9 @@ fn known_or_taken(
     Some(sum)
 }
 
-/// Device and inode of a file as `/proc/self/maps` shows them.
+/// Returns device and inode of a file as `/proc/self/maps` shows them.
 fn shown_as(file: &File) -> io::Result<(u64, u64)> {
-    // SAFETY: maps over nothing, and nobody touches it.
+    // SAFETY: maps over nothing, and nothing touches it.
     let place = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -125,7 +125,7 @@ mod tests {
             (5000, &[(0, 5000)][..])
         );
         assert!(found.sum.is_some() && found.open().is_ok());
-        // Once more without being read; of another part there is no sum yet.
+        // Once more without reading the file. For another part there is no sum yet.
         let no = || false;
         assert_eq!(
             look(&candidate(path, &mapping), &Lasting::default(), &sums, &no),

@@ -1,6 +1,6 @@
-//! Which mapped files will be there for a restart as they are now, as far as anybody can tell: not those that this process writes to, which a restart
-//! brings back to what they were, after it has looked at what is mapped; and, unless the launch says otherwise, not those that are temporary or
-//! have changed lately.
+//! Tells which mapped files will probably be unchanged at a restart. Files that this process writes to are not among them: a
+//! restart brings them back to what they were, but only after it has checked mapped files. Unless the launch says otherwise,
+//! files that are temporary or have changed lately are not among them either.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,12 +14,12 @@ use stillpoint_image::mapped_files::FileIdentity;
 use super::super::maps::Mapping;
 use super::Candidate;
 
-/// Where temporary files are, whatever the environment says.
+/// Directories of temporary files, whatever the environment says.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-/// What the environment calls such a place.
+/// Environment variables that name such directories.
 const CALLED: [&str; 4] = ["TMPDIR", "TMP", "TEMP", "SLURM_TMPDIR"];
 
-/// File systems (`f_type` of statfs(2)) that hold nothing longer than the machine runs, or make their files up.
+/// File systems (`f_type` of statfs(2)) whose files do not outlive the machine's run, or are made up by the kernel.
 const FLEETING: [u32; 15] = [
     0x0102_1994, // tmpfs, devtmpfs
     0x8584_58f6, // ramfs
@@ -38,13 +38,13 @@ const FLEETING: [u32; 15] = [
     0x5345_434d, // secret memory
 ];
 
-/// A file's time may be a tick of the kernel's clock behind the moment.
+/// A file's time may be one tick of the kernel's clock too early.
 const TICK: i64 = 10_000_000;
 const SECOND: i64 = 1_000_000_000;
 
 static PLACES: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Looks where temporary files are, in the environment of the launch.
+/// Notes the directories of temporary files from the environment of the launch.
 pub fn remember() {
     PLACES.get_or_init(|| {
         let called = CALLED.into_iter().filter_map(std::env::var_os);
@@ -58,25 +58,26 @@ fn places(called: impl Iterator<Item = OsString>) -> Vec<PathBuf> {
         .map(PathBuf::from)
         .chain(called.map(PathBuf::from));
     let absolute = named.filter(|place| place.is_absolute());
-    // Mapped files are shown by the names that they have without links.
+    // `/proc` shows mapped files under their names without symbolic links.
     absolute
         .flat_map(|place| [std::fs::canonicalize(&place).ok(), Some(place)])
         .flatten()
         .collect()
 }
 
-/// What tells lasting files from others.
+/// The facts that tell lasting files from others.
 #[derive(Default)]
 pub struct Lasting {
-    /// When the job began, where temporary files and those that have changed since do not count as lasting.
+    /// The time at which the job began, if temporary files and those that have changed since do not count as lasting.
     begun: Option<i64>,
-    /// Device and inode: of files that are open for writing, as files tell them; of those that are mapped so, as mappings do.
+    /// Device and inode of files that are open for writing, as fstat reports them; `mapped` has those mapped for writing, as mappings show
+    /// them.
     open: Vec<(u64, u64)>,
     mapped: Vec<(u64, u64)>,
 }
 
 impl Lasting {
-    /// To be made inside.
+    /// Collects the facts; the caller is inside.
     pub fn new(begun: Option<i64>, mappings: &[Mapping]) -> Lasting {
         let written = mappings.iter().filter(|one| one.shared && one.may_write);
         Lasting {
@@ -86,7 +87,7 @@ impl Lasting {
         }
     }
 
-    /// Whether a file will last.
+    /// Returns whether a file will last.
     pub fn is(&self, candidate: &Candidate<'_>, file: &File, identity: &FileIdentity) -> bool {
         let path = Path::new(candidate.path);
         let places = PLACES.get().map_or(&[][..], Vec::as_slice);
@@ -102,7 +103,7 @@ impl Lasting {
     }
 }
 
-/// Whether a file's time is that of the job. Some file systems tell whole seconds.
+/// Returns whether a file's time lies in the time of the job. Some file systems report whole seconds.
 fn since(time: i64, begun: i64) -> bool {
     match time % SECOND {
         0 => time + SECOND > begun,
@@ -122,7 +123,7 @@ fn fleeting(file: &File) -> bool {
     FLEETING.contains(&(about.f_type as u32))
 }
 
-/// What this process has open for writing, whoever in it.
+/// Returns the files that this process has open for writing, in either half.
 fn open_for_writing() -> io::Result<Vec<(u64, u64)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
@@ -135,7 +136,7 @@ fn open_for_writing() -> io::Result<Vec<(u64, u64)>> {
     Ok(found)
 }
 
-/// The file that a descriptor may write to.
+/// Returns the file that a descriptor may write to.
 fn written_by(number: RawFd) -> Option<(u64, u64)> {
     // SAFETY: F_GETFL takes a number, which may have been closed meanwhile.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };

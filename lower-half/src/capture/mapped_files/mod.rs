@@ -1,8 +1,8 @@
-//! Files that an image refers to: of what is mapped of them privately it holds the pages that the process has of its own, and a restart maps the
+//! Files that an image refers to. The image holds those pages of private mappings that the process has of its own, and a restart maps the
 //! others from the file again (`restore/mapped_files.rs`, [docs/users/restart.md](../../../docs/users/restart.md)).
 //!
-//! Files are opened and read on the executor's thread, never touched through the application's mapping, and from outside of it: a
-//! file system that does not answer holds up nothing but the checkpoint.
+//! Files are opened and read on the executor's thread, outside of the application, and never touched through the application's mapping. So
+//! a file system that does not answer holds up only the checkpoint.
 
 mod files;
 mod lasting;
@@ -30,34 +30,34 @@ use files::Found;
 use lasting::Lasting;
 use stillpoint_image::tables::RegionKind;
 
-/// What an image says of them. There is none where it has every byte.
+/// The payload of an image with these files. An image that has every byte has none.
 pub const KIND: Kind = Kind {
     name: mapped_files::NAME,
     version: mapped_files::VERSION,
     always: false,
 };
 
-/// More stretches of own pages in one mapping are joined, with what lies between them.
+/// The most stretches of own pages in one mapping; if there are more, neighbours are joined with the bytes between them.
 const MOST_STRETCHES: usize = 1 << 16;
 
-/// What the launch says of it.
+/// The setting of the launch.
 static HOW: OnceLock<How> = OnceLock::new();
-/// When the job began.
+/// The time at which the job began.
 static BEGUN: AtomicI64 = AtomicI64::new(0);
-/// Sums that have been taken: no file is read again at every checkpoint.
+/// Sums that have been taken, so that files are not read again at every checkpoint.
 static SUMS: Mutex<BTreeMap<Summed, Sum>> = Mutex::new(BTreeMap::new());
 
-/// What a sum is of: parts of a file as it is at a time.
+/// The key of a sum: a file at a certain time, and parts of it.
 type Summed = (FileIdentity, Vec<(u64, u64)>);
 
-/// Remembers, before the application runs, what the launch says.
+/// Notes the settings of the launch, before the application runs.
 pub fn remember(launch: &Launch) {
     HOW.get_or_init(|| launch.mapped_files);
     BEGUN.store(launch.begun, Ordering::Relaxed);
     lasting::remember();
 }
 
-/// This launch carries on what an earlier one began, with the files that the image refers to.
+/// Continues the job of an earlier launch, with the files that its image refers to.
 pub fn carry_on(from: &MappedFiles) {
     BEGUN.fetch_min(from.begun, Ordering::Relaxed);
     let mut known = SUMS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,10 +68,11 @@ pub fn carry_on(from: &MappedFiles) {
     known.extend(summed);
 }
 
-/// Which files an image is to refer to, and what of their mappings it is to hold all the same. Every thread of the upper half stands.
+/// Returns the files that an image is to refer to, with the pages of their mappings that it holds all the same. Every thread of the upper
+/// half stands still.
 ///
 /// # Errors
-/// Where the process cannot be looked at, or the checkpoint has been given up.
+/// The process cannot be examined, or the checkpoint has been given up.
 pub fn survey(
     access: &Access,
     page: Page,
@@ -123,7 +124,7 @@ pub fn survey(
     Ok(files)
 }
 
-/// A file, as far as the process's mappings tell, and its private mappings.
+/// A file, as the process's mappings show it, and its private mappings.
 struct Candidate<'a> {
     path: &'a str,
     device: u64,
@@ -131,7 +132,8 @@ struct Candidate<'a> {
     mappings: Vec<&'a Mapping>,
 }
 
-/// The files that an image might refer to; not Stillpoint's own, in whose place another lower half may have another.
+/// Returns the files that an image might refer to. Stillpoint's own library is not among them: another lower half may have another one in
+/// its place.
 fn candidates<'a>(
     mappings: &'a [Mapping],
     below: &Below,
@@ -165,7 +167,7 @@ fn candidates<'a>(
 }
 
 impl Candidate<'_> {
-    /// What of the file is mapped, in order; a file of this length.
+    /// Returns the parts of the file that are mapped, in order; `bytes` is the file's length.
     fn mapped(&self, bytes: u64) -> Vec<(u64, u64)> {
         let part = |mapping: &&Mapping| {
             let end = mapping.offset.saturating_add(mapping.bytes() as u64);
@@ -185,7 +187,7 @@ impl Candidate<'_> {
     }
 }
 
-/// The file of the library of stubs: where what it has registered lies.
+/// Returns the file of the library of stubs: the one that holds the functions that it has registered.
 fn own_library(mappings: &[Mapping], page: Page) -> Option<(u64, u64)> {
     let park = page.hooks()?.park? as *const () as usize;
     let holds = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&park);
@@ -193,7 +195,7 @@ fn own_library(mappings: &[Mapping], page: Page) -> Option<(u64, u64)> {
     Some((text.device, text.inode))
 }
 
-/// Joins the nearest stretches, until there are no more than `most`.
+/// Joins the nearest stretches until there are at most `most`.
 fn fewer(mut stretches: Vec<Range<usize>>, most: usize) -> Vec<Range<usize>> {
     let mut gap = PAGE;
     while stretches.len() > most {

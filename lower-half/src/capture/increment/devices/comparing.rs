@@ -1,4 +1,4 @@
-//! Which blocks of one device's memory are as they were, by their hashes: those that are told, and those of the bytes that come. Pure.
+//! Compares the hashes of one device's memory to find unchanged blocks: hashes that were reported, and those of bytes that arrive. Pure.
 
 use std::ops::Range;
 
@@ -11,19 +11,19 @@ pub const BLOCK: u64 = 64 << 10;
 /// A memory of so many bytes, while it is compared.
 pub struct Comparing {
     bytes: u64,
-    /// The hashes of its blocks as they were.
+    /// The hashes of its blocks in the base.
     before: Vec<Hash>,
-    /// What lies where it is not to be looked for any more, in whole blocks.
+    /// Bytes that lie in images that must not be needed any more, in whole blocks.
     left: Vec<Range<u64>>,
-    /// The hashes of its blocks where they lie, as far as somebody has told them.
+    /// The hashes of its blocks where they lie, as far as they were reported.
     told: Vec<Option<Hash>>,
-    /// The hashes of its blocks as they are.
+    /// The hashes of its blocks now.
     now: Vec<Option<Hash>>,
-    /// Blocks that have come, and are as they were.
+    /// Blocks that have arrived and are unchanged.
     came_unchanged: Vec<Range<u64>>,
 }
 
-/// Why a memory cannot be compared.
+/// The reason why a memory cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     #[error(
@@ -36,11 +36,11 @@ pub enum Wrong {
     NoBlock { at: u64, bytes: u64 },
 }
 
-/// What is known of a memory in the end: the hashes of its blocks, and what of it is as it was.
+/// The result for a memory: the hashes of its blocks, and its unchanged ranges.
 pub type Compared = (Vec<Hash>, Vec<Range<u64>>);
 
 impl Comparing {
-    /// `left` are bytes that have to be written again, whatever their hashes are.
+    /// Starts a comparison. `left` are bytes that have to be written again, whatever their hashes are.
     pub fn new(bytes: u64, before: Vec<Hash>, left: &[Range<u64>]) -> Comparing {
         let blocks = bytes.div_ceil(BLOCK) as usize;
         let whole = |range: &Range<u64>| {
@@ -61,7 +61,7 @@ impl Comparing {
         }
     }
 
-    /// The hashes of its blocks, of those that were hashed where they lie.
+    /// Takes the hashes of blocks that were hashed where they lie.
     pub fn told(&mut self, hashes: &[Option<u128>]) {
         for (told, hash) in self.told.iter_mut().zip(hashes) {
             *told = hash.map(Hash::kept);
@@ -72,7 +72,7 @@ impl Comparing {
         number * BLOCK..((number + 1) * BLOCK).min(self.bytes)
     }
 
-    /// Whether a block with this hash is as it was, and may stay where it is.
+    /// Returns whether a block with this hash is unchanged, and may stay where it is.
     fn stays(&self, number: u64, hash: Hash) -> bool {
         let start = number * BLOCK;
         let next = self.left.partition_point(|range| range.end <= start);
@@ -83,14 +83,14 @@ impl Comparing {
         self.before.get(number as usize) == Some(&hash) && !is_left
     }
 
-    /// What need not come: blocks side by side together.
+    /// Returns the blocks that need not be sent; neighbours are joined.
     fn stay_by_what_is_told(&self) -> Vec<Range<u64>> {
         let told = self.told.iter().zip(0..);
         let stay = told.filter(|(told, number)| told.is_some_and(|hash| self.stays(*number, hash)));
         joined(stay.map(|(_, number)| self.extent(number)))
     }
 
-    /// What has to come, by what has been told.
+    /// Returns the ranges that have to be sent, according to the reported hashes.
     pub fn wanted(&self) -> Vec<Range<u64>> {
         let mut wanted = Vec::new();
         let mut at = 0;
@@ -103,15 +103,15 @@ impl Comparing {
         wanted
     }
 
-    /// How long the block is that begins there.
+    /// Returns the length of the block that begins there.
     pub fn length(&self, at: u64) -> u64 {
         BLOCK.min(self.bytes.saturating_sub(at))
     }
 
-    /// A whole block has come. Says whether it has to be written.
+    /// Takes a whole block that has arrived. Returns whether it has to be written.
     ///
     /// # Errors
-    /// It is another one than it was where it lay.
+    /// The block differs from the one that was hashed where it lay.
     pub fn has_come(&mut self, at: u64, bytes: &[u8]) -> Result<bool, Wrong> {
         let number = at / BLOCK;
         let length = bytes.len() as u64;
@@ -130,10 +130,10 @@ impl Comparing {
         Ok(!stays)
     }
 
-    /// All that was wanted has come.
+    /// Ends the comparison when everything that was wanted has arrived.
     ///
     /// # Errors
-    /// A block has not, and nobody has told its hash.
+    /// A block has not arrived, and its hash was not reported.
     pub fn end(mut self) -> Result<Compared, Wrong> {
         let mut unchanged = self.stay_by_what_is_told();
         for stays in &unchanged {
@@ -150,7 +150,7 @@ impl Comparing {
     }
 }
 
-/// Ranges in order, those that touch joined.
+/// Joins ranges that touch; they are in order.
 fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::new();
     for range in ranges {

@@ -11,33 +11,33 @@ use stillpoint_image::{ImageError, PageRun, Writer};
 use super::comparing::{Comparing, Wrong};
 use super::{Hashes, Spent};
 
-/// Bytes that are given to the image's writer at once, at most, but for what comes of them at once.
+/// The most bytes that wait for the image's writer, apart from those that arrive at once.
 const AT_ONCE: usize = 16 * CHUNK_BYTES;
 
-/// What is to be known of a memory, and what of it stays where it is.
+/// The hashes of a memory, and its parts that stay where they are.
 pub type Came = (Hashes, Option<Unchanged>);
 
-/// One that is this content of the image.
+/// A memory that is one content of the image.
 pub struct Device {
     number: u32,
-    /// `None`: all of it is written.
+    /// The comparison, or `None` if all of it is written.
     comparing: Option<Comparing>,
-    /// The content that it was, with which it is compared.
+    /// The number of its content in the base, with which it is compared.
     was: Option<u32>,
-    /// The beginning of a block whose end has not come, and where that block begins.
+    /// The beginning of a block whose end has not arrived, with that block's offset.
     part: (u64, Vec<u8>),
-    /// What is to be written: addresses, and their bytes one behind the other.
+    /// The ranges to write; `bytes` has their bytes one behind the other.
     runs: Vec<Range<u64>>,
     bytes: Vec<u8>,
-    /// Bytes that came, and what was given to the writer.
+    /// The number of bytes that arrived, and of those given to the writer.
     pub came: u64,
     pub written: u64,
-    /// Hashing what came.
+    /// The cost of hashing the bytes that arrived.
     pub hashed: Spent,
 }
 
 impl Device {
-    /// Memory that is content `number` now; compared with what it was, as content `was`.
+    /// Makes a memory that is content `number` now; it is compared with content `was` of the base.
     pub fn new(number: u32, comparing: Option<Comparing>, was: Option<u32>) -> Device {
         Device {
             number,
@@ -56,7 +56,8 @@ impl Device {
         self.comparing.as_ref()
     }
 
-    /// The hashes of its blocks, of those that were hashed where they lie. Where none were, and a processor is not to hash either, all of it is written.
+    /// Takes the hashes of blocks that were hashed where they lie. If there are none, and the processor is not to hash either, all of it is
+    /// written.
     pub fn told(&mut self, hashes: &[Option<u128>], processor: bool) {
         if !processor && hashes.iter().all(Option::is_none) {
             self.comparing = None;
@@ -66,7 +67,7 @@ impl Device {
         }
     }
 
-    /// Its next bytes, however many, from an offset on.
+    /// Takes its next bytes, however many, from an offset on.
     pub fn next(
         &mut self,
         writer: &mut Writer,
@@ -88,7 +89,7 @@ impl Device {
         }
     }
 
-    /// All bytes that were wanted have come.
+    /// Ends it when all bytes that were wanted have arrived.
     pub fn end(&mut self, writer: &mut Writer) -> Result<Option<Came>, ImageError> {
         self.put(writer)?;
         let Some(comparing) = self.comparing.take() else {
@@ -103,7 +104,7 @@ impl Device {
         Ok(Some(((self.number, hashes), unchanged)))
     }
 
-    /// Cuts what comes into blocks, wherever the parts end that it comes in.
+    /// Cuts the arriving bytes into blocks, wherever the parts end in which they arrive.
     fn compare(&mut self, mut offset: u64, mut bytes: &[u8]) -> Result<(), Wrong> {
         let Some(comparing) = &mut self.comparing else {
             return Ok(());
@@ -142,7 +143,7 @@ impl Device {
         Ok(())
     }
 
-    /// Gives what is to be written to the writer.
+    /// Gives the bytes that are to be written to the writer.
     fn put(&mut self, writer: &mut Writer) -> Result<(), ImageError> {
         let mut rest = self.bytes.as_slice();
         let mut runs = Vec::with_capacity(self.runs.len());
@@ -162,7 +163,7 @@ impl Device {
     }
 }
 
-/// A block is to be written, behind those that are already.
+/// Adds a block to those that are to be written.
 fn add(runs: &mut Vec<Range<u64>>, all: &mut Vec<u8>, at: u64, bytes: &[u8]) {
     let end = at + bytes.len() as u64;
     match runs.last_mut() {

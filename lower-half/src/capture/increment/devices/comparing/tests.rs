@@ -2,7 +2,7 @@ use super::*;
 
 const SHORT: u64 = 1000;
 
-/// Three blocks and a short one, of other bytes each.
+/// Returns three blocks and a short one, each with other bytes.
 fn memory() -> Vec<u8> {
     let bytes = 0..3 * BLOCK + SHORT;
     bytes.map(|at| (at / BLOCK * 7 + at % 251) as u8).collect()
@@ -18,10 +18,10 @@ fn hashes(memory: &[u8]) -> Vec<Hash> {
     hashes.collect()
 }
 
-/// Blocks that are written, ranges that are as they were, and blocks that came.
+/// Blocks that are written, unchanged ranges, and blocks that arrived.
 type Parts = (Vec<u64>, Vec<Range<u64>>, Vec<u64>);
 
-/// What is written of `now`, where `before` was there, some bytes are left and the hashes of some blocks are told; and what is as it was.
+/// Compares `now` with `before`, with some bytes left and the hashes of some blocks reported.
 fn compared(
     before: &[u8],
     now: &[u8],
@@ -63,7 +63,8 @@ fn what_has_changed_comes_and_is_written() {
     }
 }
 
-/// Whose hash is right and whose bytes are to be written again all the same; and memory that is longer now, or shorter, or of which nothing is known.
+/// Blocks with the right hash that have to be written again all the same; and memory that is longer now, or shorter, or of which nothing is
+/// known.
 #[test]
 fn what_is_left_and_what_is_new_is_written() {
     let now = memory();
@@ -84,7 +85,7 @@ fn what_is_left_and_what_is_new_is_written() {
     assert!(written.is_empty() && unchanged.is_empty() && came.is_empty());
 }
 
-/// A byte that changes on its way.
+/// A byte changes on its way.
 #[test]
 fn bytes_that_are_not_what_was_hashed_are_refused() {
     let now = memory();

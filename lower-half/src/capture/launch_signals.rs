@@ -1,10 +1,10 @@
 //! Tells which pending signals belong to the launch, not to the application's state: signals by which people ask something of the running
 //! job.
 //!
-//! While a process stands still for its checkpoint, signals wait that would otherwise have met their default action at once. Such
-//! a signal asks for the suspend that is under way (`--suspend-signal`, `--on-term suspend`), or it is meant to end this launch.
-//! In an image, it would act on every launch that is restarted from there. Signals that the application handles, ignores or
-//! blocks belong to it, and so do those that it has sent to itself.
+//! While a process stands still for its checkpoint, signals wait that would otherwise have met their default action at once. They
+//! ask for the suspend that is under way (`--suspend-signal`, `--on-term suspend`), or are meant to end this launch. In an image,
+//! they would act on every launch that is restarted from there. Signals that the application handles, ignores or blocks belong to
+//! it, and so do those that it has sent to itself.
 
 use super::signals::{Pending, Waiting};
 use crate::arch::frame::Frame;

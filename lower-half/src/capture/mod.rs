@@ -148,7 +148,7 @@ pub enum Dedup {
 }
 
 impl Dedup {
-    /// For the image of a rank with so many bytes.
+    /// Returns the sharing for the image of a rank with so many bytes.
     fn sharing(self, rank: u32, bytes: u64) -> Option<Sharing> {
         match self {
             Dedup::Off => None,

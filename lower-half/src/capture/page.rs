@@ -11,7 +11,7 @@ use crate::ground::told;
 /// The parts of the gate page, and of the way the application was started, that a restart must bring back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageState {
-    /// Address of the upper half's hooks.
+    /// The address of the upper half's hooks.
     pub hooks: u64,
     pub mpi_active: u32,
     pub sent_before: u64,

@@ -15,7 +15,7 @@ use super::scheduling;
 use super::signals::Waiting;
 use crate::ground::told;
 
-/// What an image holds of it.
+/// The payload of an image with this state.
 pub const KIND: Kind = Kind {
     name: "process",
     version: 2,
@@ -27,7 +27,7 @@ pub const KIND: Kind = Kind {
 pub struct ProcessState {
     pub directory: String,
     pub umask: u32,
-    /// The main thread's. A restart takes it from `scheduling`, where the image has that.
+    /// The main thread's nice value. A restart takes it from `scheduling`, if the image has that.
     pub nice: i32,
     /// (resource, soft limit)
     pub limits: Vec<(u32, u64)>,
@@ -61,7 +61,7 @@ const LIMITS: [&str; 16] = [
 ];
 const TIMERS: [i32; 3] = [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_PROF];
 
-/// Looks at the process.
+/// Reads the state of the process.
 pub fn survey() -> io::Result<ProcessState> {
     let directory = directory().map_err(io::Error::other)?;
     let mut subreaper: libc::c_int = 0;
@@ -82,7 +82,7 @@ pub fn survey() -> io::Result<ProcessState> {
     })
 }
 
-/// The working directory, or why it cannot be entered again.
+/// Returns the working directory, or why it cannot be entered again.
 pub fn directory() -> Result<String, String> {
     let directory = std::env::current_dir().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
@@ -101,7 +101,7 @@ pub fn directory() -> Result<String, String> {
     })
 }
 
-/// Whether the path still leads to the working directory, and it may be entered.
+/// Checks that the path still leads to the working directory, and that it may be entered.
 pub fn enterable(directory: &str) -> Result<(), String> {
     let problem = |problem: String| {
         format!(
@@ -127,7 +127,7 @@ pub fn enterable(directory: &str) -> Result<(), String> {
     }
 }
 
-/// The root directory that the launch had.
+/// The root directory at launch: device and inode.
 static ROOT: OnceLock<(u64, u64)> = OnceLock::new();
 
 fn root() -> Option<(u64, u64)> {
@@ -135,14 +135,14 @@ fn root() -> Option<(u64, u64)> {
     Some((root.dev(), root.ino()))
 }
 
-/// Remembers, before the application runs, what it may change.
+/// Notes the root directory, before the application can change it.
 pub fn remember() {
     if let Some(root) = root() {
         ROOT.get_or_init(|| root);
     }
 }
 
-/// Says so if the process has another root directory than its launch gave it.
+/// Returns a refusal if the process has another root directory than at launch.
 pub fn moved_root() -> Option<String> {
     (*ROOT.get()? != root()?).then(|| {
         "it has changed its root directory (chroot), which cannot be carried over a restart"
@@ -150,7 +150,7 @@ pub fn moved_root() -> Option<String> {
     })
 }
 
-/// `umask(2)` cannot be read without changing it for a moment; `/proc` can.
+/// Reads the umask from `/proc`: `umask(2)` cannot read it without changing it for a moment.
 fn umask() -> io::Result<u32> {
     status_field("Umask:", 8)
         .map(|mask| mask as u32)
@@ -196,9 +196,9 @@ fn interval_timer(which: i32) -> Option<(i32, u64, u64)> {
     (value != 0 || interval != 0).then_some((which, value, interval))
 }
 
-/// An interval timer as it has to be started again. While the signal of a periodic `ITIMER_REAL` is pending the timer stands, and the
-/// kernel says that nothing is left of it; it goes on when somebody takes the signal. One that comes but once may have ended
-/// since it was looked at: then its signal is pending too, and will be sent again.
+/// Returns an interval timer as it has to be started again. While the signal of a periodic `ITIMER_REAL` is pending, the timer
+/// stands still, and the kernel shows no time left; it goes on when a thread takes the signal. A timer that expires only once may
+/// have expired since it was read: then its signal is pending too, and will be sent again.
 fn timer_to_start(
     (which, value, interval): (i32, u64, u64),
     waiting: &Waiting,
@@ -216,7 +216,7 @@ fn timer_to_start(
 }
 
 impl ProcessState {
-    /// Brings the timers, which were looked at first, to agree with the signals that were found pending after that.
+    /// Makes the timers, which were read first, agree with the signals that were found pending after that.
     pub fn agree_with(&mut self, waiting: &Waiting) {
         let timers = self.interval_timers.iter();
         self.interval_timers = timers
@@ -225,7 +225,7 @@ impl ProcessState {
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        // A map with keys other than text would be needed to make this fail.
+        // This could fail only with a map whose keys are not text.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
@@ -233,7 +233,7 @@ impl ProcessState {
         serde_json::from_slice(bytes).map_err(|error| format!("process state: {error}"))
     }
 
-    /// Whether the working directory can be entered here.
+    /// Checks that the working directory exists here.
     pub fn check(&self) -> Result<(), String> {
         match Path::new(&self.directory).is_dir() {
             true => Ok(()),
@@ -244,7 +244,7 @@ impl ProcessState {
         }
     }
 
-    /// Makes the process so again. Timers come last, with [`ProcessState::restore_clocks`].
+    /// Restores this state. Timers come last, with [`ProcessState::restore_clocks`].
     pub fn restore(&self) -> Result<(), String> {
         std::env::set_current_dir(&self.directory).map_err(|error| {
             format!(
@@ -263,8 +263,8 @@ impl ProcessState {
         Ok(())
     }
 
-    /// Gives the process the limits that it had. A hard limit above this launch's stays the launch's, and a soft one
-    /// below it; of a soft limit that is lower than it was, the answer tells in words for people.
+    /// Restores the limits. A hard limit becomes at most this launch's, and a soft limit at most the hard one. Returns words for people
+    /// about each soft limit that is lower than before.
     pub fn restore_limits(&self) -> Vec<String> {
         let hard = |wanted: u32| {
             let found = self
@@ -280,7 +280,7 @@ impl ProcessState {
                 rlim_cur: (*soft).min(most),
                 rlim_max: most,
             };
-            // SAFETY: the kernel reads the structure. What is not above the hard limit is never refused.
+            // SAFETY: the kernel reads the structure. It never refuses a soft limit up to the hard one.
             unsafe { libc::setrlimit(*resource, &raw const wanted) };
             (wanted.rlim_cur < *soft).then(|| {
                 let name = LIMITS.get(*resource as usize).copied().unwrap_or("a limit");
@@ -297,7 +297,7 @@ impl ProcessState {
         self.limits.iter().filter_map(give).collect()
     }
 
-    /// Starts the interval timers with what was left of them: when the application's handlers are in place and its threads
+    /// Starts the interval timers with the time that they had left. This comes when the application's handlers are in place and its threads
     /// are about to run.
     pub fn restore_clocks(&self) {
         let time = |microseconds: u64| libc::timeval {

@@ -1,4 +1,4 @@
-//! This rank's image, put together from what the gate, the thread table and the gate page know.
+//! This rank's image, put together from the gate, the thread table and the gate page.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -27,17 +27,17 @@ use crate::gate::descriptors;
 use crate::gpu::{client, staged};
 use crate::ground::{cores, free};
 
-/// What a launch says of the job, for its images.
+/// The launch's facts about the job, for its images.
 struct Job {
     id: String,
     command: Vec<String>,
-    /// Threads that pack pages.
+    /// The number of threads that pack pages.
     workers: usize,
 }
 
 static JOB: OnceLock<Job> = OnceLock::new();
 
-/// Remembers, before the application runs, what images must tell of the job.
+/// Notes the facts about the job for its images, before the application runs.
 pub fn remember(launch: Option<&Launch>) {
     if let Some(launch) = launch {
         mapped_files::remember(launch);
@@ -51,13 +51,13 @@ pub fn remember(launch: Option<&Launch>) {
     }
 }
 
-/// About how long this rank's image will be.
+/// Estimates how long this rank's image will be.
 ///
 /// # Errors
 /// See [`CaptureError`].
 ///
 /// # Safety
-/// As [`write`].
+/// Those of [`write`].
 pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError> {
     let access = still.access();
     let in_files = still.mapped_files()?;
@@ -70,7 +70,7 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
         .flatten()
         .map_err(CaptureError::process("page map"))?;
     inside.changes(std::mem::take(&mut memory.opened));
-    // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
+    // SAFETY: the survey has made readable what is read here; the caller keeps the threads stopped.
     let live = unsafe { access::Memory::through(access, &memory.loadable) };
     let private = memory.private.iter().cloned();
     let stretches = private.chain(contents.mapped());
@@ -78,7 +78,7 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
     let bytes = stillpoint_image::estimate(&stretches, compression)
         .map_err(CaptureError::process("compressibility"));
     inside.put_back();
-    // How far what is on devices can be compressed shows when it comes.
+    // The compressibility of devices' memory is not known before it arrives.
     let bytes = bytes? + staged::bytes();
     // The slow tier gets its copy while the application runs, under the application's limit.
     match FileLimit::shorter_than(bytes) {
@@ -87,8 +87,9 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
     }
 }
 
-/// Writes this rank's image to `path`, or to `store`, where the image is then called by that path. `payloads` are what the parts have put
-/// down. `known` is what other ranks write, whose images lie beside this one. With `behind` the application may run as soon as the function there has been called, if it is.
+/// Writes this rank's image to `path`, or into `store`; then `path` only names it. `payloads` are those of the parts. `known` is
+/// the table of chunks of other ranks, whose images lie beside this one. With `behind`, the application may run on as soon as the
+/// function in it has been called, if it is called at all.
 ///
 /// # Errors
 /// See [`CaptureError`]; nothing is left at `path` then.
@@ -170,7 +171,8 @@ pub unsafe fn write(
     })
 }
 
-/// What MPI objects are alive, in the upper half's words (JSON), as of its last command. To be called inside, while the driver answers none.
+/// Returns the upper half's description of its living MPI objects (JSON), as of its last command. The caller is inside, while the driver
+/// answers no command.
 pub fn inventory(hooks: &UpperHooks) -> Vec<u8> {
     let address = hooks.inventory.load(Ordering::Acquire) as *const u8;
     let bytes = hooks.inventory_bytes.load(Ordering::Acquire) as usize;

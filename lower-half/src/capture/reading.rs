@@ -1,8 +1,8 @@
 //! Reads memory of this process without being killed by it.
 //!
-//! A load from memory may end the process: of a page behind the end of a file that has been cut short, a page that is broken, or cannot be read from a disk.
-//! So only pages that are known to be there, and nobody's but this process's, are loaded. The kernel copies all others, at a third of the speed, and says where
-//! it cannot.
+//! A load from memory may end the process: from a page behind the end of a file that has been cut short, from a broken page, or
+//! from one that cannot be read from a disk. So this module loads only pages that are known to exist and belong to this process
+//! alone. The kernel copies all others, at a third of the speed, and reports the pages that it cannot read.
 
 use std::io;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::maps;
 use crate::arch::syscall::{failed, syscall6};
 
-/// Reads one stretch by the kernel. Gives how many bytes it has read, or an error as system calls return it. Allocates nothing.
+/// Lets the kernel read one stretch. Returns the number of bytes read, or an error in the form of system calls. Allocates nothing.
 pub fn by_kernel(process: usize, from: usize, into: *mut u8, length: usize) -> isize {
     let mut done = 0;
     while done < length {
@@ -42,7 +42,7 @@ pub fn by_kernel(process: usize, from: usize, into: *mut u8, length: usize) -> i
     done as isize
 }
 
-/// Whether the kernel reads this process's memory for it: some sandboxes forbid that.
+/// Returns whether the kernel reads this process's memory for it: some sandboxes forbid that.
 pub fn is_permitted() -> bool {
     let (byte, mut copy) = (1u8, 0u8);
     let process = std::process::id() as usize;
@@ -54,7 +54,7 @@ pub fn is_permitted() -> bool {
 pub struct Loadable(Vec<Range<usize>>);
 
 impl Loadable {
-    /// These stretches; everything, where the kernel reads nothing.
+    /// Makes it of these stretches, or of all addresses if the kernel does not read memory.
     pub fn new(stretches: Vec<Range<usize>>) -> Loadable {
         match is_permitted() {
             true => Loadable(stretches),
@@ -62,17 +62,17 @@ impl Loadable {
         }
     }
 
-    /// Whether all of a range can be.
+    /// Returns whether all of a range can be loaded.
     pub fn has(&self, range: &Range<usize>) -> bool {
         let index = self.0.partition_point(|it| it.end <= range.start);
         let it = self.0.get(index);
         it.is_some_and(|it| it.start <= range.start && range.end <= it.end)
     }
 
-    /// Copies what lies at `from`.
+    /// Copies the bytes at `from`.
     ///
     /// # Errors
-    /// Some of it cannot be read.
+    /// Some of them cannot be read.
     ///
     /// # Safety
     /// Loadable memory must still be there.
@@ -93,7 +93,7 @@ impl Loadable {
     }
 }
 
-/// Memory at this address cannot be read.
+/// Returns the error for memory at this address, which cannot be read.
 pub fn cannot(address: usize, error: i32) -> io::Error {
     let all = maps::without_details().unwrap_or_default();
     let mapping = all
@@ -146,7 +146,7 @@ mod tests {
     fn what_cannot_be_read_is_an_error_that_says_where() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(3 * PAGE as u64).unwrap();
-        // SAFETY: nobody loads what the file has no longer.
+        // SAFETY: nothing loads what the file does not have any more.
         let mut map = unsafe { MmapMut::map_mut(file.as_file()).unwrap() };
         map[PAGE - 1] = 7;
         file.as_file().set_len(PAGE as u64).unwrap();

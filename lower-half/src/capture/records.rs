@@ -1,4 +1,4 @@
-//! What an image says of each thread: where it stands, and what the kernel and the gate know of it.
+//! The record of each thread in an image: the place where it stands, and the state that the kernel and the gate keep for it.
 
 use core::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use crate::arch::syscall::syscall3;
 use crate::gate::{identity, memory, signals};
 use crate::threads::{self, Thread};
 
-/// The upper half's threads, the main one first.
+/// Returns the upper half's threads, the main one first.
 pub fn main_first() -> Result<Vec<Thread>, CaptureError> {
     let main = identity::real_pid();
     let mut list = threads::list();
@@ -24,7 +24,7 @@ pub fn main_first() -> Result<Vec<Thread>, CaptureError> {
     Ok(list)
 }
 
-/// The records of stopped threads.
+/// Makes the records of stopped threads.
 pub fn of(list: &[Thread], waiting: &Waiting) -> Result<Vec<Record>, CaptureError> {
     list.iter()
         .map(|&thread| {
@@ -68,7 +68,7 @@ fn record(thread: Thread, waiting: &Waiting) -> Record {
     }
 }
 
-/// Head of a thread's robust futex list, and its length.
+/// Returns the head of a thread's robust futex list, and its length.
 fn robust_list(tid: u32) -> (u64, u64) {
     let (mut head, mut bytes) = (0u64, 0u64);
     // SAFETY: the kernel writes both words.
@@ -86,7 +86,7 @@ fn robust_list(tid: u32) -> (u64, u64) {
     (head, bytes)
 }
 
-/// The name of a thread: any bytes but NUL.
+/// Returns the name of a thread, which may have any bytes but NUL.
 fn name(tid: u32) -> [u8; 16] {
     let told = std::fs::read(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
     let mut name = [0; 16];

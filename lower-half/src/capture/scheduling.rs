@@ -1,7 +1,7 @@
-//! What the kernel's schedulers know of each thread: nice value, policy, processors, timer slack, I/O priority.
+//! The state that the kernel's schedulers keep for each thread: nice value, policy, processors, timer slack, I/O priority.
 //!
-//! What the process was launched with is the launcher's choice, and another launch has another. What a thread has besides is
-//! the application's own: that alone goes into an image, and comes back with a restart (`restore::scheduling`).
+//! The values at launch are the launcher's choice, and another launch has others. Only values that differ from them belong to the
+//! application: they go into an image, and a restart sets them again (`restore::scheduling`).
 
 use std::mem::size_of;
 use std::sync::{Mutex, PoisonError};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::threads::Thread;
 
-/// What an image holds of it: JSON, a list of [`Own`].
+/// The payload of an image with these values: JSON, a list of [`Own`].
 pub const KIND: Kind = Kind {
     name: "scheduling",
     version: 1,
     always: true,
 };
 
-/// What the application has chosen for one thread; `None`: what the process was launched with.
+/// The application's choices for one thread; a field is `None` if its value is that of the launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
     /// The thread, by the id that the application knows.
@@ -26,19 +26,19 @@ pub struct Own {
     pub nice: Option<i32>,
     pub policy: Option<Policy>,
     pub processors: Option<Chosen>,
-    /// Nanoseconds.
+    /// In nanoseconds.
     pub timer_slack: Option<u64>,
-    /// Class and level, as `ioprio_get` tells them.
+    /// Class and level, in the form of `ioprio_get`.
     pub io_priority: Option<i32>,
 }
 
-/// The members of `struct sched_attr`, but for the nice value.
+/// The members of `struct sched_attr`, without the nice value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     pub policy: u32,
     pub flags: u64,
     pub priority: u32,
-    /// Nanoseconds, as the next two; 0: the kernel's choice.
+    /// In nanoseconds, like the next two; 0 stands for the kernel's choice.
     pub runtime: u64,
     pub deadline: u64,
     pub period: u64,
@@ -48,11 +48,11 @@ pub struct Policy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chosen {
     pub processors: Vec<u32>,
-    /// Whether there are others among them than those that the process was launched on.
+    /// Whether some of them are not among those that the process was launched on.
     pub beyond: bool,
 }
 
-/// What can be read of one thread; `None`: the kernel does not tell.
+/// The values that can be read of one thread; a field is `None` if the kernel does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     pub nice: Option<i32>,
@@ -62,10 +62,10 @@ pub struct Attributes {
     pub io_priority: Option<i32>,
 }
 
-/// What the process was launched with.
+/// The values that the process was launched with.
 static LAUNCHED: Mutex<Option<Attributes>> = Mutex::new(None);
 
-/// Notes what the calling thread has: before the application runs on it.
+/// Notes the calling thread's values, before the application runs on it.
 pub fn remember() {
     // SAFETY: the call touches no memory.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
@@ -73,14 +73,14 @@ pub fn remember() {
     *LAUNCHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(attributes);
 }
 
-/// What the process was launched with.
+/// Returns the values that the process was launched with.
 pub fn launched() -> Attributes {
     let launched = LAUNCHED.lock().unwrap_or_else(PoisonError::into_inner);
     launched.clone().unwrap_or_default()
 }
 
-/// Starts MPI by `start`. Where it binds the calling thread to processors (a launcher may leave that to it), they count as
-/// those that the process was launched on.
+/// Calls `start`, which starts MPI. If MPI binds the calling thread to processors (a launcher may leave that to it), these count as the
+/// processors that the process was launched on.
 pub fn while_mpi_binds<R>(start: impl FnOnce() -> R) -> R {
     let before = processors(0);
     let result = start();
@@ -96,7 +96,7 @@ pub fn while_mpi_binds<R>(start: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What the application has chosen for these threads, those left out for which it has chosen nothing.
+/// Returns the application's choices for these threads, without threads for which it has chosen nothing.
 pub fn survey(threads: &[Thread]) -> Vec<Own> {
     let launched = launched();
     let own = threads.iter().map(|thread| {
@@ -116,7 +116,8 @@ impl Own {
 }
 
 impl Attributes {
-    /// Reads a thread's (0: the caller's). The kernel tells the timer slack to the thread itself only; 0: it is not known.
+    /// Reads the values of a thread (0 is the caller). The kernel tells the timer slack only to the thread itself, so it is given here; 0
+    /// stands for unknown.
     pub fn of(tid: u32, timer_slack: u64) -> Attributes {
         Attributes {
             nice: nice(tid),
@@ -127,7 +128,7 @@ impl Attributes {
         }
     }
 
-    /// What of these is not as `launched`.
+    /// Returns the values that differ from `launched`.
     fn own(self, virtual_tid: u32, launched: &Attributes) -> Own {
         let policy = |of: &Attributes| Some(of.policy.clone()?.beside(launched.policy.as_ref()));
         let allowed = launched.processors.as_deref().unwrap_or_default();
@@ -150,7 +151,7 @@ fn differing<T: PartialEq>(value: Option<T>, launched: &Option<T>) -> Option<T> 
     value.filter(|value| launched.as_ref() != Some(value))
 }
 
-/// Whether all these processors are among the allowed ones.
+/// Returns whether all these processors are among the allowed ones.
 pub fn within(processors: &[u32], allowed: &[u32]) -> bool {
     processors
         .iter()
@@ -158,7 +159,7 @@ pub fn within(processors: &[u32], allowed: &[u32]) -> bool {
 }
 
 impl Policy {
-    /// Without the time slice that the kernel has chosen: newer ones tell it, and it depends on the machine.
+    /// Removes the time slice that the kernel has chosen: newer kernels report it, and it depends on the machine.
     fn beside(mut self, launched: Option<&Policy>) -> Policy {
         let deadline = self.policy == libc::SCHED_DEADLINE as u32;
         if !deadline && launched.is_some_and(|launched| launched.runtime == self.runtime) {
@@ -168,7 +169,7 @@ impl Policy {
     }
 }
 
-/// The nice value of a thread.
+/// Returns the nice value of a thread.
 pub fn nice(tid: u32) -> Option<i32> {
     // SAFETY: the system call touches no memory. Its result is 20 - nice.
     let result = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) };
@@ -194,7 +195,7 @@ fn policy(tid: u32) -> Option<Policy> {
 /// Room for as many processors as any kernel supports.
 const WORDS: usize = 1024;
 
-/// The processors that a thread may run on.
+/// Returns the processors that a thread may run on.
 pub fn processors(tid: u32) -> Option<Vec<u32>> {
     let mut words = vec![0u64; WORDS];
     // SAFETY: the kernel writes at most as many bytes.
@@ -206,7 +207,7 @@ pub fn processors(tid: u32) -> Option<Vec<u32>> {
             words.as_mut_ptr(),
         )
     };
-    // Of a machine's thousands of possible processors few are there.
+    // A machine may have thousands of possible processors, but few of them exist.
     let told = usize::try_from(bytes).unwrap_or(0) / size_of::<u64>();
     let numbers = (0..)
         .zip(words.iter().take(told))
@@ -217,7 +218,7 @@ pub fn processors(tid: u32) -> Option<Vec<u32>> {
     (bytes > 0).then(|| numbers.collect())
 }
 
-/// The mask of these processors, as the kernel takes it.
+/// Returns the mask of these processors, in the kernel's form.
 pub fn mask_of(processors: &[u32]) -> Vec<u64> {
     let mut words = vec![0u64; WORDS];
     for number in processors {
@@ -228,10 +229,10 @@ pub fn mask_of(processors: &[u32]) -> Vec<u64> {
     words
 }
 
-/// `IOPRIO_WHO_PROCESS`, which is a thread.
+/// `IOPRIO_WHO_PROCESS`, which means a thread.
 pub const A_THREAD: i32 = 1;
 
-/// The I/O priority of a thread.
+/// Returns the I/O priority of a thread.
 pub fn io_priority(tid: u32) -> Option<i32> {
     // SAFETY: the system call touches no memory.
     let result = unsafe { libc::syscall(libc::SYS_ioprio_get, A_THREAD, tid) };
@@ -277,7 +278,7 @@ mod tests {
         assert_eq!((own.virtual_tid, own.nice), (7, Some(0)));
         let chosen = own.processors.unwrap();
         assert!(chosen.beyond && chosen.processors == [1, 2]);
-        // The slice was the kernel's choice, and is so again.
+        // The kernel had chosen the time slice, and is to choose it again.
         let policy = own.policy.unwrap();
         assert_eq!((policy.policy, policy.runtime), (3, 0));
         assert_eq!((own.timer_slack, own.io_priority), (None, None));

@@ -1,4 +1,4 @@
-//! Signals that wait for somebody to unblock them, the process's and each thread's, with everything that came with them.
+//! Pending signals of the process and of each thread, which wait to be unblocked, with all their information.
 //!
 //! The kernel shows what is pending, but tells the details only to who takes a signal, and a thread's own go to that thread
 //! alone; a sender's id can be kept only by a thread that sends to itself. So the stopped threads themselves take theirs,
@@ -14,42 +14,42 @@ use crate::gate::{errand, identity, signals, timers};
 use crate::ground::told;
 use crate::threads::Thread;
 
-/// What an image holds of it: JSON, [`Waiting`].
+/// The payload of an image with pending signals: JSON, [`Waiting`].
 pub const KIND: Kind = Kind {
     name: "signals",
     version: 1,
     always: true,
 };
 
-/// What is pending, each list in the order of sending.
+/// The pending signals, each list in the order of sending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     pub process: Vec<Pending>,
-    /// By the id that the application knows.
+    /// A thread's signals, with the id that the application knows.
     pub threads: Vec<(u32, Vec<Pending>)>,
 }
 
-/// A signal that is pending.
+/// A pending signal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     pub signal: i32,
-    /// The kernel's `siginfo_t`; a sender of this process by the id that the application knows.
+    /// The kernel's `siginfo_t`; a sender in this process has the id that the application knows.
     pub information: Vec<u8>,
 }
 
-/// Bytes of `siginfo_t`, and what is where in it.
+/// The bytes of `siginfo_t`, and the offsets of its fields.
 const INFORMATION_BYTES: usize = 128;
 const CODE_AT: usize = 8;
-/// The sender's id, or the timer's.
+/// The offset of the sender's id, or the timer's.
 const SENDER_AT: usize = 16;
 
-/// More than any process may have pending by default (`RLIMIT_SIGPENDING`) on a machine of 512 GiB.
+/// The most signals that are taken: more than a process may have pending by default (`RLIMIT_SIGPENDING`) on a machine of 512 GiB.
 const MOST: usize = 1 << 21;
 
-/// Signals that are never the application's to wait for.
+/// Returns the signals that are not taken.
 fn kept_out() -> u64 {
     let bit = |signal: i32| 1u64 << (signal - 1);
-    // The last two are sent to the thread whose own write fails: here that is the one that writes images.
+    // The kernel sends these two to the thread whose own write fails: here, the thread that writes images.
     let own = bit(libc::SIGXFSZ) | bit(libc::SIGPIPE);
     signals::ours() | bit(libc::SIGKILL) | bit(libc::SIGSTOP) | own
 }
@@ -83,12 +83,12 @@ impl Pending {
         pending
     }
 
-    /// The application's id of the timer whose expiry this is.
+    /// Returns the application's id of the timer whose expiry this is.
     fn timer(&self) -> Option<i32> {
         (self.word(CODE_AT) == libc::SI_TIMER).then(|| self.word(SENDER_AT))
     }
 
-    /// Who has sent it, by the id that the application knows; nothing where the kernel or a timer has.
+    /// Returns the sender, with the id that the application knows, or nothing if the kernel or a timer has sent the signal.
     pub(super) fn sender(&self) -> Option<u32> {
         let sent = matches!(
             self.word(CODE_AT),
@@ -97,14 +97,14 @@ impl Pending {
         sent.then(|| self.word(SENDER_AT) as u32)
     }
 
-    /// Whether the kernel's interval timer with this number has sent it.
+    /// Returns whether the kernel's interval timer with this signal has sent it.
     fn is_from_interval_timer(&self, signal: i32) -> bool {
         self.signal == signal && self.word(CODE_AT) == libc::SI_KERNEL
     }
 }
 
 impl Waiting {
-    /// Whether an expiry of the interval timer with this signal waits.
+    /// Returns whether an expiry of the interval timer with this signal is pending.
     pub fn holds_expiry(&self, signal: i32) -> bool {
         self.process
             .iter()
@@ -118,21 +118,21 @@ impl Waiting {
             .map_or(&[], |(_, pending)| pending)
     }
 
-    /// Numbers of what is pending for a thread alone; bit 0 is signal 1.
+    /// Returns the signals that are pending for a thread alone; bit 0 is signal 1.
     pub fn numbers_of_thread(&self, virtual_tid: u32) -> u64 {
         let pending = self.of_thread(virtual_tid).iter();
         pending.fold(0, |all, pending| all | 1 << (pending.signal - 1))
     }
 }
 
-/// What one take is given and gives.
+/// The input and the output of one take.
 #[repr(C)]
 struct Take {
     set: u64,
     information: [u8; INFORMATION_BYTES],
 }
 
-/// An errand: takes one signal of a set that is pending for the calling thread or the process, the thread's own first.
+/// Takes, as an errand, one signal of a set that is pending for the calling thread or the process, the thread's own first.
 unsafe fn take(argument: usize) -> isize {
     let at_once = [0u64; 2];
     // SAFETY: the agent gave a `Take` that it does not touch before this ends.
@@ -148,7 +148,7 @@ unsafe fn take(argument: usize) -> isize {
     }
 }
 
-/// An errand: sends the calling thread's process (`Send::process`) or the thread itself a signal.
+/// Sends, as an errand, a signal to the calling thread's process (`Send::process`) or to the thread itself.
 unsafe fn send_own(argument: usize) -> isize {
     // SAFETY: the agent gave a `Send` that it does not touch before this ends.
     let send = unsafe { &*(argument as *const Send) };
@@ -161,7 +161,8 @@ struct Send {
     information: [u8; INFORMATION_BYTES],
 }
 
-/// Sends as it was sent before. The kernel allows that to the thread that it is for; to the main thread, for the process.
+/// Sends a signal as it was sent before. The kernel allows this only to the thread that the signal is for, and to the main thread for the
+/// process.
 fn send_here(process: bool, signal: i32, information: &[u8; INFORMATION_BYTES]) -> isize {
     use crate::arch::syscall::{getpid, gettid};
     // SAFETY: the kernel reads one siginfo.
@@ -185,11 +186,11 @@ fn send_here(process: bool, signal: i32, information: &[u8; INFORMATION_BYTES]) 
     }
 }
 
-/// What is pending for the process and for these threads, the main one first; but for what is the launch's (`launch_signals`), which goes on waiting
-/// in this launch.
+/// Returns the signals that are pending for the process and for these threads, the main one first. Signals that belong to the launch
+/// (`launch_signals`) are left out, and go on waiting in this launch.
 ///
 /// # Safety
-/// They must be stopped, and stay so.
+/// The threads must be stopped, and stay so.
 pub unsafe fn survey(threads: &[Thread]) -> Result<Waiting, CaptureError> {
     let mut waiting = Waiting::default();
     let mut outcome = Ok(());
@@ -204,7 +205,7 @@ pub unsafe fn survey(threads: &[Thread]) -> Result<Waiting, CaptureError> {
             break;
         }
     }
-    // What has been taken goes back in any case.
+    // Signals that have been taken go back in any case.
     for thread in threads {
         for pending in waiting.of_thread(thread.virtual_tid()) {
             // SAFETY: the caller's.
@@ -224,7 +225,7 @@ pub unsafe fn survey(threads: &[Thread]) -> Result<Waiting, CaptureError> {
     Ok(waiting)
 }
 
-/// Has a thread take what is pending for it, and for the process if it is the main one.
+/// Makes a thread take the signals that are pending for it, and for the process if it is the main one.
 unsafe fn take_all(
     thread: Thread,
     main: bool,
@@ -250,7 +251,7 @@ unsafe fn take_all(
                 let list = if from_own { &mut *own } else { &mut *process };
                 list.push(Pending::new(signal as i32, told.information));
             }
-            // It has gone by itself: SIGCONT takes SIGTSTP away.
+            // The signal has gone by itself: SIGCONT takes SIGTSTP away.
             Some(_) => {}
             None => {
                 let source = std::io::Error::other("a stopped thread does not answer");
@@ -261,7 +262,7 @@ unsafe fn take_all(
     Ok(())
 }
 
-/// What is pending for a thread alone and for its process, bit 0 being signal 1.
+/// Returns the signals that are pending for a thread alone and for its process; bit 0 is signal 1.
 fn masks(tid: u32) -> (u64, u64) {
     let status = told::by(&format!("/proc/self/task/{tid}/status")).unwrap_or_default();
     let mask = |key: &str| {
@@ -273,9 +274,9 @@ fn masks(tid: u32) -> (u64, u64) {
     (mask("SigPnd:"), mask("ShdPnd:"))
 }
 
-/// Has a stopped thread send itself, or the process, what it has taken.
+/// Makes a stopped thread send itself, or the process, a signal that it has taken.
 unsafe fn send_again(thread: Thread, process: bool, pending: &Pending) {
-    // A timer that has ended sends its signal once more: two of one number can wait only where they are timers' own.
+    // A timer that has ended sends its signal once more: only timers' own signals of one number can wait twice.
     if pending.timer().is_some_and(timers::expire_again) {
         return;
     }
@@ -289,7 +290,7 @@ unsafe fn send_again(thread: Thread, process: bool, pending: &Pending) {
 }
 
 impl Pending {
-    /// The structure as the kernel takes it.
+    /// Returns the structure in the kernel's form.
     pub fn bytes(&self) -> [u8; INFORMATION_BYTES] {
         let mut information = [0u8; INFORMATION_BYTES];
         for (to, from) in information.iter_mut().zip(&self.information) {
@@ -298,8 +299,8 @@ impl Pending {
         information
     }
 
-    /// At a restart, on the thread that it was pending for, the main one for the process: sends it as it was sent before. Timers
-    /// are there again. System calls by hand, no allocation.
+    /// Sends the signal as it was sent before. A restart calls this on the thread that the signal was pending for, or on the main one for
+    /// the process, when timers are there again. It makes system calls without the C library, and allocates nothing.
     pub fn restore(&self, process: bool) {
         if !self.timer().is_some_and(timers::expire_again) {
             signals::given_back(self.signal, self.word(CODE_AT), self.word(SENDER_AT));

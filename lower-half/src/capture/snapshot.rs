@@ -1,11 +1,12 @@
-//! The memory of this process as it is now, to be read while the application changes it.
+//! The memory of this process at one moment, to be read while the application changes it.
 //!
-//! A child process, made by `clone`, shares every page until one of the two writes to it; the kernel then gives the writer a copy, whoever it is
-//! that writes: the application, a system call on its behalf, another rank's process. The child does nothing but copy out what it is asked for. It
-//! is no child of the application's: it ends without a signal, and `wait` does not see it unless asked for all kinds (`__WALL`).
+//! A child process, made by `clone`, shares every page until one of the two writes to it. The kernel then gives the writer a
+//! copy, whether the application writes, a system call on its behalf, or another rank's process. The child only copies out the
+//! memory that it is asked for. The application does not see it as a child: it ends without a signal, and `wait` sees it only if
+//! asked for all kinds (`__WALL`).
 //!
-//! * [`room`] - the memory that both have: what is asked for, and what is given
-//! * [`child`] - the child's life
+//! * [`room`] - the memory that both processes share: requests and answers
+//! * [`child`] - the code of the child
 
 mod child;
 mod room;
@@ -25,10 +26,10 @@ use crate::ground::{children, writing};
 use child::serve;
 use room::{ASKED, FAILED, FREE, MOST_SLOTS, MOST_STRETCHES, Room};
 
-/// How long the parent sleeps before it looks whether the child is still there.
+/// How long the parent sleeps before it checks that the child is still alive.
 const LOOK_NANOSECONDS: u64 = 100_000_000;
 
-/// Memory as it was.
+/// The memory at the moment when the snapshot was taken.
 pub struct Snapshot<'a> {
     access: &'a Access,
     loadable: &'a Loadable,
@@ -39,10 +40,10 @@ pub struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// Takes it, for so many threads that read it. `without` is memory that nobody is going to ask for.
+    /// Takes a snapshot, for so many threads that read it. `without` is memory that they will not ask for.
     ///
     /// # Errors
-    /// Where the kernel makes no process.
+    /// The kernel makes no process.
     pub fn take(
         access: &'a Access,
         loadable: &'a Loadable,
@@ -52,10 +53,10 @@ impl<'a> Snapshot<'a> {
         let slots = threads.clamp(1, MOST_SLOTS);
         let room = Room::map(slots)?;
         let parent = syscall::getpid();
-        // Descriptors are shared, so that the child holds none of its own: nobody's pipe or connection stays open because of it, and its end closes
-        // nothing, which some file systems answer by writing down what they have of the file.
+        // Descriptors are shared, so that the child holds none of its own. No pipe or connection stays open because of it, and its end
+        // closes nothing: at a close, some file systems write back what they have of a file.
         let flags = libc::CLONE_FILES as usize;
-        // SAFETY: no stack: a process with a copy of all memory, which goes on here. No signal tells of its end.
+        // SAFETY: without a stack, this makes a process with a copy of all memory, which continues here. No signal reports its end.
         let pid = unsafe { syscall6(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]) };
         if pid == 0 {
             // SAFETY: this is the new process, which has one thread.
@@ -79,7 +80,7 @@ impl<'a> Snapshot<'a> {
         Ok(snapshot)
     }
 
-    /// Waits until the word is another one.
+    /// Waits until the word has another value than `not`.
     fn until(&self, word: &AtomicU32, not: u32) -> io::Result<()> {
         while word.load(Ordering::Acquire) == not {
             syscall::futex_wait_shared(word, not, LOOK_NANOSECONDS);
@@ -134,7 +135,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// At most [`MOST_STRETCHES`] of together [`CHUNK_BYTES`].
+    /// Asks for at most [`MOST_STRETCHES`], of [`CHUNK_BYTES`] together.
     fn ask(&self, index: usize, stretches: &[Range<u64>], into: &mut [u8]) -> io::Result<()> {
         let slot = self.room.slot(index);
         for (number, range) in stretches.iter().enumerate() {
@@ -177,7 +178,7 @@ impl<'a> Snapshot<'a> {
         }
         let slot = self.take_slot();
         let copied = self.ask(slot, stretches, into);
-        // One that the child may still fill is not used again.
+        // A slot that the child may still fill is not used again.
         if self.room.slot(slot).state.load(Ordering::Acquire) == FREE {
             self.free().push(slot);
         }
@@ -198,7 +199,7 @@ impl<'a> Snapshot<'a> {
 impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
         self.end();
-        // SAFETY: the child has ended, and whoever reads holds a reference.
+        // SAFETY: the child has ended, and every reader holds a reference.
         unsafe { self.room.unmap() };
     }
 }

@@ -53,7 +53,7 @@ impl<'a> Still<'a> {
         }
     }
 
-    /// Goes inside the upper half: to be held for one step at most.
+    /// Goes inside the upper half; the caller stays there for one step at most.
     ///
     /// # Errors
     /// The checkpoint has been given up.
@@ -65,15 +65,15 @@ impl<'a> Still<'a> {
         self.access
     }
 
-    /// What the upper half says in the gate page, and how it is asked.
+    /// Returns the gate page, through which the upper half takes commands and answers.
     pub fn page(&self) -> Page {
         self.page
     }
 
-    /// The upper half's mappings. They are looked at once, and must not change any more: the driver holds.
+    /// Returns the upper half's mappings. They are read once, and must not change any more: the driver holds.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// They cannot be read.
     pub fn mappings(&self) -> Result<&[Mapping], CaptureError> {
         if let Some(known) = self.mappings.get() {
             return Ok(known);
@@ -82,33 +82,33 @@ impl<'a> Still<'a> {
         Ok(self.mappings.get_or_init(|| found))
     }
 
-    /// As [`Still::mappings`], while the driver may still change them.
+    /// Returns the mappings as [`Still::mappings`] does, while the driver may still change them.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// They cannot be read.
     pub fn mappings_by_now(&self) -> Result<Vec<Mapping>, CaptureError> {
         let found = self.seen.upper();
         found.map_err(CaptureError::process("memory map"))
     }
 
-    /// The upper half's threads. To be called inside.
+    /// Returns the upper half's threads. The caller is inside.
     pub fn threads(&self) -> Vec<Thread> {
         threads::list()
     }
 
-    /// As [`Still::threads`], the main one first, which must be there.
+    /// Returns the threads as [`Still::threads`] does, the main one first, which must be there.
     ///
     /// # Errors
-    /// Where it has ended.
+    /// The main thread has ended.
     pub fn main_first(&self) -> Result<Vec<Thread>, CaptureError> {
         records::main_first()
     }
 
-    /// The signals that are pending. They are looked at once, by the first who asks: after the timers that send some of them, so that one which
-    /// expires in between is found in both, and counts as expired. To be called inside.
+    /// Returns the pending signals. They are read once, at the first call: after the timers that send some of them. So a timer that expires
+    /// in between is found in both, and counts as expired. The caller is inside.
     ///
     /// # Errors
-    /// Where a thread does not answer.
+    /// A thread does not answer.
     pub fn waiting(&self) -> Result<&Waiting, CaptureError> {
         if let Some(waiting) = self.waiting.get() {
             return Ok(waiting);
@@ -118,7 +118,8 @@ impl<'a> Still<'a> {
         Ok(self.waiting.get_or_init(|| found))
     }
 
-    /// What the image is to leave to files. They are looked at once, when the driver holds; not to be called inside, since files may not answer.
+    /// Returns the files that the image is to refer to. They are examined once, when the driver holds. The caller must not be inside, since
+    /// files may not answer.
     ///
     /// # Errors
     /// See [`mapped_files::survey`].

@@ -1,12 +1,14 @@
-//! What the application has written to since the last epoch, by the best way that there is.
+//! The memory that the application has written to since the last epoch, found in the best way that there is.
 //!
-//! The kernel keeps track of private anonymous memory (`stillpoint_tracking::wp_async`), and is asked each time of which: a mapping that grows takes its
-//! registration along, the new part without protection; one that moves loses it. Memory that is not registered counts as written. Everything else than private
-//! anonymous memory always counts as written: it is little, or others write to it.
+//! The kernel keeps track of private anonymous memory (`stillpoint_tracking::wp_async`), and each time it is asked which memory
+//! that is: a mapping that grows takes its registration along, the new part without protection, and one that moves loses it.
+//! Memory that is not registered counts as written. All memory that is not private and anonymous always counts as written: it is
+//! little, or other processes write to it.
 //!
-//! Where it does not, everything counts as written, and what of it has changed shows when it is hashed. So it is on an older kernel; from when the application
-//! handles page faults itself; and from when there is a device whose writes are no faults. There is no way back: what was written meanwhile is
-//! not known. Protection by `mprotect` is no way here: a system call that writes to protected memory fails, which the application would see.
+//! If the kernel does not keep track, everything counts as written, and hashes show what has changed. This is so on an older
+//! kernel, as soon as the application handles page faults itself, and as soon as there is a device whose writes cause no faults.
+//! There is no way back, because the writes in between are not known. Protection by `mprotect` is no alternative: a system call
+//! that writes to protected memory fails, and the application would see that.
 
 use std::io;
 use std::ops::Range;
@@ -19,10 +21,10 @@ use stillpoint_tracking::wp_async;
 use super::maps::Mapping;
 use crate::ground::{faults, ranges};
 
-/// Knows what was written to.
+/// Knows which memory was written to.
 pub struct Tracker {
     way: Way,
-    /// Written since the epoch that the next one is to build on.
+    /// Memory written since the epoch that the next one is to build on.
     written: Vec<Range<usize>>,
 }
 
@@ -38,7 +40,7 @@ struct Registered {
 }
 
 impl Tracker {
-    /// The given way, as long as there is one.
+    /// Starts tracking in the given way, or in none if that is not possible.
     pub fn open(tracking: Tracking) -> Tracker {
         let way = match tracking {
             Tracking::WpAsync => Registered::open().map_or(Way::Nobody, Way::Kernel),
@@ -50,7 +52,7 @@ impl Tracker {
         }
     }
 
-    /// The way in which it knows.
+    /// Returns the way of tracking in use.
     pub fn tracking(&self) -> Tracking {
         match self.way {
             Way::Kernel(_) => Tracking::WpAsync,
@@ -58,11 +60,11 @@ impl Tracker {
         }
     }
 
-    /// Adds what has been written since it last looked, and follows these mappings from here on. To be called while nobody writes. `unseen` says
-    /// whether somebody may have written without a fault.
+    /// Adds the memory written since the last look, and follows these mappings from here on. Nothing may write meanwhile. `unseen` says
+    /// whether a device may have written without a page fault.
     ///
     /// # Errors
-    /// Where the kernel does not tell. What was written is still known to have been.
+    /// The kernel does not report the writes. Memory that was written still counts as written.
     pub fn look(&mut self, mappings: &[Mapping], unseen: bool) -> io::Result<()> {
         if unseen || faults::gave_way() {
             self.way = Way::Nobody;
@@ -78,17 +80,17 @@ impl Tracker {
         done
     }
 
-    /// What has been written since the epoch that the next one is to build on, as far as it has been looked at; in order of address.
+    /// Returns the memory written since the epoch that the next one is to build on, as of the last look; in order of address.
     pub fn written(&self) -> &[Range<usize>] {
         &self.written
     }
 
-    /// The image of what it last looked at is committed: the next one builds on it.
+    /// Notes that the image of the last look is committed: the next one builds on it.
     pub fn committed(&mut self) {
         self.written.clear();
     }
 
-    /// Whether the mapping's page faults are handled for this, and not for the application.
+    /// Returns whether the mapping's page faults are handled for tracking, and not for the application.
     pub fn follows(&self, mapping: &Mapping) -> bool {
         match &self.way {
             Way::Kernel(registered) => !faults::gave_way() && registered.has(mapping),
@@ -99,7 +101,7 @@ impl Tracker {
 
 impl Registered {
     /// # Errors
-    /// Where this kernel does not keep track, or the application handles page faults itself.
+    /// This kernel does not keep track, or the application handles page faults itself.
     fn open() -> io::Result<Registered> {
         if faults::gave_way() {
             return Err(io::Error::other(
@@ -111,12 +113,12 @@ impl Registered {
         Ok(Registered { pages })
     }
 
-    /// Whether it keeps track of such a mapping.
+    /// Returns whether the kernel can keep track of this kind of mapping.
     fn can(mapping: &Mapping) -> bool {
         !mapping.shared && mapping.inode == 0 && mapping.vm_flags & vm_flags::HUGE_TLB == 0
     }
 
-    /// Whether it has kept track of a mapping since it last looked.
+    /// Returns whether the kernel has kept track of a mapping since the last look.
     fn has(&self, mapping: &Mapping) -> bool {
         let followed = self.pages.is_followed(mapping.addresses());
         Self::can(mapping) && followed.unwrap_or(false)
@@ -164,10 +166,10 @@ mod tests {
     use super::*;
     use crate::arch::PAGE;
 
-    /// The descriptor is the process's: one test at a time.
+    /// The process has one descriptor, so that tests run one at a time.
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
-    /// The mappings that lie in a range.
+    /// Returns the mappings that lie in a range.
     fn within(range: &Range<usize>) -> Vec<Mapping> {
         let all = maps::read(std::fs::File::open("/proc/self/smaps").unwrap()).unwrap();
         let parts = all
@@ -181,14 +183,14 @@ mod tests {
         parts.map(cut).collect()
     }
 
-    /// Each way that this machine has.
+    /// Returns a tracker for each way that this machine has.
     fn trackers() -> Vec<Tracker> {
         let offers = stillpoint_tracking::offer::all();
         let there = offers.into_iter().filter(|offer| offer.lacks.is_none());
         there.map(|offer| Tracker::open(offer.tracking)).collect()
     }
 
-    /// The pages of a map, by number, that the tracker says were written.
+    /// Returns the pages of a map, by number, that the tracker reports as written.
     fn written(tracker: &mut Tracker, range: &Range<usize>) -> Vec<usize> {
         tracker.look(&within(range), false).unwrap();
         let found = tracker.written().iter().cloned();
@@ -257,20 +259,21 @@ mod tests {
         look(&[], "memory that nobody may write to is no other");
     }
 
-    /// Mappings that have grown, shrunk, moved or been cut since the last look are followed, not taken for the application's; and each write is seen.
+    /// Mappings that have grown, shrunk, moved or been cut since the last look are followed, and do not count as handled by the
+    /// application; each write is seen.
     #[test]
     fn mappings_that_change_are_followed() {
         let _alone = ALONE.lock();
         for mut tracker in trackers() {
             let exact = tracker.tracking().tells_pages();
-            // Far from where the kernel places anything of other tests.
+            // Far from the addresses where the kernel places memory of other tests.
             let range = 0x3000_0000_0000..0x3000_0000_0000 + 64 * PAGE;
             let at = |page: usize| (range.start + page * PAGE) as *mut libc::c_void;
             // SAFETY: a page of the map that is mapped whenever this is called.
             let write = |page: usize| unsafe { at(page).cast::<u8>().write_volatile(1) };
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let both = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: what follows maps, moves and unmaps pages of this range alone, which is nobody's.
+            // SAFETY: the calls below map, move and unmap only pages of this range, which no other code uses.
             unsafe { libc::mmap(at(0), 8 * PAGE, both, flags, -1, 0) };
             (0..8).for_each(write);
             let mut look = |expected: &[usize], what: &str| {
@@ -332,7 +335,7 @@ mod tests {
             unsafe { libc::mmap(at(44), 20 * PAGE, both, flags, -1, 0) };
             write(50);
             look(&[50], "a neighbour");
-            // SAFETY: the child writes to a page of its own and ends; nobody else has one to wait for.
+            // SAFETY: the child writes to a page of its own and ends; no other code has a child to wait for.
             unsafe {
                 let child = libc::fork();
                 if child == 0 {
@@ -379,7 +382,7 @@ mod tests {
         }
     }
 
-    /// Whoever writes without a fault is not seen: from then on everything counts as written, and no mapping is protected any more.
+    /// Writes without a page fault are not seen: from then on everything counts as written, and no mapping is protected any more.
     #[test]
     fn who_is_not_seen_makes_everything_count_from_then_on() {
         let _alone = ALONE.lock();

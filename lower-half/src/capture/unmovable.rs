@@ -1,4 +1,4 @@
-//! Memory that no image can hold, or no restart can have again.
+//! Memory that no image can hold, or that no restart can have again.
 
 use stillpoint_image::tables::RegionKind;
 use stillpoint_wrappers::gate::is_upper_code;
@@ -10,10 +10,10 @@ use super::maps::Mapping;
 use super::memory;
 use super::window_memory::Below;
 
-/// Memory that a process shares with its children alone, as it is shown.
+/// The name under which memory that a process shares with its children alone is shown.
 const ANONYMOUS: &str = "/dev/zero";
 
-/// Why a mapping cannot be carried, in words for people.
+/// Returns why a mapping cannot be carried, in words for people.
 pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
     let what = || {
         if mapping.name.is_empty() {
@@ -82,7 +82,7 @@ pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
     }
 }
 
-/// Another process that maps the same file, as far as this user may see.
+/// Returns another process that maps the same file, as far as this user may see.
 fn other_process_that_maps(mapping: &Mapping) -> Option<u32> {
     let own = std::process::id();
     let inode = format!(" {} ", mapping.inode);
@@ -98,7 +98,7 @@ fn other_process_that_maps(mapping: &Mapping) -> Option<u32> {
     })
 }
 
-/// Whether a System V segment is attached by more than this process.
+/// Returns a refusal if a System V segment is attached by more than this process.
 fn attached_elsewhere(mapping: &Mapping) -> Option<String> {
     let id = mapping.inode as libc::c_int;
     let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();

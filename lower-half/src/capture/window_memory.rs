@@ -1,7 +1,8 @@
-//! Memory that the real MPI gives for a window.
+//! Memory that the real MPI provides for a window.
 //!
-//! Where it is shared, the library in the upper half has mapped it a second time, and maps the new one there in a restart (`upper-half/src/windows/memory.rs`). So an
-//! image has it as memory that nobody shares. Bytes in another member's image are left out (`gate::memory::held`).
+//! If it is shared, the library in the upper half has mapped it a second time, and in a restart it maps the new memory there
+//! (`upper-half/src/windows/memory.rs`). So an image has it as memory that is not shared. Bytes in another member's image are
+//! left out (`gate::memory::held`).
 
 use std::collections::HashSet;
 use std::io;
@@ -10,11 +11,11 @@ use stillpoint_wrappers::gate::is_upper;
 
 use super::maps::{self, Mapping};
 
-/// Files that the lower half has mapped shared, and may write to: device and inode.
+/// Files that the lower half has mapped shared and writable: device and inode.
 pub struct Below(HashSet<(u64, u64)>);
 
 impl Below {
-    /// Looks, if any of the application's mappings might be such memory.
+    /// Finds them, if any of the application's mappings might be window memory.
     pub fn survey(mappings: &[Mapping]) -> io::Result<Below> {
         if !mappings.iter().any(may_be) {
             return Ok(Below(HashSet::new()));
@@ -27,7 +28,7 @@ impl Below {
         Ok(Below(below.map(|it| (it.device, it.inode)).collect()))
     }
 
-    /// Whether the mapping is such memory.
+    /// Returns whether the mapping is window memory.
     pub fn has(&self, mapping: &Mapping) -> bool {
         may_be(mapping) && self.0.contains(&(mapping.device, mapping.inode))
     }

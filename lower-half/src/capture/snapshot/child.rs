@@ -1,6 +1,7 @@
-//! The process that holds memory as it was. Only what is written here runs in it: it allocates nothing, takes no lock and touches none of its parent's
-//! descriptors, which are its own too, since other threads may have been anywhere in between. It competes for a processor as the application does: it
-//! works only when a writer asks, and the writers leave the processor to others (`ground/background.rs`).
+//! The process that holds memory as it was. Only the code here runs in it. It allocates nothing, takes no lock and touches none
+//! of the descriptors that it shares with its parent, since other threads may have been at any point when it was made. It
+//! competes for a processor as the application does; but it works only when a writer asks, and the writers give way to others
+//! (`ground/background.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -9,15 +10,15 @@ use super::super::reading;
 use super::room::{ASKED, DONE, FAILED, Room, Slot};
 use crate::arch::syscall::{self, failed, syscall3};
 
-/// Whoever is short of memory is to have the child's rather than the application's.
+/// Its out-of-memory score: if memory is short, the kernel is to end the child rather than the application.
 const FIRST_TO_GO: &[u8] = b"1000";
 
-/// The child's life. Everything here is system calls by hand and memory that is there.
+/// Runs the child. Everything here is system calls without the C library, and memory that exists already.
 ///
 /// # Safety
-/// To be called in a process of its own, which has one thread.
+/// The caller is in a process of its own, which has one thread.
 pub unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
-    // SAFETY: of each call, that it concerns this process alone, and touches no memory but the strings here.
+    // SAFETY: each call concerns this process alone, and touches no memory but the strings here.
     unsafe {
         let kill = libc::SIGKILL as usize;
         syscall3(libc::SYS_prctl, libc::PR_SET_PDEATHSIG as usize, kill, 0);
@@ -75,7 +76,7 @@ pub unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
     }
 }
 
-/// Copies what a slot asks for. Gives the state that it is in then.
+/// Copies the memory that a slot asks for. Returns the slot's state after that.
 fn fill(room: Room, index: usize, own: usize) -> u32 {
     let slot: &Slot = room.slot(index);
     let mut into = room.bytes(index);
@@ -84,8 +85,8 @@ fn fill(room: Room, index: usize, own: usize) -> u32 {
         let from = stretch.from.load(Ordering::Relaxed) as usize;
         let length = stretch.length.load(Ordering::Relaxed) as usize;
         if stretch.loadable.load(Ordering::Relaxed) != 0 {
-            // SAFETY: whoever asks knows the memory to be there since the snapshot was taken, and asks for no more than there is room for; nobody
-            // changes it here.
+            // SAFETY: the asking thread knows the memory to be there since the snapshot was taken, and asks for no more than there is room
+            // for; nothing changes it here.
             unsafe { std::ptr::copy_nonoverlapping(from as *const u8, into, length) };
         } else {
             let read = reading::by_kernel(own, from, into, length);

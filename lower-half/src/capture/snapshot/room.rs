@@ -1,11 +1,11 @@
-//! The memory that a snapshot's two processes have: what is asked for, and what is given.
+//! The memory that a snapshot's two processes share: requests and answers.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use stillpoint_image::format::CHUNK_BYTES;
 
-/// What a thread asks for: some stretches of memory, which are listed before the slot's bytes.
+/// A thread's request: some stretches of memory, which are listed before the slot's bytes.
 #[repr(C)]
 pub struct Slot {
     /// One of [`FREE`], [`ASKED`], [`DONE`], [`FAILED`].
@@ -16,16 +16,16 @@ pub struct Slot {
     pub error: AtomicU32,
 }
 
-/// One of them.
+/// One stretch of a request.
 #[repr(C)]
 pub struct Stretch {
     pub from: AtomicU64,
     pub length: AtomicU64,
-    /// 1: a load cannot fail; 0: the kernel is to read it.
+    /// 1 if a load cannot fail; 0 if the kernel is to read it.
     pub loadable: AtomicU64,
 }
 
-/// In one request.
+/// The most stretches in one request.
 pub const MOST_STRETCHES: usize = 4096;
 const LIST_BYTES: usize = MOST_STRETCHES * size_of::<Stretch>();
 const SLOT_BYTES: usize = LIST_BYTES + CHUNK_BYTES;
@@ -35,19 +35,19 @@ pub const ASKED: u32 = 1;
 pub const DONE: u32 = 2;
 pub const FAILED: u32 = 3;
 
-/// At the start of the memory that both processes have.
+/// The start of the memory that both processes share.
 #[repr(C)]
 pub struct Head {
-    /// Counts what has been asked; the child sleeps on it.
+    /// The number of requests; the child sleeps on it.
     pub asked: AtomicU32,
-    /// The child does what it is there for.
+    /// Not 0 once the child answers requests.
     pub ready: AtomicU32,
 }
 
 const HEAD_BYTES: usize = 4096;
 pub const MOST_SLOTS: usize = (HEAD_BYTES - size_of::<Head>()) / size_of::<Slot>();
 
-/// The memory that both processes have: head, slots, and room for each slot's bytes.
+/// The memory that both processes share: head, slots, and room for each slot's bytes.
 #[derive(Clone, Copy)]
 pub struct Room {
     start: usize,
@@ -104,7 +104,7 @@ impl Room {
     }
 
     /// # Safety
-    /// Nobody may use it any more.
+    /// Nothing may use it any more.
     pub unsafe fn unmap(self) {
         // SAFETY: exactly what was mapped.
         unsafe { libc::munmap(self.start as *mut _, Room::bytes_of(self.slots)) };

@@ -14,14 +14,14 @@ fn it_keeps_what_was_there_while_that_is_changed() {
     let hole = MmapMut::map_anon(4096).unwrap();
     let without = hole.as_ptr() as usize..hole.as_ptr() as usize + 4096;
     let access = Access::default();
-    // Half of it is read by the kernel.
+    // The kernel reads the other half of it.
     let half = from as usize..from as usize + memory.len() / 2;
     let loadable = Loadable::new(vec![half]);
     let snapshot = Snapshot::take(&access, &loadable, 2, std::slice::from_ref(&without)).unwrap();
     let pid = snapshot.pid as u32;
     assert!(children::started().contains(&pid));
     memory.fill(0xee);
-    // Many stretches: more than are asked for at once, one longer than that, an empty one, backwards.
+    // Many stretches: more than one request holds, one longer than a request's bytes, an empty one, backwards.
     let mut stretches: Vec<Range<u64>> = (0..MOST_STRETCHES as u64 + 9)
         .rev()
         .map(|number| from + 400 * number..from + 400 * number + number % 300)
@@ -46,7 +46,7 @@ fn it_keeps_what_was_there_while_that_is_changed() {
             });
         }
     });
-    // Memory that was left out is not there; the rest can still be had.
+    // Memory that was left out is missing; the rest can still be read.
     let gone = snapshot.copy(without.start as u64, &mut [0; 10]);
     let gone = gone.unwrap_err().to_string();
     assert!(gone.contains(&format!("{:#x}", without.start)), "{gone}");

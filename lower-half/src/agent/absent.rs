@@ -1,4 +1,4 @@
-//! A rank that computes, and is late for operations that others have returned from: they are carried out for its application in advance
+//! A rank that computes, and is late for operations from which others have returned: they are carried out for its application in advance
 //! (`stillpoint_clock::absent`).
 
 use std::thread;
@@ -12,27 +12,28 @@ use stillpoint_wrappers::gate::Command;
 use crate::executor::stopping;
 use crate::ground::page::Page;
 
-/// A rank that is on its way comes by itself.
+/// The time in which a rank that is on its way comes by itself.
 const GRACE: Duration = Duration::from_millis(50);
-/// Pause after the first question that had no effect; twice as long after each further one.
+/// The pause after the first question that had no effect; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// ... and at most.
+/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How long an application may take to stand, once it is inside MPI, before it is said that it cannot: it is in a call that waits for others.
+/// How long an application inside MPI may take to stand still, before the rank reports that it cannot: it is in a call that waits for
+/// others.
 const HOLD: Duration = Duration::from_millis(200);
 
-/// How far it is.
+/// The stage that the rank has reached.
 enum Stage {
-    /// Nobody has been asked.
+    /// No question is open.
     Idle,
-    /// The application is to stand; until then the answer waits.
+    /// The application is to stand still; until then the answer waits.
     Holding {
         until: Instant,
         missing: Vec<Missing>,
     },
-    /// It stands until the coordinator says what follows.
+    /// It stands still until the coordinator gives the next order.
     Held,
-    /// It carries something out.
+    /// It carries out operations.
     CarryingOut { _operations: Box<[Operation]> },
 }
 
@@ -43,7 +44,7 @@ pub struct Absent {
     pause: Duration,
 }
 
-/// What is to be said.
+/// A message to the coordinator.
 pub enum Said {
     Asks(Vec<Missing>),
     Told(Told),
@@ -58,12 +59,12 @@ impl Absent {
         }
     }
 
-    /// Whether the application's threads are to be stopped although targets are ahead.
+    /// Returns whether the application's threads are to be stopped although targets are ahead.
     pub fn holds(&self) -> bool {
         !matches!(self.stage, Stage::Idle)
     }
 
-    /// Looks how far it is.
+    /// Checks the progress; returns a message to the coordinator, if one is due.
     pub fn look(&mut self, page: &Page, activity: Activity) -> Option<Said> {
         match &mut self.stage {
             Stage::Idle => self.question(page, activity).map(Said::Asks),
@@ -87,7 +88,7 @@ impl Absent {
         }
     }
 
-    /// What this rank asks, if it is time for that.
+    /// Returns this rank's question, if it is time for one.
     fn question(&mut self, page: &Page, activity: Activity) -> Option<Vec<Missing>> {
         if !matches!(activity, Activity::Running | Activity::Waiting) || page.all_reached() {
             self.next = None;
@@ -108,7 +109,7 @@ impl Absent {
         Some(missing.collect())
     }
 
-    /// `Order::Tell`: the answer, if it can be given at once.
+    /// Carries out `Order::Tell`. Returns the answer, if it can be given at once.
     pub fn tell(
         &mut self,
         page: &Page,
@@ -128,7 +129,7 @@ impl Absent {
         None
     }
 
-    /// `Order::CarryOut`.
+    /// Carries out `Order::CarryOut`.
     pub fn carry_out(&mut self, page: &Page, operations: Vec<Operation>) {
         if !matches!(self.stage, Stage::Held) {
             return;
@@ -137,7 +138,7 @@ impl Absent {
             self.let_on(page);
             return;
         }
-        // What follows may be as near.
+        // More operations may follow soon.
         (self.next, self.pause) = (None, FIRST_PAUSE);
         let operations = operations.into_boxed_slice();
         page.carry_out(&operations);
@@ -146,13 +147,13 @@ impl Absent {
         };
     }
 
-    /// The application runs on.
+    /// Lets the application run on.
     fn let_on(&mut self, page: &Page) {
         page.command(Command::Reach);
         self.stage = Stage::Idle;
     }
 
-    /// The attempt is over. What is being carried out has to come to its end first: other ranks take part in it, and do.
+    /// Ends the attempt. Operations that are being carried out have to end first: other ranks take part in them, and do so.
     pub fn end(&mut self, page: &Page) {
         if matches!(self.stage, Stage::CarryingOut { .. }) {
             while !page.carried_out() {
@@ -163,7 +164,7 @@ impl Absent {
     }
 }
 
-/// What this rank says; `able` where its application stands or can: otherwise it can carry nothing out.
+/// Returns this rank's answer. With `able`, its application stands still or can; otherwise it can carry out nothing.
 fn told(page: &Page, missing: &[Missing], able: bool) -> Told {
     let behind = page.late().into_iter().map(|behind| {
         let rank = if able { behind.rank } else { -1 };

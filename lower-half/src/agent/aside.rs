@@ -1,11 +1,11 @@
-//! The agent's thread ends for a moment, and another one goes on as the same agent ([`crate::ground::aside`]).
+//! Ends the agent's thread for a moment; another thread then continues as the same agent ([`crate::ground::aside`]).
 
 use std::sync::{Mutex, PoisonError};
 
 use super::{Agent, voice};
 use crate::ground::aside;
 
-/// The agent, while nobody is it.
+/// The agent, while no thread runs it.
 static AWAY: Mutex<Option<Agent>> = Mutex::new(None);
 
 fn away() -> std::sync::MutexGuard<'static, Option<Agent>> {
@@ -13,7 +13,7 @@ fn away() -> std::sync::MutexGuard<'static, Option<Agent>> {
 }
 
 impl Agent {
-    /// Ends this thread's part. Where it is to stay after all, it goes on.
+    /// Ends this thread's part. If the thread is to stay after all, it continues.
     pub(super) fn step_aside(self) {
         *away() = Some(self);
         if !aside::left(again) {
@@ -22,7 +22,7 @@ impl Agent {
     }
 }
 
-/// On a thread of the application, with the lower FS.
+/// Continues on a thread of the application, with the lower FS.
 fn again() {
     let Some(agent) = away().take() else { return };
     if let Err(error) = agent.start() {

@@ -1,9 +1,10 @@
 //! Pending signals of the process and of each thread, which wait to be unblocked, with all their information.
 //!
-//! The kernel shows what is pending, but tells the details only to who takes a signal, and a thread's own go to that thread
-//! alone; a sender's id can be kept only by a thread that sends to itself. So the stopped threads themselves take theirs,
-//! the main one the process's too (`gate::errand`), and send them again at once. All threads of the upper half are stopped in
-//! a handler that blocks them, and the lower half's block them for ever, so that nobody can tell.
+//! The kernel shows which signals are pending, but tells the details only to the thread that takes a signal, and a thread's own
+//! signals go to that thread alone. Only a thread that sends to itself can keep a sender's id. So the stopped threads themselves
+//! take their signals, and the main one the process's too (`gate::errand`), and send them again at once. All threads of the upper
+//! half are stopped in a handler that blocks these signals, and the lower half's threads block them for ever, so the application
+//! does not notice.
 
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;

@@ -1,8 +1,8 @@
-//! Carries a checkpoint out, from the check to the image: on a thread of its own, so that the agent always listens.
+//! Carries out a checkpoint, from the check to the image, on a thread of its own, so that the agent always listens.
 //!
-//! The thread touches the upper half only from inside its [`Access`]. [`Executor::stop`] takes that back: it waits for what
-//! the thread does inside, at most for a block of memory, and not for a disk. A thread that the kernel keeps in a write or a
-//! sync ends when the kernel lets it; what it has written it removes, under a name that is used only once.
+//! The thread touches the upper half only from inside its [`Access`]. [`Executor::stop`] takes that back: it waits for the
+//! thread's work inside, which takes no longer than a block of memory, and not for a disk. A thread that the kernel keeps in a
+//! write or a sync ends when the kernel lets it. It removes the file that it has written, whose name is used only once.
 
 use std::io;
 use std::path::PathBuf;
@@ -27,29 +27,29 @@ use crate::capture::still::Still;
 use crate::ground::page::Page;
 use crate::{capture, parts};
 
-/// Threads that were stopped and that the kernel still keeps, at most.
+/// The most threads that were stopped and that the kernel still keeps.
 const STUCK: usize = 4;
 
-/// Executors whose threads have not ended.
+/// The number of executors whose threads have not ended.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// What is to be carried out.
+/// A step of a checkpoint.
 pub enum Task {
     Check,
     Drain {
         round: u32,
     },
     Seal,
-    /// Finds out about how long the image will be.
+    /// Estimates how long the image will be.
     Size(Planned),
-    /// Writes the image; with [`Behind`], while the application runs on, if that can be.
+    /// Writes the image; with [`Behind`], while the application runs on, if that is possible.
     Write(Box<dyn Destination>, Option<Behind>),
 }
 
-/// Makes the report of an image's length: whoever plans where it goes says what else belongs to it.
+/// Makes the report of an image's length: the planner of its destination knows what else belongs to it.
 pub type Planned = Box<dyn FnOnce(u64, &Access) -> Result<Progress, Revoked> + Send>;
 
-/// What a checkpoint is carried out with.
+/// The settings and connections of a checkpoint.
 pub struct Means {
     pub attempt: u64,
     pub begin: Begin,
@@ -65,8 +65,8 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Starts the thread; `seen` is what was looked at ahead. The safe state must have been found: every thread of the upper half is stopped, and only the
-    /// agent lets them go on, after [`Executor::stop`].
+    /// Starts the thread; `seen` has the mappings that were read ahead. The safe state must have been found: every thread of the upper half
+    /// is stopped, and only the agent lets them run on, after [`Executor::stop`].
     pub fn start(means: Means, seen: Seen) -> io::Result<Executor> {
         strike(Point::Executor)?;
         if THREADS.load(Ordering::Relaxed) > STUCK {
@@ -107,23 +107,23 @@ impl Executor {
         })
     }
 
-    /// Has the thread carry a task out after those before it. It tells the coordinator itself what came of it.
+    /// Makes the thread carry out a task after earlier ones. The thread itself reports the outcome to the coordinator.
     pub fn give(&self, task: Task) {
         // The thread lives as long as this does.
         let _ = self.tasks.send(task);
     }
 
-    /// What is left to do goes on without the upper half, which may run.
+    /// Lets the upper half run on; the rest of the checkpoint does not need it.
     ///
     /// # Errors
-    /// It cannot run on.
+    /// The upper half cannot run on.
     pub fn let_go(&self) -> Result<(), String> {
         self.table.close();
         self.access.let_go();
         parts::release()
     }
 
-    /// Ends everything that is under way: when this returns the thread leaves the upper half alone.
+    /// Ends everything that is under way: when this returns, the thread leaves the upper half alone.
     ///
     /// # Errors
     /// The upper half cannot run on.
@@ -138,12 +138,12 @@ impl Executor {
     }
 }
 
-/// A fault point of the thread's own.
+/// Strikes a fault point of this thread.
 fn at(point: Point) -> Done {
     strike(point).map_err(|error| Failure::Refused(error.to_string()))
 }
 
-/// What the coordinator is told of a task's end, if anything.
+/// Returns the report to the coordinator about a task's end, if there is one.
 fn told(done: Result<Progress, Failure>) -> Option<Progress> {
     match done {
         Ok(progress) => Some(progress),
@@ -252,7 +252,7 @@ impl Carrier {
     }
 
     fn say(&self, progress: Progress) {
-        // An agent whose coordinator has gone finds out by itself.
+        // An agent whose coordinator has gone notices that by itself.
         let _ = self.means.sender.send(&FromAgent::Progress {
             attempt: self.means.attempt,
             progress,

@@ -1,5 +1,5 @@
-//! Where the image of a checkpoint goes. What is in it the parts say, each in its turn; they do not know the destination, and the destination
-//! knows none of them: it takes bytes.
+//! The destination of a checkpoint's image. The parts provide the contents, each in its turn. They do not know the destination, and it does
+//! not know them: it takes bytes.
 
 use std::path::Path;
 
@@ -9,16 +9,17 @@ use stillpoint_protocol::agent::{Progress, Written};
 
 /// The destination of one image.
 pub trait Destination: Send {
-    /// Opens it, before anything is written. What is to take the bytes; `None`: the file at the image's path, and no other.
+    /// Opens the destination before anything is written. Returns the store that takes the bytes, or `None` for the file at the image's path
+    /// alone.
     ///
     /// # Errors
-    /// In words for people.
+    /// The text is for people.
     fn open(&mut self, path: &Path) -> Result<Option<Box<dyn Store>>, String>;
 
-    /// The image is whole: what the coordinator is told.
+    /// Closes the destination when the image is whole. Returns the report to the coordinator.
     ///
     /// # Errors
-    /// In words for people: there will be no epoch.
+    /// The text is for people; there will be no epoch.
     fn close(&mut self, path: &Path, written: Written) -> Result<Progress, String>;
 }
 

@@ -24,7 +24,7 @@ use crate::gate::descriptors;
 
 static HOW: OnceLock<SyncFiles> = OnceLock::new();
 
-/// Remembers, before the application runs, what the launch says.
+/// Notes the setting of the launch, before the application runs.
 pub fn remember(launch: Option<&Launch>) {
     if let Some(launch) = launch {
         HOW.get_or_init(|| launch.sync_files);
@@ -75,7 +75,7 @@ impl Syncing {
                 &error,
             ))
         })?;
-        // Its end counts as well.
+        // If the thread ends early, this returns as well.
         let _ = is_taken.recv();
         drop(inside);
         Ok(Syncing(Some(thread)))
@@ -84,7 +84,7 @@ impl Syncing {
     /// Waits until all is on the disk.
     ///
     /// # Errors
-    /// A file cannot be synced: what the epoch needs of it may be lost.
+    /// A file cannot be synced: bytes that the epoch needs may be lost.
     pub fn finish(self) -> Result<(), Failure> {
         let Some(thread) = self.0 else {
             return Ok(());
@@ -99,7 +99,7 @@ fn cannot(what: &str, error: &io::Error) -> String {
     format!("cannot {what}: {error}: the job runs on; try again, or start it with --sync-files off")
 }
 
-/// Files that the application has open for writing and that a path leads to. This asks no file system.
+/// Returns the files that the application has open for writing and to which a path leads. This asks no file system.
 fn written() -> Vec<Written> {
     let open = descriptors::upper().into_iter();
     open.filter_map(|number| {
@@ -108,7 +108,7 @@ fn written() -> Vec<Written> {
         let writes =
             flags >= 0 && flags & libc::O_PATH == 0 && flags & libc::O_ACCMODE != libc::O_RDONLY;
         let path = fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
-        // `pipe:[1]`, `socket:[1]`, `anon_inode:`; a device has no data of its own.
+        // Links without a path are `pipe:[1]`, `socket:[1]` and `anon_inode:`; a device has no data of its own.
         let lasts = path.is_absolute() && !path.starts_with("/dev") && !path.starts_with("/proc");
         (writes && lasts).then_some(Written { number, path })
     })

@@ -1,11 +1,11 @@
-//! Carries a checkpoint out. The agent says what is due; what is done to the upper half is done here.
+//! Carries out checkpoints. The agent says which step is due; the steps in the upper half are carried out here.
 //!
-//! * [`carrier`] - the thread that does it, and how it is stopped
-//! * [`destination`] - where an image goes
+//! * [`carrier`] - the thread that carries them out, and how it is stopped
+//! * [`destination`] - the place that an image goes to
 //! * [`files`] - syncs the files that the application writes
-//! * [`node`] - what the ranks of a node have written, so that none writes it again
+//! * [`node`] - the chunks that the ranks of a node have written, so that none writes them again
 //! * [`staging`] - storage tiers, one of the destinations
-//! * [`stopping`] - which threads stand, which must run
+//! * [`stopping`] - the threads that stand still, and those that must run
 
 pub mod carrier;
 pub mod destination;

@@ -1,9 +1,9 @@
 //! The table of chunks that the ranks of a node share (`--dedup`): memory that one of them keeps, and that the others find through `/proc`.
 //!
-//! The keeper makes it at the check, when its application stands still, and has a descriptor of it until the application runs on: no rank
-//! runs on before all have mapped it. It has no name in any file system, so nothing is left of it when its ranks have ended, however they
-//! do. Where it is not found - another namespace of processes, a process that may not be looked into - a rank goes without: then it
-//! finds equal memory of its own alone.
+//! The keeper makes it at the check, when its application stands still, and keeps a descriptor of it until the application runs
+//! on: no rank runs on before all have mapped it. It has no name in any file system, so nothing is left of it when its ranks have
+//! ended, however they end. A rank may be unable to find it: it may be in another PID namespace, or may not look into the
+//! keeper's process. Then it goes without, and finds only equal memory of its own.
 
 use std::fs::{self, File};
 use std::io;
@@ -28,7 +28,7 @@ impl Table {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes it, if this is the process to keep it. What goes wrong is no reason to write no epoch.
+    /// Makes the table, if this process is its keeper. The epoch is written even if that fails.
     pub fn keep(&self, dedup: Dedup, attempt: u64) {
         let this = std::process::id();
         if matches!(dedup, Dedup::Node { keeper } if keeper == this) {
@@ -36,12 +36,12 @@ impl Table {
         }
     }
 
-    /// Nobody looks for it any more.
+    /// Closes the table: no rank looks for it any more.
     pub fn close(&self) {
         *self.file() = None;
     }
 
-    /// What the ranks of the node have written; `None` where that cannot be told.
+    /// Returns the table of chunks that the ranks of the node have written, or `None` if there is no way to it.
     pub fn open(&self, dedup: Dedup, attempt: u64) -> Option<Index> {
         let Dedup::Node { keeper } = dedup else {
             return None;
@@ -55,7 +55,7 @@ impl Table {
     }
 }
 
-/// What the memory is called: by whom it is kept and for what attempt, so that nobody takes another one for it.
+/// Returns the name of the memory, made of its keeper and the attempt, so that no rank takes another one for it.
 fn name(keeper: u32, attempt: u64) -> String {
     format!("stillpoint-chunks-{keeper}-{attempt}")
 }
@@ -74,7 +74,7 @@ fn make(name: &str) -> io::Result<File> {
     let last = ((words - 1) * size_of::<AtomicU64>()) as u64;
     file.set_len(last)?;
     file.write_all_at(&Index::new_seed().to_ne_bytes(), last)?;
-    // Nobody can take away what others have mapped.
+    // No process can take away memory that others have mapped.
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
     // SAFETY: touches no memory.
     match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
@@ -83,7 +83,7 @@ fn make(name: &str) -> io::Result<File> {
     }
 }
 
-/// The memory of that name that another process has open.
+/// Opens the memory of that name that another process has open.
 fn find(keeper: u32, name: &str) -> io::Result<File> {
     let wanted = format!("/memfd:{name} (deleted)");
     for entry in fs::read_dir(format!("/proc/{keeper}/fd"))? {
@@ -132,7 +132,7 @@ mod tests {
         kept.keep(dedup, 7);
         assert!(kept.open(dedup, 7).is_some());
         assert!(kept.open(Dedup::Rank, 7).is_none());
-        // As another rank does, which has no descriptor of it.
+        // In the way of another rank, which has no descriptor of it.
         let other = find(this, &name(this, 7)).unwrap();
         let (one, two) = (Words::map(&other).unwrap(), Words::map(&other).unwrap());
         one.as_ref()[5].store(9, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Which of the application's threads stand, and which must run so that the targets can be reached.
+//! Stops those of the application's threads that are to stand still, and lets those run that must, so that the targets can be reached.
 //!
 //! A rank is parked when its driver thread is in `UpperHooks::park` and every other thread of the
 //! application is stopped in a signal frame. As long as a target is ahead, all of them run: the driver
@@ -15,9 +15,9 @@ use crate::ground::page::Page;
 use crate::mpi::progress;
 use crate::threads::{self, Thread};
 
-/// How long a driver that was allowed past a park point is left alone at first.
+/// The first time for which a driver that was allowed past a park point is left alone.
 const FIRST_GRACE: Duration = Duration::from_millis(2);
-/// ... and at most.
+/// The longest such time.
 const LONGEST_GRACE: Duration = Duration::from_secs(1);
 
 /// The threads' side of an attempt.
@@ -35,13 +35,13 @@ impl Stopping {
         }
     }
 
-    /// The driver may pass a park point: it is not stopped again at once, each time a little later.
+    /// Notes that the driver may pass a park point: it is not stopped again at once, and each time a little later.
     pub fn advance(&mut self) {
         self.left_alone_until = Some(Instant::now() + self.grace);
         self.grace = (self.grace * 2).min(LONGEST_GRACE);
     }
 
-    /// Stops or releases threads as the targets demand; all are to stand, if `held`.
+    /// Stops or releases threads as the targets demand; if `held`, all are to stand still.
     pub fn tick(&mut self, page: &Page, held: bool) {
         if !held && (!page.all_reached() || page.advances() > 0) {
             if page.driver_state() != DriverState::Parked as u32 {
@@ -60,7 +60,7 @@ impl Stopping {
         stop::stop(&asked);
     }
 
-    /// What this rank does, in the sense of `stillpoint_clock::rank::observe`.
+    /// Returns this rank's activity, in the sense of `stillpoint_clock::rank::observe`.
     pub fn activity(page: &Page) -> Activity {
         match page.driver_state() {
             state if state == DriverState::Parked as u32 && threads::list().iter().all(stands) => {
@@ -75,7 +75,7 @@ impl Stopping {
     }
 }
 
-/// Messages that this rank has sent and received, over all its threads.
+/// Returns the messages that this rank has sent and received, over all its threads.
 pub fn counts(page: &Page) -> (u64, u64) {
     threads::list().into_iter().map(Thread::record).fold(
         page.ended_counts(),
@@ -96,8 +96,8 @@ fn inside(thread: &Thread) -> u32 {
     thread.record().inside.load(Ordering::SeqCst)
 }
 
-/// The clocks that threads are inside a blocking operation of, which none of them has returned from and which can be begun again: what
-/// `ThreadRecord::inside` says.
+/// Returns the clocks of blocking operations that threads are inside, if no thread has returned from them and they can be begun again, as
+/// `ThreadRecord::inside` has them.
 pub fn inside_of() -> Vec<u32> {
     let threads = threads::list().into_iter();
     threads
@@ -106,19 +106,20 @@ pub fn inside_of() -> Vec<u32> {
         .collect()
 }
 
-/// Whether a thread that waits inside a collective operation can stand still there: the real MPI calls back, and nobody else calls it.
+/// Returns whether a thread that waits inside a collective operation can stand still there: the real MPI calls back, and no other thread
+/// calls it.
 pub fn may_stand_inside() -> bool {
     progress::calls_back() && threads::list().len() == 1
 }
 
-/// Whether the driver thread is in the application: there it can be stopped, however long that takes on a busy machine.
+/// Returns whether the driver thread is in the application: there it can be stopped, however long that takes on a busy machine.
 pub fn driver_is_outside() -> bool {
     threads::list()
         .iter()
         .any(|thread| thread.is_driver() && inside(thread) == Inside::No as u32)
 }
 
-/// Why this rank cannot come to stand, in words for people: a thread that an image needs has ended.
+/// Returns why this rank cannot come to stand still, in words for people: a thread that an image needs has ended.
 pub fn lacks_a_thread() -> Option<String> {
     let threads = threads::list();
     let main = threads
@@ -134,7 +135,7 @@ pub fn lacks_a_thread() -> Option<String> {
     ))
 }
 
-/// Whether the driver thread is in a blocking collective operation.
+/// Returns whether the driver thread is in a blocking collective operation.
 pub fn driver_in_collective() -> bool {
     threads::list()
         .iter()

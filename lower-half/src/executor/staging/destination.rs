@@ -22,7 +22,7 @@ pub struct Tiers {
 }
 
 impl Staging {
-    /// The destination of an image that is planned so.
+    /// Returns the destination of an image with this plan.
     pub fn destination(&self, attempt: u64, epoch: u64, assignment: Assignment) -> Tiers {
         Tiers {
             staging: self.clone(),

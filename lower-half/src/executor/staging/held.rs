@@ -1,5 +1,5 @@
-//! What this agent keeps on its node's fast tier, its own rank's blocks and those of peers, and copying it to the
-//! slow tier. What lies where, `stillpoint_image::fast_tier` says.
+//! The blocks that this agent keeps on its node's fast tier, its own rank's and those of peers, and their copying to the slow tier. The
+//! layout is in `stillpoint_image::fast_tier`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::ground::disk;
 /// Blocks by epoch and rank.
 type ByImage = BTreeMap<(u64, u32), Vec<BlockRecord>>;
 
-/// What is kept.
+/// The blocks that are kept.
 #[derive(Debug)]
 pub struct Held {
     fast: PathBuf,
@@ -40,7 +40,7 @@ pub struct ImageId {
 struct Blocks {
     /// The attempt whose blocks are kept.
     attempt: u64,
-    /// To be copied to the slow tier.
+    /// Blocks to be copied to the slow tier.
     first: ByImage,
     /// Bytes on the tier that came through this agent, copies included.
     bytes: u64,
@@ -108,7 +108,7 @@ impl Held {
         Ok(())
     }
 
-    /// Removes every epoch of this job from the node: another attempt begins.
+    /// Removes every epoch of this job from the node, because another attempt begins.
     pub fn make_room(&self, attempt: u64) {
         let mut blocks = self.blocks();
         *blocks = Blocks {
@@ -118,19 +118,19 @@ impl Held {
         self.part.keep_only(None);
     }
 
-    /// An epoch is about to be staged: from now on a restart may need what is kept of it.
+    /// Notes that an epoch is about to be staged: from now on a restart may need its blocks.
     pub fn need(&self, epoch: u64) {
         self.blocks().needed = Some(epoch);
     }
 
-    /// There will be no epoch: nothing of the attempt is kept, and nothing more of it is taken.
+    /// Gives up an attempt that makes no epoch: its blocks are removed, and no more of them are taken.
     pub fn give_up(&self, attempt: u64) {
         if self.blocks().attempt == attempt {
             self.make_room(0);
         }
     }
 
-    /// What may be kept here now: the node's capacity, as far as its file system has room.
+    /// Returns how much may be kept here now: the node's capacity, as far as its file system has room.
     pub fn room(&self) -> u64 {
         self.capacity.min(available(&self.fast))
     }
@@ -189,7 +189,7 @@ impl Held {
             .map_err(|error| failed(&to, "sync the image", error))
     }
 
-    /// The epoch is durable: its fast parts only make a restart quicker.
+    /// Notes that the epoch is durable: its fast parts only make a restart quicker.
     pub fn note_durable(&self, epoch: u64) {
         let mut blocks = self.blocks();
         if blocks.needed == Some(epoch) {
@@ -197,14 +197,14 @@ impl Held {
         }
     }
 
-    /// The process ends: what no restart needs need not fill the node's memory any longer.
+    /// Removes, at the end of the process, blocks that no restart needs, so that they do not fill the node's memory.
     pub fn leave(&self) {
         self.part.keep_only(self.blocks().needed);
         self.part.leave();
     }
 }
 
-/// What a file system still takes; 0 where it does not tell.
+/// Returns how much a file system still takes, or 0 if it does not tell.
 pub fn available(path: &Path) -> u64 {
     nix::sys::statvfs::statvfs(path)
         .map_or(0, |about| about.blocks_available() * about.fragment_size())

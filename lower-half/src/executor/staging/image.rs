@@ -1,7 +1,6 @@
-//! One image on its way to its tiers: the writer's blocks go to several sinks at once, to each about as much as the plan
-//! says.
+//! One image on its way to its tiers: the writer's blocks go to several sinks at once, to each about as much as the plan says.
 //!
-//! Every sink has a thread and a short queue; which block goes where [`super::lanes`] knows.
+//! Every sink has a thread and a short queue; [`super::lanes`] decides which block goes where.
 
 use std::io;
 use std::path::Path;
@@ -26,13 +25,13 @@ pub struct Image {
     places: Vec<Place>,
 }
 
-/// The writer's end of it: waits for the sinks when the image is finished, or given up.
+/// The writer's end of it, which waits for the sinks when the image is finished, or given up.
 pub struct Lanes {
     image: Arc<Image>,
     sinks: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// What became of a staged image.
+/// The outcome of a staged image.
 pub struct Staged {
     pub blocks: Blocks,
     pub moved: Moved,
@@ -92,7 +91,7 @@ impl Staging {
         Ok((image, writer))
     }
 
-    /// What has been measured on the way.
+    /// Takes the rates that were measured on the way.
     pub fn learn(&self, rates: Rates) {
         self.note_rates(rates, None);
     }
@@ -109,7 +108,7 @@ impl Image {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a block, or the first part of it, to a sink as soon as one has room for it. How much it was.
+    /// Hands a block, or the first part of it, to a sink as soon as one has room for it. Returns the number of bytes.
     fn put(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.state();
         loop {
@@ -126,7 +125,7 @@ impl Image {
         }
     }
 
-    /// A sink's thread: takes what its lane brings, to the end.
+    /// Runs a sink's thread: takes the blocks of its lane, to the end.
     fn drain(&self, lane: usize, mut sink: Box<dyn Sink>) {
         loop {
             let (block, closed) = self.next(lane);
@@ -155,7 +154,7 @@ impl Image {
         }
     }
 
-    /// The next block of a lane, or the image's length when there are no more; neither: the image is given up.
+    /// Returns the next block of a lane, or the image's length when there are no more, or neither if the image is given up.
     fn next(&self, lane: usize) -> (Option<Block>, Option<u64>) {
         let mut state = self.state();
         loop {
@@ -174,7 +173,7 @@ impl Image {
         }
     }
 
-    /// What became of it, when it is finished.
+    /// Returns the outcome of a finished image.
     pub fn staged(&self) -> Staged {
         let mut state = self.state();
         let mut staged = Staged {
@@ -237,7 +236,7 @@ impl Lanes {
 }
 
 impl Drop for Lanes {
-    /// An image that was not finished is given up.
+    /// Gives up an image that was not finished.
     fn drop(&mut self) {
         {
             let mut state = self.image.state();
@@ -271,7 +270,7 @@ mod tests {
         }
     }
 
-    /// Puts so many bytes, with sinks that take everything at once.
+    /// Puts so many bytes; the sinks take everything at once.
     fn put(image: &Image, bytes: u64) {
         let zeros = vec![0; BLOCK];
         let mut offset = 0;

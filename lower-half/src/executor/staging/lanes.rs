@@ -1,8 +1,7 @@
-//! The ways of one image's blocks to its sinks, and which block goes which way.
+//! The lanes of one image's blocks to its sinks, and the choice of a lane for each block.
 //!
-//! A block goes to the sink that has had the smallest part of its share, among those whose queues are not full: so all
-//! of them end at about the same time, also where the image turns out longer or shorter than it was guessed to be.
-//! What is beyond all shares goes to the slow tier.
+//! A block goes to the sink that has had the smallest part of its share, among those whose queues are not full. So all of them end at about
+//! the same time, even if the image turns out longer or shorter than estimated. Blocks beyond all shares go to the slow tier.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,16 +14,16 @@ use stillpoint_protocol::tier::{Announced, Assignment};
 use super::sink::Block;
 use super::{BLOCK, Shared};
 
-/// Blocks that wait for a sink, at most.
+/// The most blocks that wait for a sink.
 const DEPTH: usize = 4;
 const PAGE: u64 = crate::arch::PAGE as u64;
 
-/// Where a lane leads.
+/// The destination of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Slow,
     Local,
-    /// To the node that this rank serves.
+    /// The node that this rank serves.
     Peer(u32),
 }
 
@@ -34,7 +33,7 @@ pub struct Lane {
     pub way: Way,
     /// Its number in the table of blocks.
     place: u32,
-    /// The lane that carries second copies of what goes here.
+    /// The lane that carries second copies of its blocks.
     pub copies: Option<usize>,
     pub share: u64,
     pub taken: u64,
@@ -54,7 +53,7 @@ pub struct State {
     pub failure: Option<String>,
 }
 
-/// The lanes that an assignment needs: the slow tier's first.
+/// Returns the lanes that an assignment needs, the slow tier's first.
 pub fn lanes(
     shared: &Shared,
     peers: &[Announced],
@@ -125,7 +124,8 @@ pub fn lane(way: Way, place: u32, share: u64) -> Lane {
 }
 
 impl State {
-    /// The lane for the next block, and how long the block may be there; `None`: every lane that may take one is full.
+    /// Returns the lane for the next block, and the greatest length that the block may have there, or `None` if every lane that may take
+    /// one is full.
     pub fn choose(&self) -> Option<(usize, usize)> {
         let open = |lane: &Lane| lane.queue.len() < DEPTH;
         let may = |lane: &Lane| {
@@ -144,7 +144,8 @@ impl State {
             .map(|lane| (lane, room(&self.lanes[lane]).min(BLOCK as u64) as usize))
     }
 
-    /// Where blocks of one image lie in several files, each may touch a page more than it fills.
+    /// Returns the bytes that a block may take besides its own: if blocks of one image lie in several files, each may touch a page more
+    /// than it fills.
     fn page(&self) -> u64 {
         match self.lanes.iter().filter(|lane| lane.share > 0).count() {
             0 | 1 => 0,

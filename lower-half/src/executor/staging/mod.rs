@@ -1,17 +1,17 @@
-//! Storage tiers, as a rank's agent sees them: it writes its image to several places at once, keeps blocks of its peers'
-//! on its node's fast tier, and copies what it keeps to the slow tier while the application runs.
+//! Storage tiers, as a rank's agent sees them: it writes its image to several places at once, keeps blocks of its peers on its node's fast
+//! tier, and copies the blocks that it keeps to the slow tier while the application runs.
 //!
-//! * [`destination`] - what the executor sees of it
+//! * [`destination`] - the executor's view of it
 //! * [`image`] - one image, on its way to its tiers
-//! * [`lanes`] - which block goes where
+//! * [`lanes`] - the choice of a place for each block
 //! * [`sink`] - one of the places that an image goes to
-//! * [`held`] - what is on this node's fast tier
+//! * [`held`] - the blocks on this node's fast tier
 //! * [`server`] - takes peers' blocks in
-//! * [`table`] - descriptors that are not the application's
-//! * [`probe`] - how fast the ways are
+//! * [`table`] - descriptors that do not belong to the application
+//! * [`probe`] - the speed of the ways
 //! * [`throttle`] - keeps a way at a limit
 //!
-//! Its threads are the lower half's: all signals blocked, none of them calls MPI.
+//! Its threads belong to the lower half: they block all signals, and none of them calls MPI.
 
 pub mod destination;
 pub mod held;
@@ -41,7 +41,7 @@ use crate::capture::access::{Access, Revoked};
 use held::Held;
 use throttle::Throttle;
 
-/// Blocks are no longer.
+/// The length of the longest block.
 pub const BLOCK: usize = 1 << 20;
 /// How long a peer may take to answer a new connection.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -68,7 +68,7 @@ pub struct Shared {
 pub struct Staging {
     shared: Arc<Shared>,
     sender: Sender<FromAgent>,
-    /// What the coordinator is told of this rank's tiers.
+    /// The announcement of this rank's tiers to the coordinator.
     announced: Announced,
 }
 
@@ -83,13 +83,13 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread(name).spawn(work).map(drop)
 }
 
-/// Bytes per second; `None` where too little has passed to tell.
+/// Returns bytes per second, or `None` if too few have passed to tell.
 fn rate(bytes: u64, seconds: f64) -> Option<u64> {
     (bytes >= BLOCK as u64 && seconds > 0.0).then(|| ((bytes as f64 / seconds) as u64).max(1))
 }
 
 impl Staging {
-    /// Takes the rank's tiers into use and announces them. `None` where the launch has none.
+    /// Takes the rank's tiers into use and announces them. Returns `None` if the launch has none.
     pub fn open(
         launch: &Launch,
         reachable_at: IpAddr,
@@ -147,14 +147,14 @@ impl Staging {
         })
     }
 
-    /// Another coordinator serves the job: it is told of the tiers, and of what happens from now on.
+    /// Serves with another coordinator, which is told of the tiers, and of what happens from now on.
     pub fn serve_with(&mut self, sender: Sender<FromAgent>) {
         self.sender = sender;
         // A coordinator that has gone needs no message.
         let _ = self.sender.send(&FromAgent::Tier(self.announced.clone()));
     }
 
-    /// Every rank's tier is known: measures the ways.
+    /// Takes every rank's tier, and measures the ways.
     pub fn know(&self, peers: Vec<Announced>) {
         *self
             .shared
@@ -178,7 +178,7 @@ impl Staging {
         }
     }
 
-    /// Newer measurements; a way that was not used keeps its old one.
+    /// Records newer measurements; a way that was not used keeps its old one.
     fn note_rates(&self, new: Rates, problem: Option<String>) {
         let rates = {
             let mut rates = self
@@ -197,7 +197,7 @@ impl Staging {
         let _ = self.sender.send(&FromAgent::Measured { rates, problem });
     }
 
-    /// How much there is to write, and how much room; earlier epochs leave the fast tier.
+    /// Returns how much there is to write, and how much room; earlier epochs leave the fast tier.
     pub fn size(&self, attempt: u64, bytes: u64, access: &Access) -> Result<Sized, Revoked> {
         let shared = &self.shared;
         // The slow tier may take its time.
@@ -212,7 +212,7 @@ impl Staging {
         })
     }
 
-    /// Copies what is held of an epoch to the slow tier, in the background.
+    /// Copies the blocks that are held of an epoch to the slow tier, in the background.
     pub fn flush(&self, epoch: u64, directory: PathBuf) {
         let this = self.clone();
         let work = move || {
@@ -235,7 +235,7 @@ impl Staging {
         let _ = self.sender.send(&FromAgent::Flushed { epoch, problem });
     }
 
-    /// There will be no epoch.
+    /// Gives up an attempt that makes no epoch.
     pub fn give_up(&self, attempt: u64) {
         self.shared.held.give_up(attempt);
     }
@@ -244,7 +244,7 @@ impl Staging {
         self.shared.held.note_durable(epoch);
     }
 
-    /// The process ends.
+    /// Cleans up at the end of the process.
     pub fn leave(&self) {
         self.shared.held.leave();
     }
@@ -258,7 +258,7 @@ impl Shared {
             .clone()
     }
 
-    /// What the slow tier takes: what its file system has, and what its capacity leaves beside the epochs there.
+    /// Returns how much the slow tier takes: its file system's room, but no more than its capacity leaves beside the epochs there.
     fn slow_room(&self) -> u64 {
         let there = held::available(&self.directory);
         match self.tiers.slow_capacity {
@@ -267,13 +267,13 @@ impl Shared {
         }
     }
 
-    /// An error of the fast tier in words.
+    /// Describes an error of the fast tier in words.
     fn describe(&self, error: &io::Error) -> String {
         format!("{} on {}: {error}", self.tiers.fast.display(), host_name())
     }
 }
 
-/// Bytes of the files in a directory's directories: the epochs of a checkpoint directory.
+/// Returns the bytes of the files in a directory's directories: the epochs of a checkpoint directory.
 fn used(directory: &std::path::Path) -> u64 {
     let list = |path: &std::path::Path| std::fs::read_dir(path).into_iter().flatten().flatten();
     list(directory)

@@ -1,4 +1,4 @@
-//! How fast the ways from this rank are: a few blocks on each, while the application starts.
+//! Measures the speed of the ways from this rank: a few blocks on each, while the application starts.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,12 +10,12 @@ use stillpoint_protocol::tier::Rates;
 use super::throttle::Throttle;
 use super::{BLOCK, PATIENCE, Shared, rate};
 
-/// Blocks on each way, at most.
+/// The most blocks on each way.
 const BLOCKS: usize = 8;
-/// A slow way is given up to this.
+/// The longest measurement of a slow way.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Measures every way; what cannot be used, and why.
+/// Measures every way. Also returns which ones cannot be used, and why.
 pub fn measure(shared: &Shared) -> (Rates, Option<String>) {
     let block = vec![0x5a; BLOCK];
     let fast = write(&shared.tiers.fast, &block, &shared.fast);
@@ -51,7 +51,7 @@ fn write(directory: &Path, block: &[u8], throttle: &Throttle) -> io::Result<Opti
     written.map(|()| rate((blocks * BLOCK) as u64, seconds))
 }
 
-/// To the next node; `None` where there is no other.
+/// Measures the way to the next node. Returns `None` if there is no other node.
 fn send(shared: &Shared, block: &[u8]) -> Result<Option<u64>, PeerError> {
     let Some(address) = next_node(shared) else {
         return Ok(None);
@@ -71,7 +71,7 @@ fn send(shared: &Shared, block: &[u8]) -> Result<Option<u64>, PeerError> {
     Ok(rate((blocks * BLOCK) as u64, began.elapsed().as_secs_f64()))
 }
 
-/// Where the first rank of the next node takes blocks in.
+/// Returns the address at which the first rank of the next node takes blocks in.
 fn next_node(shared: &Shared) -> Option<String> {
     let peers = shared.peers();
     let mine = peers.get(shared.rank as usize)?;

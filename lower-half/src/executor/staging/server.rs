@@ -13,10 +13,10 @@ use stillpoint_protocol::peer::{self, Answer, Peer, PeerError, Request};
 use super::held::ImageId;
 use super::{Shared, spawn, table};
 
-/// Accepts peers for as long as the process lives; the address that leads here.
+/// Accepts peers for as long as the process lives. Returns the address that leads here.
 ///
 /// # Errors
-/// Where there is no thread, no descriptor table or no socket to be had.
+/// There is no thread, no descriptor table or no socket to be had.
 pub fn start(reachable_at: IpAddr, shared: &Arc<Shared>) -> io::Result<String> {
     let shared = Arc::clone(shared);
     let (tell, told) = mpsc::channel();
@@ -24,7 +24,7 @@ pub fn start(reachable_at: IpAddr, shared: &Arc<Shared>) -> io::Result<String> {
         let listening = table::own().and_then(|()| peer::listen(reachable_at));
         let listener = match listening {
             Ok((listener, address)) => {
-                // Whoever asked waits for this.
+                // The caller waits for this.
                 let _ = tell.send(Ok(address));
                 listener
             }
@@ -88,7 +88,7 @@ fn serve_peer(mut peer: Peer, shared: &Shared) -> Result<(), PeerError> {
                 let block = peer.bytes(bytes, &mut buffer)?;
                 shared.takes.wait(block.len());
             }
-            // Blocks are fetched before a restart only, from the processes that are to become the ranks.
+            // Blocks are fetched only before a restart, from the processes that are to become the ranks.
             Request::Get { .. } => peer.give(None)?,
             Request::Close => {
                 let answer = match failure.take() {

@@ -17,7 +17,7 @@ use crate::ground::disk;
 pub struct Block {
     pub offset: u64,
     pub bytes: Arc<[u8]>,
-    /// A second copy.
+    /// Whether it is a second copy.
     pub copy: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct Block {
 pub trait Sink: Send {
     fn write(&mut self, block: &Block) -> Result<(), String>;
 
-    /// Returns when every block lasts where it went.
+    /// Returns when every block lasts in its place.
     fn finish(&mut self, image_bytes: u64) -> Result<(), String>;
 }
 

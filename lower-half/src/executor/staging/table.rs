@@ -1,9 +1,9 @@
-//! A table of descriptors of their own for those threads of staging that work while the application runs. What they open takes
-//! none of the application's numbers, and however many peers or strangers come, the application's own `open` does not fail.
+//! A descriptor table of their own for those threads of staging that work while the application runs. Descriptors that they open take none
+//! of the application's numbers, and the application's own `open` does not fail, however many peers or strangers connect.
 //!
-//! Rules of this place: a new table begins as a copy of the process's. Everything in the copy is closed at once: an end of a
-//! pipe that stayed open here would never be closed for whoever reads from it. So nothing that owns a descriptor may go
-//! from one table to the other; threads that a thread of this table starts belong to it.
+//! A new table begins as a copy of the process's. Everything in the copy is closed at once: if an end of a pipe stayed open here,
+//! its reader would never see it closed. So a value that owns a descriptor must not go from one table to the other. Threads that
+//! a thread of this table starts belong to it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ const STANDARD: usize = 3;
 /// Gives the calling thread a table of its own, with nothing in it but the standard streams, which lead nowhere.
 ///
 /// # Errors
-/// The system's, where it has no memory for a table.
+/// The system's error, if it has no memory for a table.
 pub fn own() -> io::Result<()> {
     unshare(CloneFlags::CLONE_FILES)?;
     // SAFETY: the table is this thread's alone, and nothing on this thread's stack owns a descriptor.
@@ -34,7 +34,7 @@ pub fn own() -> io::Result<()> {
 /// Does something on a thread with such a table, and waits for it.
 ///
 /// # Errors
-/// As [`own`], and where there is no thread to be had.
+/// Those of [`own`], and no thread to be had.
 pub fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = super::thread(name).spawn_scoped(scope, || {

@@ -1,4 +1,4 @@
-//! Keeps a way at a rate: so that staging leaves room for others, and so that tests and benchmarks know what to expect.
+//! Keeps a way at a rate, so that staging leaves room for others, and so that tests and benchmarks know what to expect.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use stillpoint_protocol::Span;
 
-/// A wait that was longer than asked for is made up for, as far as this.
+/// The most time by which a wait that was too long is made up for.
 const CREDIT: Duration = Duration::from_millis(5);
 
 /// A way with a limit, shared by all threads that use it.
 #[derive(Debug)]
 pub struct Throttle {
-    /// Bytes per second; `None`: no limit.
+    /// Bytes per second, or `None` without a limit.
     limit: Option<u64>,
-    /// When everything let through so far will have passed at this rate.
+    /// The time at which everything let through so far will have passed at this rate.
     passed: Mutex<Instant>,
 }
 

@@ -2,12 +2,12 @@
 //! lower one.
 //!
 //! ```text
-//! stillpoint-lower-openmpi run -- APP ARGS...          become by `stillpoint run`
-//! stillpoint-lower-openmpi restart                     become by `stillpoint restart`
-//! stillpoint-lower-openmpi exec PATH -- ARGV...        become by an application's own execve (`gate::exec`)
+//! stillpoint-lower-openmpi run -- APP ARGS...          executed by `stillpoint run`
+//! stillpoint-lower-openmpi restart                     executed by `stillpoint restart`
+//! stillpoint-lower-openmpi exec PATH -- ARGV...        executed by an application's own execve (`gate::exec`)
 //! ```
 //!
-//! The folders are floors: each imports only from those that stand before it in the list below.
+//! The folders are floors, and each imports only from lower ones; `tests/tests/floors.rs` has their order.
 
 mod agent;
 mod arch;
@@ -32,7 +32,7 @@ use launch::restart;
 use stillpoint_protocol::launch::Launch;
 
 fn main() {
-    // While there is one thread.
+    // This must come while there is one thread.
     ground::page::prepare_fence();
     ground::space::be_sparing();
     let arguments = match ground::apart::ensure(std::env::args_os().skip(1).collect()) {

@@ -1,4 +1,4 @@
-//! The real MPI behind the dispatch table: which library it is, `library` says; what it does in its own way is in `backend`.
+//! The real MPI behind the dispatch table. `library` finds out which library it is; `backend` has its own ways.
 //!
 //! Everything here runs with the lower half's thread pointer, except [`predefined::predefined`], which runs with any.
 
@@ -32,7 +32,7 @@ pub mod progress;
 
 static TABLE: OnceLock<Dispatch> = OnceLock::new();
 
-/// Has the library at hand that a launch names, before anything asks for a function of it.
+/// Loads the library that a launch names, before anything asks for a function of it.
 ///
 /// # Safety
 /// No other thread may run yet.
@@ -46,7 +46,7 @@ pub unsafe fn load(launch: &Launch) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the table for the gate page; `extra` is what is not MPI's own, and `before` is run when the program starts MPI.
+/// Makes the table for the gate page. `extra` has the functions that are not MPI's own; `before` is called when the program starts MPI.
 pub fn prepare(extra: Extra, before: fn()) -> &'static Dispatch {
     TABLE.get_or_init(|| {
         let mut table = generated::dispatch(extra);
@@ -58,20 +58,20 @@ pub fn prepare(extra: Extra, before: fn()) -> &'static Dispatch {
     })
 }
 
-/// The table, once it is made.
+/// Returns the table, once it is made.
 pub fn table() -> Option<&'static Dispatch> {
     TABLE.get()
 }
 
 type Start = unsafe extern "C" fn(*mut i32, *mut *mut *mut c_char, i32, *mut i32) -> i32;
-/// The real MPI's function, and what is run before it.
+/// The real MPI's function, and the one that is called before it.
 static START: OnceLock<(Start, fn())> = OnceLock::new();
 
-/// `MPI_Init_thread`. The threads that MPI starts
-/// inherit this thread's mask: they must not get signals that are meant for the application.
+/// Calls `MPI_Init_thread`. The threads that MPI starts inherit this thread's mask: they must not get signals that are meant for the
+/// application.
 ///
 /// # Safety
-/// As `MPI_Init_thread`.
+/// Those of `MPI_Init_thread`.
 unsafe extern "C" fn start(
     argc: *mut i32,
     argv: *mut *mut *mut c_char,

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The oldest kernel that Stillpoint runs on: its seccomp answers for calls that are never trapped without running the
-/// filter (5.11).
+/// The oldest kernel that Stillpoint runs on. Since 5.11, seccomp answers for calls that are never trapped without running the filter.
 pub const OLDEST_KERNEL: (u32, u32) = (5, 11);
 
 /// The identity of an image: its rank, job and epoch.

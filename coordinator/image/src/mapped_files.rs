@@ -21,7 +21,7 @@ pub const NAME: &str = "mapped files";
 /// Its version.
 pub const VERSION: u32 = 1;
 
-/// The most bytes of a file that are summed. If more are mapped, a restart accepts only a file with the same times.
+/// The most bytes of a file that are summed. If more are mapped, a restart accepts only a file with the same modification time.
 pub const MOST_SUMMED: u64 = 1 << 30;
 
 /// The bytes that are read at once.

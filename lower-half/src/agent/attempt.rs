@@ -33,7 +33,7 @@ use crate::mpi::progress;
 use crate::threads::shut;
 use reports::{STANDS_SOON, worth_saying};
 
-/// What follows for the agent.
+/// The consequence of an order for the agent.
 pub enum Outcome {
     /// The attempt goes on.
     Continues,
@@ -43,7 +43,7 @@ pub enum Outcome {
     Ends,
 }
 
-/// How often an attempt looks at the threads when no message comes.
+/// The time between two looks at the threads when no message comes.
 const TICK: Duration = Duration::from_millis(1);
 
 /// The rank's side of one attempt.
@@ -52,32 +52,32 @@ pub struct Attempt {
     begin: Begin,
     page: Page,
     staging: Option<Staging>,
-    /// What was looked at before anybody stood still.
+    /// The mappings that were read before the threads stood still.
     ahead: Seen,
     stopping: Stopping,
-    /// Version of the newest order applied; 0: targets not known yet.
+    /// The version of the newest order applied; 0 before the targets are known.
     seen: u64,
-    /// Past the safe state: the driver answers its commands, threads stay where they are.
+    /// Set past the safe state: the driver answers its commands, and threads stay where they are.
     executor: Option<Executor>,
-    /// The application runs, and its image is being written.
+    /// The application runs while its image is being written.
     ran_on: bool,
-    /// Has said that it cannot take part.
+    /// The rank has said that it cannot take part.
     refused: bool,
     said: Option<(Activity, u64)>,
-    /// What the latest tick saw.
+    /// The activity that the latest tick saw.
     looked: Option<Activity>,
     late: Late,
-    /// The image is being written.
+    /// Set while the image is being written.
     writes: Option<Writes>,
     absent: Absent,
-    /// A poll, and when it has to be answered.
+    /// The open poll, and the time by which it has to be answered.
     unanswered: Option<(u32, Instant)>,
     /// Clocks that the coordinator knows this rank to have.
     told: HashSet<u64>,
 }
 
 impl Attempt {
-    /// Sets the flag and sends the clocks. `None` where this rank cannot take part.
+    /// Sets the flag and sends the clocks. Returns `None` if this rank cannot take part.
     pub fn begin(
         number: u64,
         begin: Begin,
@@ -104,7 +104,7 @@ impl Attempt {
             })?;
             return Ok(None);
         }
-        // An epoch holds all memory: what a restart has not brought back yet must have come.
+        // An epoch holds all memory, so memory that a restart has not brought back yet has to arrive first.
         arriving::wait();
         if let Err(error) = strike(Point::Flag) {
             let reason = error.to_string();
@@ -114,14 +114,14 @@ impl Attempt {
             })?;
             return Ok(None);
         }
-        // The application runs as yet.
+        // The application still runs.
         let ahead = Seen::ahead();
         held::prepare(begin.epoch);
         soon::tried_again();
         page.begin();
         shut::shut(true);
         progress::pending(true);
-        // Where the real MPI does not call back, nobody can stand still inside: then what is begun binds.
+        // If the real MPI does not call back, no thread can stand still inside it: then operations that have begun bind.
         let inside = match progress::calls_back() {
             true => stopping::inside_of(),
             false => Vec::new(),
@@ -249,8 +249,8 @@ impl Attempt {
         Ok(Outcome::Continues)
     }
 
-    /// Raises that this rank's stubs made. They are its own targets too: a stub may have been about to make one for an attempt that
-    /// was given up then, and what is sent for this one has to be reached by this rank as by the others.
+    /// Takes raises that this rank's stubs made. They become its own targets, too: a stub may have been about to make one for an attempt
+    /// that was given up then. If it is sent for this attempt, this rank has to reach it as the others do.
     pub fn raise(
         &mut self,
         raises: Vec<(u64, u64)>,
@@ -269,7 +269,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// Groups that this rank has come to know since it sent its clocks.
+    /// Reports groups that this rank has come to know since it sent its clocks.
     fn join(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
         let ggids: Vec<u64> = self.page.ggids().collect();
         for ggid in ggids {
@@ -280,7 +280,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// How long the agent sleeps at most when no message comes.
+    /// Returns how long the agent sleeps at most when no message comes.
     pub fn patience(&self) -> Option<Duration> {
         match &self.writes {
             Some(_) => Some(late::PAUSE),
@@ -288,12 +288,12 @@ impl Attempt {
         }
     }
 
-    /// Whether the threads are to be looked at again and again.
+    /// Returns whether the threads have to be looked at again and again.
     fn ticks(&self) -> bool {
         self.seen != 0 && self.executor.is_none() && !self.refused
     }
 
-    /// Looks at the threads, and says what the rank does if that has changed.
+    /// Looks at the threads, and reports what the rank does if that has changed.
     pub fn tick(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
         if let Some(what) = self.writes.as_mut().and_then(Writes::look) {
             self.say(Progress::Waits { what }, sender)?;
@@ -301,8 +301,8 @@ impl Attempt {
         if !self.ticks() {
             return Ok(());
         }
-        // A rank that waits for another by a window's lock, say, never gets to its still point when the other one
-        // is parked: what will be refused at the check is refused as soon as it is there.
+        // A rank that waits for another, by a window's lock for example, never gets to its still point when the other one is parked. So a
+        // reason that the check would find refuses the checkpoint as soon as it arises.
         let mut hindrances = self.page.hindrances();
         hindrances.extend(stopping::lacks_a_thread());
         if !hindrances.is_empty() {
@@ -331,12 +331,12 @@ impl Attempt {
         Ok(())
     }
 
-    /// The coordinator has gone, or began another attempt: the application runs on.
+    /// Ends the attempt because the coordinator has gone, or began another attempt: the application runs on.
     pub fn abandon(mut self) {
         self.release();
     }
 
-    /// The application runs on, and the executor writes what is apart from it.
+    /// Lets the application run on, while the executor writes memory that is apart from it.
     fn run_on(&mut self) {
         self.ran_on = true;
         wake::put_off_end(true);
@@ -346,12 +346,12 @@ impl Attempt {
         self.let_run();
     }
 
-    /// The application runs while its image is written: it is not to end before that.
+    /// Returns whether the application runs while its image is written: it must not end before that.
     pub fn is_behind(&self) -> bool {
         self.ran_on
     }
 
-    /// From here on nothing of this attempt touches the application, which runs on.
+    /// Lets the application run on; from here on nothing of this attempt touches it.
     fn release(&mut self) {
         if let Some(executor) = self.executor.take() {
             executor.stop().unwrap_or_else(|why| self.lost(&why));
@@ -363,7 +363,7 @@ impl Attempt {
         }
     }
 
-    /// The application cannot run on.
+    /// Ends the job, because the application cannot run on.
     fn lost(&self, why: &str) -> ! {
         let directory = Path::new(&self.begin.directory);
         let directory = directory.parent().unwrap_or(directory);
@@ -381,7 +381,7 @@ impl Attempt {
         stop::release_all();
     }
 
-    /// Has a task carried out; the first one comes when the safe state is found.
+    /// Gives a task to the executor, which starts with the first task, when the safe state is found.
     fn give(&mut self, task: Task, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
         if self.executor.is_none() {
             let means = Means {

@@ -1,7 +1,8 @@
-//! Leaving after a suspend: the epoch is committed, nothing of this process is needed any more.
+//! The end of the process after a suspend: the epoch is committed, and this process is not needed any more.
 //!
-//! Its MPI files are closed, for a library may have files of its own beside them, which go then: ROMIO has for shared pointers. MPI is finalised all the same,
-//! because a launcher calls a rank that ends without `MPI_Finalize` a failure and kills the others. The application's threads stand still for good, so the agent may call MPI.
+//! Its MPI files are closed first, because a library may have files of its own beside them that it removes then, as ROMIO has for
+//! shared pointers. MPI is finalised too, because a launcher takes a rank that ends without `MPI_Finalize` for a failure and
+//! kills the others. The application's threads stand still for good, so the agent may call MPI.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use crate::ground::starters;
 use crate::mpi::backend::BACKEND;
 use crate::mpi::open_files;
 
-/// How long the ranks may take to finalise MPI together before they end without.
+/// How long the ranks may take to finalise MPI together, before they end without that.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Ends the process with the status that the launch wants of a job that is suspended.
+/// Ends the process with the status that the launch wants for a suspended job.
 pub fn leave(status: u8) -> ! {
     let finalised = std::thread::Builder::new()
         .name("stillpoint-end".to_owned())
@@ -43,13 +44,13 @@ pub fn leave(status: u8) -> ! {
     end(status)
 }
 
-/// Ends the process: what it was to be carried on from cannot be read any more.
+/// Reports why the application cannot go on, and ends the process.
 pub fn lost(why: String) -> ! {
     voice::say(&format!("rank {}: {why}", rank()));
     end(1)
 }
 
-/// `_exit`: no exit handlers, neither half's. What waits for the program ends before it, as it will.
+/// Calls `_exit`: exit handlers of neither half run. Processes that wait for the program are ended before it.
 fn end(status: u8) -> ! {
     starters::end(rank().max(0) as u32, status.into(), streams::remembered(2));
     // SAFETY: ends the process; takes no memory.

@@ -1,4 +1,4 @@
-//! What a rank does that has not come to its still point for long, or writes its image for long: for people who wait for it.
+//! Tells waiting people what a rank does that takes long to come to its still point, or to write its image.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use crate::executor::stopping;
 use crate::ground::page::Page;
 use crate::ground::writing::Seen;
 
-/// Who takes longer says what it does.
+/// The time after which a rank says what it does.
 const LONG: Duration = Duration::from_secs(1);
-/// How often it looks again.
+/// The time between two looks.
 pub const PAUSE: Duration = Duration::from_millis(250);
 
-/// What the coordinator knows of it.
+/// The coordinator's knowledge of a late rank, and the time of the next look.
 pub struct Late {
     next: Instant,
     asked: bool,
@@ -29,7 +29,7 @@ impl Late {
         }
     }
 
-    /// What is to be said now, if that is something new; empty: the rank keeps nobody waiting any more.
+    /// Returns what is to be said now, if that is something new. Empty text says that the rank keeps no one waiting any more.
     pub fn look(&mut self, page: &Page, activity: Activity) -> Option<String> {
         if Instant::now() < self.next {
             return None;
@@ -56,7 +56,7 @@ pub struct Writes {
     next: Instant,
     seen: Seen,
     at: Instant,
-    /// When storage was last seen to answer.
+    /// The time at which storage was last seen to answer.
     answered: Instant,
     said: &'static str,
 }
@@ -72,7 +72,7 @@ impl Writes {
         }
     }
 
-    /// What it waits for, if that is something new.
+    /// Returns what it waits for, if that is something new.
     pub fn look(&mut self) -> Option<String> {
         if Instant::now() < self.next {
             return None;
@@ -90,7 +90,7 @@ impl Writes {
     }
 }
 
-/// A rank that is parked keeps nobody waiting.
+/// Describes what a rank does. The text is empty for a parked rank, which keeps no one waiting.
 fn in_words(activity: Activity, call: Option<&str>, behind: &[String]) -> String {
     let does = match activity {
         Activity::Parked => return String::new(),

@@ -1,9 +1,9 @@
-//! The coordinator has died, or its host cannot be reached: the application runs on, and the agents find the next one, or the same one when its host
-//! answers again.
+//! Goes on when the coordinator has died, or its host cannot be reached: the application runs on, and the agents find the next coordinator,
+//! or the same one when its host answers again.
 //!
-//! The first rank's agent starts it. It takes over the checkpoint directory, job.json with the job's key, and the numbers of
-//! epochs; job.json says where it is, and every agent introduces itself again. Nothing of what was under way goes on: an
-//! attempt that was not committed is given up.
+//! The first rank's agent starts the next one. It takes over the checkpoint directory, job.json with the job's key, and the
+//! numbers of epochs. job.json says where it is, and every agent introduces itself again. Nothing that was under way continues:
+//! an attempt that was not committed is given up.
 
 use std::time::{Duration, Instant};
 
@@ -17,15 +17,15 @@ use crate::ground::wake;
 
 /// How long a coordinator may take to answer an agent that comes back.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between attempts to find one, at first and at last.
+/// The pauses between attempts to find one, at first and at last.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// When a rank that has not started another coordinator says that it has none.
+/// The time after which a rank that has not started another coordinator says that it has none.
 const SILENCE: Duration = Duration::from_secs(15);
 
 impl Agent {
-    /// What is left when the connection has ended: the application is released, unless the epoch after which it was to end
-    /// is committed. Then every rank ends, also one that the coordinator could not tell any more.
+    /// Cleans up when the connection has ended. The application is released, unless the epoch after which it was to end is committed. Then
+    /// every rank ends, even one that the coordinator could not tell any more.
     pub(super) fn left_alone(&mut self) {
         let Some(attempt) = self.attempt.take() else {
             return;
@@ -40,7 +40,7 @@ impl Agent {
         attempt.abandon();
     }
 
-    /// job.json says so before the first rank is told to end.
+    /// Returns whether the job is suspended: job.json says so before the first rank is told to end.
     fn is_suspended(&self) -> bool {
         JobFile::read(&self.launch.directory)
             .is_ok_and(|job| job.launch == self.launch.launch && job.state == JobState::Suspended)
@@ -61,7 +61,7 @@ impl Agent {
                 }
                 Err(error) => error,
             };
-            // A process that ends waits for a moment; its end need not start anything.
+            // A process that ends waits only for a moment, and need not start a coordinator for that.
             if wake::ending().is_none() {
                 match self.start_another(&mut news) {
                     Some(Ok(())) => continue,
@@ -92,7 +92,7 @@ impl Agent {
         }
     }
 
-    /// Connects to whoever job.json names.
+    /// Connects to the coordinator that job.json names.
     fn come_back(&mut self) -> Result<(), AgentError> {
         let connection = self.launch.try_connect(PATIENCE)?;
         let coming = Coming {
@@ -108,12 +108,12 @@ impl Agent {
         }
         self.sender = sender;
         self.receiver = receiver;
-        // Said again to the one that does not know.
+        // The new coordinator has to hear it again.
         self.mpi = false;
         Ok(())
     }
 
-    /// Starts another coordinator, if that is this rank's to do, and the last one is known to be dead.
+    /// Starts another coordinator, if this rank is the one to do so, and the last one is known to be dead.
     fn start_another(&self, news: &mut News) -> Option<Result<(), String>> {
         let command = self.launch.stillpoint.as_ref()?;
         let dead = match JobFile::read(&self.launch.directory) {
@@ -134,7 +134,7 @@ impl Agent {
     }
 }
 
-/// What the user has been told; nothing is said twice in a row.
+/// The news that the user has heard; the same text does not come twice in a row.
 #[derive(Default)]
 struct News {
     said: bool,
@@ -151,7 +151,7 @@ impl News {
     }
 }
 
-/// Sleeps until the application's side has something, or the time is over, a minute at most.
+/// Sleeps until the application's side rings the bell, or the time is over, a minute at most.
 pub(super) fn wait_for_bell(patience: Duration) {
     let Some(bell) = wake::bell() else {
         std::thread::sleep(patience);

@@ -1,4 +1,4 @@
-//! How a rank joins its job: at once, or when the program that is it starts MPI.
+//! Joins a rank to its job: at once, or when the program that is the rank starts MPI.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ pub struct Member {
     early: Vec<ToAgent>,
 }
 
-/// Joins the job: connects, says who this is, waits for the welcome.
+/// Joins the job: connects, introduces this process, waits for the welcome.
 pub fn join(launch: &Launch) -> Result<Member, AgentError> {
     join_as(launch, false)
 }
@@ -52,13 +52,13 @@ fn join_as(launch: &Launch, late: bool) -> Result<Member, AgentError> {
     })
 }
 
-/// The way in which a process comes to its coordinator, as [`Hello`] says it.
+/// The way in which a process comes to its coordinator, for its [`Hello`].
 pub(super) struct Coming {
     pub returns: bool,
     pub late: bool,
 }
 
-/// Says who this is, and waits for the welcome.
+/// Introduces this process, and waits for the welcome.
 pub(super) fn enter(
     launch: &Launch,
     connection: AgentConnection,
@@ -99,7 +99,7 @@ pub fn join_later(launch: Launch) {
     *LATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(launch);
 }
 
-/// Joins now, if it was put off. A program that cannot join runs all the same, but cannot be checkpointed.
+/// Joins now, if joining was put off. A program that cannot join runs all the same, but cannot be checkpointed.
 pub fn join_late() {
     let launch = LATE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(launch) = launch
@@ -110,8 +110,7 @@ pub fn join_late() {
 }
 
 impl Job for Member {
-    /// Waits until every rank of the job has come here. A rank that failed before ends the job, and with it
-    /// this wait.
+    /// Waits until every rank of the job has come here. If a rank fails before, the job ends, and with it this wait.
     fn barrier(&mut self, name: &str) -> Result<(), String> {
         self.pass(name).map_err(|error| error.to_string())
     }
@@ -143,7 +142,7 @@ impl Member {
         }
     }
 
-    /// Starts the agent's thread. The gate page must be filled, all signals blocked.
+    /// Starts the agent's thread. The gate page must be filled, and all signals blocked.
     pub fn start(self) -> Result<(), AgentError> {
         let Member {
             sender,
@@ -156,7 +155,7 @@ impl Member {
             let reachable_at = receiver.local_ip().ok();
             let staging = reachable_at.and_then(|at| Staging::open(&launch, at, sender.clone()));
             Agent {
-                // SAFETY: whoever starts the agent has filled the gate page.
+                // SAFETY: the caller that starts the agent has filled the gate page.
                 page: unsafe { Page::mapped() },
                 staging,
                 sender,

@@ -1,18 +1,18 @@
 //! The agent: the one thread of a rank that talks to the coordinator.
 //!
-//! It carries out the coordinator's orders (`stillpoint_protocol::agent`) by means of the gate page and
-//! the thread registry, has the executor do what takes long, and reports what it sees. It never calls MPI while the application lives.
+//! It carries out the coordinator's orders (`stillpoint_protocol::agent`) by means of the gate page and the thread registry, leaves long
+//! work to the executor, and reports what it sees. It never calls MPI while the application lives.
 //!
-//! * [`absent`] - what it does for an application that comes late
-//! * [`aside`] - what becomes of it while the process is to have one thread
+//! * [`absent`] - acts for an application that comes late
+//! * [`aside`] - makes room while the process is to have one thread
 //! * [`attempt`] - one attempt at a checkpoint, from Begin to its end
 //! * [`ending`] - leaving after a suspend
-//! * [`late`] - what it says when it takes long to come to its still point
-//! * [`lost`] - what it does when the coordinator has died
+//! * [`late`] - reports when the rank takes long to come to its still point
+//! * [`lost`] - finds another coordinator when the last one has died
 //! * [`member`] - joining the job
-//! * [`replaced`] - what it does when another process is the rank
+//! * [`replaced`] - stands back when another process is the rank
 //! * [`successor`] - starts another coordinator
-//! * [`voice`] - what the user is told
+//! * [`voice`] - messages to the user
 
 mod absent;
 mod aside;
@@ -49,12 +49,12 @@ pub use member::{join, join_late, join_later};
 
 /// How long a rank looks for its coordinator.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a rank that ends gives the coordinator to write down how the job has ended, and how often it looks. The process waits for its agent two
-/// seconds at most.
+/// How long a rank that ends gives the coordinator to write down how the job has ended, and the time between two looks. The process waits
+/// for its agent two seconds at most.
 const LAST_WORD: Duration = Duration::from_millis(1500);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Why a rank could not join its job.
+/// The reason why a rank could not join its job.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error(transparent)]
@@ -75,7 +75,7 @@ fn on_a_thread(rank: u32, run: impl FnOnce() + Send + 'static) -> Result<(), Age
     let thread = std::thread::Builder::new()
         .name("stillpoint".to_owned())
         .stack_size(1 << 20);
-    // A new thread takes memory first. It has it before the application's limits hold again.
+    // A new thread first allocates memory. It has that before the application's limits hold again.
     let (begun, begins) = mpsc::sync_channel(1);
     let started = thread.spawn(move || {
         let _ = begun.send(());
@@ -94,25 +94,26 @@ struct Agent {
     attempt: Option<Attempt>,
     mpi: bool,
     launch: Launch,
-    /// It is a program that a process of the launch has started.
+    /// The process is a program that a process of the launch has started.
     late: bool,
-    /// A signal that asks for a suspend, and may not have been heard yet.
+    /// A signal that asks for a suspend, and that the coordinator may not have heard yet.
     suspend: Option<i32>,
-    /// Orders that came before it ran.
+    /// Orders that came before the agent ran.
     early: Vec<ToAgent>,
     /// Another process is this rank now.
     replaced: bool,
 }
 
 impl Agent {
-    /// Goes on where another thread was the agent.
+    /// Continues where another thread was the agent.
     fn start(self) -> Result<(), AgentError> {
         on_a_thread(self.launch.rank, move || self.run())
     }
 
-    /// Runs as long as the process, but for moments aside. When the coordinator goes, the application runs on; so does this, with the next one.
+    /// Runs as long as the process, except for moments aside. When the coordinator goes, the application runs on, and so does the agent,
+    /// with the next one.
     fn run(mut self) {
-        // The reason is of no use to the application; the coordinator's log and the command tell it.
+        // The reason is of no use to the application; the coordinator's log and the command report it.
         let _ = std::mem::take(&mut self.early)
             .into_iter()
             .try_for_each(|message| self.obey(message));
@@ -133,7 +134,7 @@ impl Agent {
         }
     }
 
-    /// Not while anything is under way.
+    /// Returns whether this thread is to step aside: never while an attempt is under way.
     fn is_to_step_aside(&self) -> bool {
         self.attempt.is_none() && stepping::is_wanted()
     }
@@ -152,7 +153,7 @@ impl Agent {
             }
             self.mpi_came_or_went()?;
             if let Some(signal) = wake::take_suspend() {
-                // Until an attempt has ended: a coordinator that has just died would not have heard it.
+                // Kept until an attempt has ended: a coordinator that has just died would not have heard it.
                 self.suspend = Some(signal);
                 self.sender.send(&FromAgent::SuspendWanted { signal })?;
             }
@@ -176,7 +177,7 @@ impl Agent {
             if let Some(earlier) = self.attempt.take() {
                 earlier.abandon();
             }
-            // It is older than the application's handlers.
+            // The agent's thread is older than the application's handlers.
             lower::open_to_faults();
             self.attempt = Attempt::begin(
                 attempt,
@@ -189,7 +190,7 @@ impl Agent {
         }
         let again = matches!(order, Order::Abort { again: true, .. });
         let Some(current) = self.attempt.as_mut().filter(|a| a.number() == attempt) else {
-            // A rank that refused to take part runs already; the coordinator counts on its word all the same.
+            // A rank that refused to take part runs already; the coordinator counts on its answer all the same.
             if matches!(order, Order::Abort { .. }) {
                 self.suspend = self.suspend.filter(|_| again);
                 self.sender.send(&FromAgent::Progress {
@@ -219,7 +220,7 @@ impl Agent {
         Ok(())
     }
 
-    /// What is said outside of an attempt: a word for the user, and of storage tiers.
+    /// Handles a message outside of an attempt: a word for the user, and those about storage tiers.
     fn hear(&mut self, message: ToAgent) {
         match &message {
             ToAgent::Say { text } => return voice::say(text),
@@ -262,7 +263,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Passes on that the process ends, if it does.
+    /// Reports the end of the process, if it ends.
     fn last_words(&self) {
         let behind = self.attempt.as_ref().is_some_and(Attempt::is_behind);
         if let Some(status) = wake::ending().filter(|_| !behind) {
@@ -274,14 +275,15 @@ impl Agent {
         }
     }
 
-    /// In a container everything ends with its first process, which may wait for this one: the coordinator, if it is here, writes down first how the job
-    /// has ended. Where other ranks run on that is not now, and this one ends all the same.
+    /// Gives the coordinator time to write down how the job has ended. In a container everything ends with its first process,
+    /// which may wait for this one; a coordinator in the same container writes first. If other ranks run on, it does not write
+    /// now, and this rank ends all the same.
     fn let_it_be_written(&self) {
         let here = Namespace::here();
         if here.is_unknown() || here.is_of_the_host() {
             return;
         }
-        // It waits for that.
+        // The coordinator waits for the closed connection.
         self.sender.close();
         let since = Instant::now();
         let running = |job: JobFile| {
@@ -295,7 +297,7 @@ impl Agent {
         }
     }
 
-    /// Sleeps until the coordinator or the bell has something, or the time is over.
+    /// Sleeps until the coordinator sends a message, the bell rings, or the time is over.
     fn wait_for_bell(&self, patience: Option<Duration>) {
         let limit = patience.map_or(PollTimeout::NONE, |time| {
             PollTimeout::from(time.as_millis().clamp(1, 60_000) as u16)

@@ -1,7 +1,7 @@
-//! A program that this one has started is the rank now: a script's, once it starts MPI.
+//! Another process is the rank now: a program that this one, a script, has started, and that has started MPI.
 //!
-//! The coordinator serves that one. This process has nothing to say to it any more, not even its end: looking for another
-//! coordinator would take the rank from the program that is it.
+//! The coordinator serves that process. This one has nothing to report to it any more, not even its end: looking for another coordinator
+//! would take the rank from that program.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{Agent, voice};
 use crate::ground::wake;
 
 impl Agent {
-    /// Lasts as long as the process, but for moments aside. What it has on the fast tier is that program's as well, and stays.
+    /// Stands back as long as the process runs, except for moments aside. Blocks on the fast tier belong to that program as well, and stay.
     pub(super) fn stand_back(&self) {
         while !self.is_to_step_aside() {
             if wake::ending().is_some() {

@@ -13,10 +13,10 @@ use stillpoint_protocol::launch::Ready;
 
 use crate::ground::{unnoticed, wake};
 
-/// How long it may take until it serves.
+/// How long the coordinator may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts `command coordinator --succeed DIRECTORY`; returns when it serves, or says why it does not.
+/// Starts `command coordinator --succeed DIRECTORY`. Returns when it serves, or says why it does not.
 pub fn start(command: &Path, directory: &Path) -> Result<(), String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let directory = CString::new(directory.as_os_str().as_bytes())

@@ -1,7 +1,7 @@
-//! What an agent tells the user, on the rank's stderr.
+//! Messages of an agent to the user, on the rank's stderr.
 //!
-//! Descriptor 2 is the application's: it may have closed it, and something else may have its number by now. So nothing is
-//! written there but to what was there when the rank joined its job.
+//! Descriptor 2 belongs to the application: it may have closed it, and another file may have its number by now. So a message is written
+//! only if the descriptor leads to the same file as when the rank joined its job.
 
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use crate::ground::say;
 /// Device and inode of stderr at the start.
 static STDERR: OnceLock<Option<(u64, u64)>> = OnceLock::new();
 
-/// Remembers what stderr is.
+/// Notes the file that stderr leads to.
 pub fn remember() {
     // A process that joins again, after `execve`, is another one.
     let _ = STDERR.set(stderr());

@@ -91,7 +91,6 @@ pub fn upper() -> io::Result<Vec<Mapping>> {
 /// The mappings as one attempt has seen them. The kernel goes through every page to report the details of a mapping. So they are
 /// read before the application stands still, and read again only if mappings or their details have changed since.
 /// `/proc/self/maps` shows changes of mappings, and the gate counts changes of details.
-/// gate counts what changes the second.
 #[derive(Debug, Default)]
 pub struct Seen(Mutex<Option<Known>>);
 

@@ -1,4 +1,4 @@
-//! The gate page, and what `/proc` shows of the application, as an image holds them.
+//! The gate page, and the application as `/proc` shows it, in the form that an image holds.
 
 use std::sync::atomic::Ordering;
 

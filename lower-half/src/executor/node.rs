@@ -110,8 +110,8 @@ impl Words {
 impl AsRef<[AtomicU64]> for Words {
     fn as_ref(&self) -> &[AtomicU64] {
         let words = self.0.len() / size_of::<AtomicU64>();
-        // SAFETY: the mapping lives as long as this borrow, begins at a page and has that length, which is sealed. Every process that has it
-        // reads and writes it as such words; any bits are valid.
+        // SAFETY: the mapping lives as long as this borrow, begins at a page and has that length, which is sealed. Every process that has
+        // it reads and writes it as such words; any bits are valid.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), words) }
     }
 }

@@ -1,5 +1,5 @@
-//! Whom the kernel takes the threads for. A thread gives itself its own as its last act before it is the application's; here that is
-//! the main one.
+//! The credentials of the threads. A thread sets its own as its last act before it belongs to the application; this part does so for the
+//! main thread.
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};

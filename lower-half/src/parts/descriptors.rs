@@ -1,4 +1,4 @@
-//! Descriptors and the files that they lead to. What is open is an image's own section (`capture::descriptors`), not a payload.
+//! Descriptors and the files that they lead to. The open files are an image's own section (`capture::descriptors`), not a payload.
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Part};
@@ -26,7 +26,7 @@ impl Part<Still<'_>, Back> for Descriptors {
         let inside = still.enter()?;
         let mut numbers = descriptors::upper();
         if held::is_locked() {
-            // What a GPU's driver has open goes before an image is written.
+            // Files that a GPU's driver has open are gone before an image is written.
             let go = traces::open_files();
             numbers.retain(|number| !go.iter().any(|(one, _)| one == number));
         }

@@ -1,4 +1,4 @@
-//! What the gate knows of the application: whose memory is whose, handlers and masks, ids, timers, registrations, the executable.
+//! The gate's knowledge of the application: its memory, handlers and masks, ids, timers, registrations, the executable.
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
@@ -24,13 +24,13 @@ const IDENTITY: Kind = kind("gate:identity");
 const TIMERS: Kind = kind("gate:timers");
 const REGISTRATIONS: Kind = kind("gate:registrations");
 const EXECUTABLE: Kind = kind("gate:executable");
-/// Processor time that was used.
+/// The processor time that was used.
 const USED: Kind = Kind {
     name: "gate:used",
     version: 1,
     always: false,
 };
-/// The application's code leads to the short way: without bytes, and only then.
+/// A mark without bytes, there only if the application's code leads to the short way.
 const SHORT_WAY: Kind = Kind {
     name: "gate:short way",
     version: 1,
@@ -112,7 +112,7 @@ fn give(
     Ok(())
 }
 
-/// Which descriptors are the application's.
+/// Notes which descriptors belong to the application.
 fn note_descriptors(back: &Back) {
     let numbers = &back.restore.reader().descriptors().numbers;
     for number in numbers {

@@ -1,4 +1,4 @@
-//! Memory on GPUs, and what the driver has going there.
+//! Memory on GPUs, and the driver's state there.
 
 use stillpoint_gpu_messages::{Memory, Uuid};
 use stillpoint_image::Reader;
@@ -80,7 +80,7 @@ impl Part<Still<'_>, Back> for Gpu {
     }
 }
 
-/// Has something done with the memory of devices in an image.
+/// Gives `bring_back` the memory of devices in an image.
 fn from_image(
     image: &Reader,
     bring_back: impl FnOnce(&[Memory], &mut returning::Read<'_>) -> Result<(), String>,
@@ -93,7 +93,7 @@ fn from_image(
             bytes: image.device_bytes(device),
         })
         .collect();
-    // One after the other is asked for: a stream has room for a chunk.
+    // The memories are asked for one after the other: a stream has room for a chunk.
     let mut streams: Vec<_> = devices.map(|device| image.device_stream(device)).collect();
     bring_back(&memories, &mut |number, into| {
         let stream = streams.get_mut(number);
@@ -102,7 +102,7 @@ fn from_image(
     })
 }
 
-/// The devices of this node for those that the image was written beside.
+/// Pairs the image's devices with devices of this node.
 fn pairs(carried: &Carried) -> Result<Vec<(Uuid, Uuid)>, Vec<String>> {
     let facts = Client::connect().and_then(|mut client| client.facts());
     let facts = facts.map_err(|trouble| {

@@ -1,4 +1,4 @@
-//! Pages that nobody may touch.
+//! Pages that nothing may touch.
 
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 

@@ -1,4 +1,4 @@
-//! What the application holds in the kernel and nobody could see afterwards: it is counted when it is made, and refused.
+//! State that the application holds in the kernel and that cannot be seen afterwards: it is counted when it is made, and refused.
 
 use stillpoint_part::{Done, Part};
 

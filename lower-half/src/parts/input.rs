@@ -1,4 +1,4 @@
-//! Standard input: what feeds it holds still, and what has been read of it travels.
+//! Standard input: its feeder holds still, and bytes that have been read from it travel.
 
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 

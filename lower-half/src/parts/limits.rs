@@ -1,4 +1,4 @@
-//! The process's limits, which may keep the lower half from what it still has to do. They are part of the process's state.
+//! The process's limits, which may hinder the rest of the lower half's work. They are part of the process's state.
 
 use stillpoint_faults::{Point, pass};
 use stillpoint_part::{Done, Part};

@@ -36,7 +36,7 @@ impl Part<Still<'_>, Back> for LockedMemory {
         let locked: Option<Locked> = restore::read_if_there(&back.restore, &KIND)?;
         let Some(locked) = locked else { return Ok(()) };
         let whole = locked.restore();
-        // The agent listens already: a suspend that has been asked for at once may have looked at the mappings before.
+        // The agent listens already: a suspend that was asked for at once may have read the mappings before.
         memory::changed();
         if !whole {
             restore::attributes::tell(&["locked memory"], back);

@@ -1,5 +1,5 @@
-//! Files that are mapped privately: what of them an image leaves to the files. They are opened and compared before anything is mapped, and what is
-//! mapped then is what was compared (`restore::mapped_files`).
+//! Files that are mapped privately and hold bytes in the image's place. A restart opens and compares them before anything is mapped, and
+//! then maps the very files that it has compared (`restore::mapped_files`).
 
 use stillpoint_part::{Done, Kind, Part, Payload};
 

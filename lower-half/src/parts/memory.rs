@@ -1,4 +1,4 @@
-//! Memory: which of it cannot be carried, and its way back to its old addresses. Its pages are an image's own section
+//! Memory: the reasons why some of it cannot be carried, and its way back to its old addresses. Its pages are an image's own section
 //! (`capture::memory`), not a payload.
 
 use stillpoint_part::{Done, Kind, Part};
@@ -19,7 +19,7 @@ impl Part<Still<'_>, Back> for Memory {
         "memory"
     }
 
-    /// What was written of each region, which nothing is brought back from.
+    /// The bytes written in each region, which a restart does not need.
     fn kinds(&self) -> &'static [Kind] {
         &[account::KIND]
     }
@@ -35,7 +35,7 @@ impl Part<Still<'_>, Back> for Memory {
                 return Ok(());
             }
         };
-        // What a GPU's driver has goes before memory is looked at for an image.
+        // Mappings of a GPU's driver are gone before memory is surveyed for an image.
         let goes = |it: &Mapping| held::is_locked() && traces::is_file(it.path());
         let mappings: Vec<Mapping> = mappings.into_iter().filter(|it| !goes(it)).collect();
         let inside = still.enter()?;

@@ -1,4 +1,5 @@
-//! MPI's messages and requests. What of MPI hinders a checkpoint, its objects too, the upper half finds out in one go, and says here.
+//! MPI's messages and requests. The upper half finds everything in MPI that hinders a checkpoint in one go, its objects too, and this part
+//! reports it.
 
 use stillpoint_part::{Done, Part};
 
@@ -18,7 +19,7 @@ impl Part<Still<'_>, Back> for Messages {
         Ok(())
     }
 
-    /// What was under way to this rank lies in its upper half afterwards, which is memory.
+    /// Messages that were under way to this rank lie in its upper half afterwards, which is memory.
     fn drain(&self, still: &Still<'_>) -> Done {
         driver::drain(still)
     }

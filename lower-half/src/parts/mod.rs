@@ -1,8 +1,8 @@
 //! The parts of a checkpoint, in the order in which they have their turns.
 //!
-//! What a part is stands in `plugins/api`. A new one is a file here (or a crate below `plugins`) and a line in [`PARTS`]; whoever
-//! carries a checkpoint or a restart out does not change. What they do is done by the floors below: `capture` looks, `restore` gives
-//! back, and here stands when.
+//! The crate in `plugins/api` defines a part. A new one is a file here (or a crate below `plugins`) and a line in [`PARTS`]; the
+//! code that carries out a checkpoint or a restart does not change. The floors below do the work: `capture` looks, `restore`
+//! gives back, and the parts decide when.
 
 mod attributes;
 mod credentials;
@@ -41,14 +41,14 @@ use crate::restore::back::Back;
 /// Any part of this process.
 pub type AnyPart = dyn for<'a> Part<Still<'a>, Back>;
 
-/// Every part. What follows from the order:
+/// Every part. The order has these reasons:
 ///
-/// * `messages` first: what the upper half itself says of a checkpoint is told before what is seen from outside;
-/// * `gate` before `process` before `signals`: timers are looked at before the signals that they send, and set before the process's clocks;
-/// * `descriptors` before `gate`: the gate notes whose they are;
+/// * `messages` first: the upper half's own reasons against a checkpoint are reported before those that are seen from outside;
+/// * `gate` before `process` before `signals`: timers are read before the signals that they send, and set before the process's clocks;
+/// * `descriptors` before `gate`: the gate notes which of them belong to the application;
 /// * `guarded` before `locked`: locked memory takes no guards;
-/// * `scheduling` first and `limits` and `credentials` last at the end of a restart: threads inherit the one, and the others may keep the
-///   lower half from what it still has to do.
+/// * `scheduling` first, and `limits` and `credentials` last, at the end of a restart: threads inherit the first, and the others may hinder
+///   the rest of the lower half's work.
 pub static PARTS: [&AnyPart; 23] = [
     &messages::Messages,
     &processes::Processes,
@@ -75,12 +75,12 @@ pub static PARTS: [&AnyPart; 23] = [
     &credentials::Credentials,
 ];
 
-/// Every kind of payload that an image of this release may hold.
+/// Returns every kind of payload that an image of this release may hold.
 fn kinds() -> impl Iterator<Item = &'static Kind> + Clone {
     PARTS.iter().flat_map(|part| part.kinds())
 }
 
-/// A fault point of a part's turn.
+/// Strikes a fault point of a part's turn.
 fn at(point: Point) -> Done {
     strike(point).map_err(|error| error.to_string())?;
     Ok(())
@@ -94,23 +94,23 @@ fn put(payloads: &mut Vec<Payload>, kind: Kind, what: &impl serde::Serialize) ->
     Ok(())
 }
 
-/// Before the application's first instruction.
+/// Lets every part note what it needs, before the application's first instruction.
 pub fn remember() {
     PARTS.iter().for_each(|part| part.remember());
 }
 
-/// What works for the application outside of its process comes to rest.
+/// Brings everything to rest that works for the application outside of its process.
 ///
 /// # Errors
-/// It does not, or the checkpoint has been given up.
+/// It does not come to rest, or the checkpoint has been given up.
 pub fn quiet(given_up: &dyn Fn() -> bool) -> Done {
     PARTS.iter().try_for_each(|part| part.quiet(given_up))
 }
 
-/// Every reason why there can be no checkpoint now.
+/// Returns every reason why there can be no checkpoint now.
 ///
 /// # Errors
-/// It has been given up, or a part cannot find out.
+/// The checkpoint has been given up, or a part cannot find out.
 pub fn hinders(still: &Still<'_>) -> Result<Vec<String>, Failure> {
     let mut reasons = Vec::new();
     for part in PARTS {
@@ -119,15 +119,15 @@ pub fn hinders(still: &Still<'_>) -> Result<Vec<String>, Failure> {
     Ok(reasons)
 }
 
-/// The phases of a checkpoint that every part has a turn in.
+/// Gives every part its turn in a phase of a checkpoint.
 pub fn each(still: &Still<'_>, turn: impl Fn(&AnyPart, &Still<'_>) -> Done) -> Done {
     PARTS.iter().try_for_each(|part| turn(*part, still))
 }
 
-/// What all parts put down.
+/// Returns the payloads of all parts.
 ///
 /// # Errors
-/// The first that cannot, or that the checkpoint has been given up.
+/// The first part fails, or the checkpoint has been given up.
 pub fn capture(still: &Still<'_>) -> Result<Vec<Payload>, Failure> {
     let mut payloads = Vec::new();
     for part in PARTS {
@@ -136,15 +136,15 @@ pub fn capture(still: &Still<'_>) -> Result<Vec<Payload>, Failure> {
     Ok(payloads)
 }
 
-/// The application is about to run on.
+/// Tells every part that the application is about to run on.
 ///
 /// # Errors
-/// It cannot.
+/// It cannot run on.
 pub fn release() -> Result<(), String> {
     PARTS.iter().try_for_each(|part| part.release())
 }
 
-/// Every reason why an image cannot be restarted here.
+/// Returns every reason why an image cannot be restarted here.
 pub fn check(image: &Reader) -> Vec<String> {
     let found: Vec<(&str, u32)> = image
         .blobs()
@@ -161,10 +161,10 @@ pub fn check(image: &Reader) -> Vec<String> {
     reasons
 }
 
-/// One phase of a restart.
+/// Gives every part its turn in a phase of a restart.
 ///
 /// # Errors
-/// The first part that cannot, in words for people.
+/// The first failure of a part, in words for people.
 pub fn bring_back(
     back: &mut Back,
     turn: impl Fn(&AnyPart, &mut Back) -> Done,

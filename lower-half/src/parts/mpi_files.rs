@@ -1,4 +1,4 @@
-//! Files that are open through MPI: what a restart must find. The real MPI opens them again (`objects`).
+//! Files that are open through MPI, as a restart must find them. The real MPI opens them again (`objects`).
 
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 

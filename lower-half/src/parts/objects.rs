@@ -1,4 +1,4 @@
-//! MPI's objects: the upper half makes them again. What hinders while the job lives it says with its messages.
+//! MPI's objects: the upper half makes them again. Its messages report what hinders a checkpoint while the job lives.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! What of the gate page must be so again, and what `/proc` shows of the application: name, arguments, environment.
+//! The parts of the gate page that a restart brings back, and the application's name, arguments and environment, as `/proc` shows them.
 
 use std::sync::atomic::Ordering;
 

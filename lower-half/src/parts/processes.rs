@@ -1,4 +1,4 @@
-//! Child processes: a checkpoint waits until none is alive. Those that have ended and were not waited for are carried.
+//! Child processes: a checkpoint waits until no child is alive. Children that have ended and were not waited for are carried.
 
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 

@@ -1,4 +1,4 @@
-//! What the kernel's schedulers know of each thread.
+//! The state that the kernel's schedulers keep for each thread.
 
 use stillpoint_faults::{Point, pass};
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};

@@ -1,4 +1,4 @@
-//! Signals that are pending. Those of threads other than the main one are given back by the threads themselves (`restore::threads`).
+//! Pending signals. Threads other than the main one give back their own (`restore::threads`).
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
@@ -31,7 +31,7 @@ impl Part<Still<'_>, Back> for Signals {
         reasons.extend(restore::read::<Waiting>(saved, &KIND).err());
     }
 
-    /// All threads block everything until they return through their frames.
+    /// Gives back the signals; all threads block them until they return through their frames.
     fn finish(&self, back: &mut Back) -> Done {
         let mut waiting: Waiting = restore::read(&back.restore, &KIND)?;
         let threads = back.restore.threads().iter();

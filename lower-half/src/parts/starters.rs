@@ -1,4 +1,4 @@
-//! What has started the program and waits for it: it is not carried, and a restart says so.
+//! The processes that have started the program and wait for it: they are not carried, and a restart says so.
 
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 

@@ -1,5 +1,5 @@
-//! Threads. What is known of them is an image's own section (`capture::records`), not a payload; a restart makes them again between its
-//! phases *rebuild* and *resume* (`restore::threads`).
+//! Threads. Their records are an image's own section (`capture::records`), not a payload. A restart makes threads again between its phases
+//! *rebuild* and *resume* (`restore::threads`).
 
 use stillpoint_image::Thread as Record;
 use stillpoint_part::{Done, Part};
@@ -26,7 +26,7 @@ impl Part<Still<'_>, Back> for Threads {
     }
 }
 
-/// The threads of the image, with what each gives itself; the main one first.
+/// Returns the threads of the image, with the state that each sets for itself; the main one first.
 pub fn returning(restore: &Restore) -> Result<Vec<Returning>, String> {
     let own: Vec<Own> = restore::read(restore, &scheduling::KIND)?;
     let waiting: Waiting = restore::read(restore, &signals::KIND)?;

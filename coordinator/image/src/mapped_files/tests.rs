@@ -1,4 +1,4 @@
-//! Tests which files pass for the one that was mapped, and of the texts that refuse others.
+//! Tests of the files that pass for the one that was mapped, and of the texts that refuse others.
 
 use std::fs::OpenOptions;
 use std::time::{Duration, SystemTime};

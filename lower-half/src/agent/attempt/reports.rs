@@ -1,4 +1,4 @@
-//! What a rank says of itself in an attempt: what it does, and how far it has come.
+//! A rank's reports on itself in an attempt: what it does, and how far it has come.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::Attempt;
 use crate::executor::stopping::{self, Stopping};
 use crate::ground::wake;
 
-/// How long the answer to a poll waits at most for a rank that is about to stand.
+/// The longest time for which the answer to a poll waits for a rank that is about to stand still.
 pub(super) const STANDS_SOON: Duration = Duration::from_secs(2);
 
 impl Attempt {
@@ -30,14 +30,15 @@ impl Attempt {
         let advances = self.page.advances();
         let reached = self.page.all_reached();
         match observe::<Every>(before, reached, advances, Stopping::activity(&self.page)) {
-            // It is about to park, as soon as it gets a processor. Said to wait, it would have those let on that stand still already, and what they are let on with binds.
+            // It is about to park, as soon as it gets a processor. If it reported that it waits, ranks that stand still already would be
+            // let on, and the operations that they go on with would bind.
             Activity::Waiting if reached => Activity::Running,
             seen => seen,
         }
     }
 
-    /// What the rank does after everything that it has raised. A raise happened before the state that followed it: the report must not
-    /// overtake it.
+    /// Returns what the rank does after everything that it has raised. A raise happened before the state that followed it: the report must
+    /// not overtake it.
     fn settled(&mut self, sender: &Sender<FromAgent>) -> Result<Activity, ClientError> {
         loop {
             let activity = self.activity();
@@ -50,8 +51,8 @@ impl Attempt {
         }
     }
 
-    /// Answers the poll, but for a while not of a rank that is about to stand inside a collective operation. On a busy machine that takes longer than two
-    /// polls; and what those who stand already would be let on with binds.
+    /// Answers the poll, but waits for a while if the rank is about to stand still inside a collective operation. On a busy machine that
+    /// takes longer than two polls; ranks that stand already would be let on, and the operations that they go on with would bind.
     pub(super) fn answer(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
         let Some((poll, until)) = self.unanswered else {
             return Ok(());
@@ -89,9 +90,8 @@ impl Attempt {
     }
 }
 
-/// Whether the coordinator needs to hear of it unasked: that a rank is parked at once, that it waits when that lasts. That
-/// it runs on it has said when it was ordered to; ranks on their way to their targets would say so
-/// every millisecond.
+/// Returns whether the coordinator needs an unasked report: from a parked rank at once, from a waiting one if that lasts. A running rank
+/// has reported when it was ordered to run; ranks on their way to their targets would report every millisecond.
 pub(super) fn worth_saying(activity: Activity, lasts: bool) -> bool {
     match activity {
         Activity::Parked => true,

@@ -1,3 +1,5 @@
+//! Tests that a snapshot holds memory as it was, while the process changes it.
+
 use memmap2::MmapMut;
 
 use super::room::MOST_STRETCHES;

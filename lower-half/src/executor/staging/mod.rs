@@ -46,7 +46,7 @@ pub const BLOCK: usize = 1 << 20;
 /// How long a peer may take to answer a new connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the threads of staging share.
+/// The state that the threads of staging share.
 pub struct Shared {
     rank: u32,
     job: String,

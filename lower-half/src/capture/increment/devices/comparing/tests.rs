@@ -1,3 +1,5 @@
+//! Tests of the comparison of a device's memory by hashes.
+
 use super::*;
 
 const SHORT: u64 = 1000;

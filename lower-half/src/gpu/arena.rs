@@ -1,5 +1,5 @@
-//! Host memory of the helper's, which copies device memory there and from there: mapped here, so that no byte of it is copied on its way to the image
-//! or from it.
+//! Host memory of the helper, which copies device memory to it and from it. It is mapped into this process, so that no byte is copied again on its way to the
+//! image or back.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,7 +15,7 @@ use crate::ground::unnoticed;
 pub struct Arena(MmapRaw);
 
 impl Arena {
-    /// Maps a file of so many bytes: to be written to, or only to be looked at.
+    /// Maps the first `bytes` bytes of a file, for writing or only for reading.
     ///
     /// # Errors
     /// The kernel's.
@@ -26,7 +26,7 @@ impl Arena {
             true => options.map_raw(file.as_raw_fd()),
             false => options.map_raw_read_only(file.as_raw_fd()),
         }?;
-        // A process that the application starts meanwhile would keep it.
+        // A process that the application starts meanwhile would inherit the mapping.
         mapped.advise(Advice::DontFork)?;
         Ok(Arena(mapped))
     }
@@ -36,7 +36,7 @@ impl Arena {
             .is_some_and(|end| end <= self.0.len() as u64)
     }
 
-    /// What lies there. The helper leaves it alone until it is asked for the next bytes.
+    /// Returns the bytes in this range. The helper leaves them alone until it is asked for the next ones.
     pub fn bytes(&self, at: u64, bytes: u64) -> Option<&[u8]> {
         let memory = self.0.as_ptr().wrapping_add(at as usize);
         // SAFETY: mapped as long as this lives, and nobody writes there: the helper waits.
@@ -44,7 +44,7 @@ impl Arena {
             .then(|| unsafe { std::slice::from_raw_parts(memory, bytes as usize) })
     }
 
-    /// The same, to be written to, where this was mapped so.
+    /// The same for writing, if the arena was mapped for that.
     pub fn bytes_mut(&mut self, at: u64, bytes: u64) -> Option<&mut [u8]> {
         let memory = self.0.as_mut_ptr().wrapping_add(at as usize);
         // SAFETY: as above, nobody reads there either, and this is borrowed mutably.
@@ -53,10 +53,10 @@ impl Arena {
     }
 }
 
-/// Takes the file that comes beside one byte.
+/// Receives the file descriptor that comes with one byte.
 ///
 /// # Errors
-/// The kernel's, or there is none.
+/// The kernel's, or no descriptor came.
 pub fn receive(from: &UnixStream) -> io::Result<OwnedFd> {
     let mut byte = [0];
     let mut room = cmsg_space!([i32; 1]);
@@ -72,7 +72,7 @@ pub fn receive(from: &UnixStream) -> io::Result<OwnedFd> {
         _ => None,
     });
     let number = files.ok_or(io::ErrorKind::UnexpectedEof)?;
-    // SAFETY: it has just come, and is nobody else's.
+    // SAFETY: it has just arrived, and nothing else owns it.
     unnoticed::out_of_the_way(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

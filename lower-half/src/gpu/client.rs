@@ -20,18 +20,18 @@ use stillpoint_protocol::launch::{GpuStaging, Launch};
 use super::arena::{self, Arena};
 use crate::ground::unnoticed;
 
-/// What the helper's file is called, beside this one.
+/// The file name of the helper's program, which lies beside this executable.
 const HELPER: &str = "stillpoint-gpu";
 
 /// How long a helper may take until it listens.
 const STARTS: Duration = Duration::from_secs(20);
-/// How long it may take to say something that it knows. It may begin with the driver first.
+/// How long it may take to answer a question. It may have to initialize the driver first.
 const ANSWERS: Duration = Duration::from_secs(30);
 /// How long a driver may take to move all memory of a process.
 pub(super) const MOVES: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What the helper is told of this rank.
+/// The facts about this rank that requests to the helper need.
 pub struct Rank {
     launch: String,
     pub number: u32,
@@ -42,7 +42,7 @@ pub struct Rank {
 
 static RANK: OnceLock<Rank> = OnceLock::new();
 
-/// Notes whose helper is the rank's.
+/// Records the rank for which this process asks the helper.
 pub fn this_is(launch: &Launch) {
     RANK.get_or_init(|| Rank {
         launch: launch.launch.clone(),
@@ -52,19 +52,19 @@ pub fn this_is(launch: &Launch) {
     });
 }
 
-/// This rank.
+/// Returns this rank.
 ///
 /// # Errors
-/// The process is none of a job.
+/// The process is not a rank of a job.
 pub fn rank() -> io::Result<&'static Rank> {
     let rank = RANK.get();
     rank.ok_or_else(|| io::Error::other("this process is no rank of a job"))
 }
 
-/// Why something could not be had of the helper.
+/// Why the helper has not done what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// The driver, or the helper, says so.
+    /// The driver or the helper refused.
     #[error("{0}")]
     Refused(String),
     #[error("the driver did not come to it within {0} ms")]
@@ -80,7 +80,7 @@ pub(super) fn helper(what: &'static str) -> impl FnOnce(io::Error) -> Trouble {
     move |source| Trouble::Helper { what, source }
 }
 
-/// Bytes of what is staged: of which memory, from which offset on, and where they lie in the arena.
+/// Staged bytes: the index of their memory, their offset in it, and where they lie in the arena.
 pub struct Next {
     pub memory: usize,
     pub offset: u64,
@@ -88,7 +88,7 @@ pub struct Next {
     pub at: u64,
 }
 
-/// A connection.
+/// A connection to the helper.
 pub struct Client {
     pub(super) from: BufReader<UnixStream>,
     /// The helper's process.
@@ -96,10 +96,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects; starts the helper where there is none.
+    /// Connects, and starts the helper if there is none.
     ///
     /// # Errors
-    /// It cannot be started, or is another user's or installation's.
+    /// The helper cannot be started, or belongs to another user or installation.
     pub fn connect() -> Result<Client, Trouble> {
         let stream = reach().map_err(helper("cannot be reached"))?;
         let peer = getsockopt(&stream, PeerCredentials).map_err(io::Error::from);
@@ -120,7 +120,7 @@ impl Client {
         self.ask_with(&request, &[], within)
     }
 
-    /// Asks with bytes that follow the request.
+    /// Sends a request followed by bytes, and returns the answer.
     pub(super) fn ask_with(
         &mut self,
         request: &Request,
@@ -129,7 +129,7 @@ impl Client {
     ) -> Result<Answer, Trouble> {
         let answer = self.exchange(request, behind, within);
         if answer.as_ref().is_err_and(|error| waited(error.kind())) {
-            // It hangs. Another one finds out what state the driver has the process in.
+            // The helper hangs. The next one asks the driver for the state of the process.
             // SAFETY: ends the helper, which this job has started; its other ranks start another one too.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
         }
@@ -160,7 +160,7 @@ impl Client {
         }
     }
 
-    /// What the node has.
+    /// Returns what the node has.
     pub fn facts(&mut self) -> Result<Facts, Trouble> {
         match self.ask(Request::Facts, ANSWERS)? {
             Answer::Facts(facts) => Ok(facts),
@@ -168,7 +168,7 @@ impl Client {
         }
     }
 
-    /// What the driver has this process in.
+    /// Returns the driver's state of this process.
     pub fn state(&mut self) -> Result<State, Trouble> {
         match self.ask(Request::State, ANSWERS)? {
             Answer::State(state) => Ok(state),
@@ -206,13 +206,13 @@ impl Client {
         self.order(Request::Unlock, ANSWERS)
     }
 
-    /// What the node's GPUs and links do is found out, if nobody has before.
+    /// Measures the node's GPUs and links, unless that has been done before.
     pub fn survey(&mut self, rank: &Rank) -> Result<(), Trouble> {
         let directory = rank.directory.clone();
         self.order(Request::Survey { directory }, MOVES)
     }
 
-    /// Device memory is staged; or why it cannot be, and nothing has changed.
+    /// Stages device memory, or returns why it cannot be staged; then nothing has changed.
     pub fn stage(&mut self, rank: &Rank, epoch: u64) -> Result<Result<Report, String>, Trouble> {
         let request = Request::Stage {
             rank: rank.number,
@@ -226,12 +226,12 @@ impl Client {
         }
     }
 
-    /// What is staged goes back to the devices.
+    /// Gives staged memory back to the devices.
     pub fn unstage(&mut self) -> Result<(), Trouble> {
         self.order(Request::Unstage, MOVES)
     }
 
-    /// What is staged is going to be asked for.
+    /// Announces that staged memory is going to be asked for, and returns the list of memories.
     pub fn drain(&mut self) -> Result<Vec<Memory>, Trouble> {
         match self.ask(Request::Drain, MOVES)? {
             Answer::Memories(memories) => Ok(memories),
@@ -239,13 +239,13 @@ impl Client {
         }
     }
 
-    /// The memory that its bytes are going to lie in, or are to be put into.
+    /// Maps the memory in which the helper puts staged bytes, or takes them from.
     pub fn arena(&mut self, to_be_written: bool) -> Result<Arena, Trouble> {
         let bytes = match self.ask(Request::Arena, MOVES)? {
             Answer::Arena { bytes } => bytes,
             other => return Err(unexpected(&other)),
         };
-        // Nothing comes before it is said that it may: what is read ahead would come without its file.
+        // The helper sends the descriptor only after this byte: the buffered reader would read ahead and lose it.
         let mut socket = self.from.get_ref();
         let file = socket
             .write_all(&[1])
@@ -254,7 +254,7 @@ impl Client {
         file.map_err(helper("shows no memory"))
     }
 
-    /// Where the next bytes of what is staged are: they stay there until the next ones are asked for. `None` after the last ones.
+    /// Returns where the next staged bytes lie, or `None` after the last ones. They stay there until the next ones are asked for.
     pub fn next(&mut self) -> Result<Option<Next>, Trouble> {
         match self.ask(Request::Next, MOVES)? {
             Answer::Done => Ok(None),
@@ -273,7 +273,7 @@ impl Client {
         }
     }
 
-    /// Devices come back with the bytes of these memories; `read` gives the next ones of the memory with that number.
+    /// Brings devices back with the bytes of these memories; `read` gives the next ones of the memory with that number.
     pub fn fill(
         &mut self,
         pairs: &[(Uuid, Uuid)],
@@ -311,7 +311,7 @@ impl Client {
     }
 }
 
-/// Bytes lie where nothing is.
+/// The error for bytes outside the arena.
 pub(super) fn outside() -> Trouble {
     Trouble::Refused(format!(
         "the node's helper {HELPER} names memory that it has not shown"
@@ -326,7 +326,7 @@ pub(super) fn unexpected(answer: &Answer) -> Trouble {
     Trouble::Refused(format!("the node's helper {HELPER} answers {answer:?}"))
 }
 
-/// A connection to the helper that listens, or to one that is started.
+/// Returns a connection to the helper, which it starts if none listens.
 fn reach() -> io::Result<UnixStream> {
     let name = socket(&rank()?.launch, nix::unistd::geteuid().as_raw());
     let place = SocketAddr::from_abstract_name(&name)?;
@@ -359,7 +359,7 @@ fn start(name: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Beside this executable, or what has taken its place.
+/// Returns the path of the helper, beside this executable or the one that has replaced it.
 fn path() -> io::Result<PathBuf> {
     Ok(installed::this_program()?.with_file_name(HELPER))
 }

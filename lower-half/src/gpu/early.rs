@@ -9,14 +9,14 @@ use stillpoint_protocol::launch::GpuStaging;
 
 use super::client::{self, Client};
 
-/// Who prepares, for a connection: while it is there, the helper knows that it is needed.
+/// The thread that prepares; it returns a connection. While the connection exists, the helper knows that it is needed.
 static EARLY: Mutex<Option<JoinHandle<Option<Client>>>> = Mutex::new(None);
 
 fn early() -> MutexGuard<'static, Option<JoinHandle<Option<Client>>>> {
     EARLY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins. What goes wrong is told when the helper is needed; where there is no thread for it, it begins later.
+/// Begins to prepare. Errors are reported when the helper is needed; if no thread can be started, the work is done then too.
 pub fn begin() {
     let thread = thread::Builder::new().name("stillpoint-gpu".to_owned());
     let begun = thread.spawn(|| {
@@ -35,14 +35,14 @@ fn may_stage(staging: GpuStaging, facts: &Facts) -> bool {
     staging != GpuStaging::Off && facts.no_custom_storage.is_none()
 }
 
-/// Waits for its end: from here on nobody looks at what it does, a process that is started, for the application's own.
+/// Waits for the thread's end. From here on, a process that it might start would be taken for the application's own.
 pub fn prepared() -> Option<Client> {
     let thread = early().take()?;
     // It does not panic.
     thread.join().ok().flatten()
 }
 
-/// The checkpoint is over, whatever has come of it. What prepares still ends by itself, and its connection with it.
+/// Ends the preparation after a checkpoint, whatever its result. A thread that still prepares ends by itself, and so does its connection.
 pub fn is_over() {
     drop(early().take());
 }

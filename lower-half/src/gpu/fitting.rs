@@ -4,25 +4,25 @@ use serde::{Deserialize, Serialize};
 use stillpoint_gpu_messages::{Device, Facts, Report, Uuid};
 use stillpoint_part::Kind;
 
-/// What an image holds of the rank's GPUs: JSON, a [`Carried`].
+/// The image's part about the rank's GPUs: JSON, a [`Carried`].
 pub const KIND: Kind = Kind {
     name: "gpu",
     version: 1,
     always: false,
 };
 
-/// What the devices and the driver were, of a rank that used them.
+/// The devices and the driver of a rank that used them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
     pub facts: Facts,
-    /// The thread that the driver restores with, as the application knows it.
+    /// The thread that the driver restores with, by the id that the application knows.
     pub thread: u32,
-    /// How device memory was staged, and is a section of the image; `None`: it is memory of the rank.
+    /// How device memory was staged, so that it is a section of the image; `None`: it is in the rank's own memory.
     #[serde(default)]
     pub staged: Option<Report>,
 }
 
-/// Why this node cannot take device memory in the form that the image has it in.
+/// Returns why this node cannot take device memory in the image's form.
 pub fn form(carried: &Carried, now: &Facts) -> Option<String> {
     let reason = now.no_custom_storage.as_ref()?;
     carried.staged.as_ref()?;
@@ -31,7 +31,7 @@ pub fn form(carried: &Carried, now: &Facts) -> Option<String> {
     ))
 }
 
-/// Which devices take the place of which: nothing where all are the same ones.
+/// Returns which device takes the place of which; nothing if all are the same.
 ///
 /// # Errors
 /// Every reason why they cannot, in words for people.
@@ -46,7 +46,7 @@ pub fn pairs(before: &Facts, now: &Facts) -> Result<Vec<(Uuid, Uuid)>, Vec<Strin
     }
     reasons.extend(now.no_host_mode.clone());
     let (mut pairs, mut taken) = (Vec::new(), vec![false; now.devices.len()]);
-    // What is there still is its own place; the others are matched in their order, which is the same for every rank of a node.
+    // A device that is still there keeps its place. The others are matched in their order, which is the same for every rank of a node.
     let (same, other): (Vec<&Device>, Vec<&Device>) =
         (before.devices.iter()).partition(|old| now.devices.iter().any(|new| new.uuid == old.uuid));
     for old in same {

@@ -1,4 +1,4 @@
-//! What is staged is hashed where it lies, and only what is wanted of it comes to the rank.
+//! Hashes staged memory where it lies, so that only wanted bytes come to the rank.
 
 use std::io::Read;
 
@@ -8,28 +8,28 @@ use stillpoint_gpu_messages::{Answer, Hashed, Hashers, Memory, Request};
 use super::client::{Client, MOVES, Trouble, helper, unexpected};
 use super::wanted::Wanted;
 
-/// How blocks of devices' memory are to be hashed before they come.
+/// How blocks of device memory are to be hashed before they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Their size.
+    /// The size of a block.
     pub block: u64,
     pub hashers: Hashers,
 }
 
-/// What came of it.
+/// The hashes, and the time that they took.
 #[derive(Debug)]
 pub struct Told {
-    /// Of each memory, of each of its blocks; `None`: nobody has hashed it.
+    /// The hash of each block, by memory; `None`: the block was not hashed.
     pub hashes: Vec<Vec<Option<u128>>>,
     pub by_gpus: Spent,
     pub by_processor: Spent,
 }
 
 impl Client {
-    /// Has these memories, which are going to be drained, hashed where they lie.
+    /// Has these memories hashed where they lie, before they are drained.
     ///
     /// # Errors
-    /// The helper's; also where it says hashes of blocks that there are not.
+    /// The helper's; also if it reports hashes of blocks that do not exist.
     pub fn hashes(&mut self, asked: Asked, memories: &[Memory]) -> Result<Told, Trouble> {
         let Asked { block, hashers } = asked;
         let hashed = match self.ask_with(&Request::Hashes { block, hashers }, &[], MOVES)? {
@@ -68,7 +68,7 @@ impl Client {
         })
     }
 
-    /// Says what of these memories is wanted: nothing else comes.
+    /// Tells the helper which blocks of these memories are wanted; only those come.
     ///
     /// # Errors
     /// The helper's.

@@ -1,7 +1,7 @@
 //! How far this rank's devices have come in a checkpoint, and the way back from there.
 //!
-//! Whoever is in one of these functions keeps all others out: what is given up while the driver moves memory goes back when that is done. How far it
-//! has come only the driver knows, so the way back begins with a question.
+//! Each function here locks out all others. If a checkpoint is given up while the driver moves memory, the way back waits until the move is done. Only the
+//! driver knows how far it has come, so the way back begins with a question.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,11 +19,11 @@ use crate::gate::stop;
 use crate::ground::page::Page;
 use crate::threads::registry::{self, Thread};
 
-/// How long submitted work is waited for while everybody stands still.
+/// How long `lock` waits for submitted work while all threads are stopped, in milliseconds.
 const AT_ONCE: u32 = 1000;
-/// How long it is waited for while threads run on that may have to do something for it.
+/// How long it waits while threads run that this work may depend on, in milliseconds.
 const AT_MOST: u32 = 10_000;
-/// How long the driver may be busy with what it was asked for before.
+/// How long the driver may be busy with an earlier request.
 const MOVES: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long threads may take to stand still again.
@@ -40,18 +40,18 @@ struct Held {
     form: Form,
 }
 
-/// What became of device memory that was to be staged.
+/// The state of device memory that was to be staged.
 enum Form {
-    /// It is the devices', or the process's own.
+    /// Device memory belongs to the devices, or is in the process's own memory.
     Own,
-    /// The helper was asked, and has not said what came of it.
+    /// The helper was asked to stage it and has not answered.
     Asked,
-    /// The helper has it.
+    /// The helper has staged it.
     Staged(Report),
 }
 
 static HELD: Mutex<Option<Held>> = Mutex::new(None);
-/// Whether there is one, for who only looks.
+/// Whether `HELD` is occupied, for callers that only look.
 static LOCKED: AtomicBool = AtomicBool::new(false);
 /// The epoch that is to be written.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
@@ -62,17 +62,17 @@ fn held() -> MutexGuard<'static, Option<Held>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the driver holds this rank's devices still, so that what is open of them goes before memory is looked at.
+/// Whether the driver still holds this rank's devices. Their open files then have to go before anything looks at memory.
 pub fn is_locked() -> bool {
     LOCKED.load(Ordering::Acquire)
 }
 
-/// Whether a device may have written to this process's memory by itself at some time.
+/// Whether a device may at some time have written to this process's memory by itself.
 pub fn may_have_written() -> bool {
     HAD.load(Ordering::Acquire)
 }
 
-/// A checkpoint of this epoch is asked for, and the application runs as yet.
+/// Prepares for a checkpoint of this epoch while the application still runs.
 pub fn prepare(epoch: u64) {
     EPOCH.store(epoch, Ordering::Release);
     if traces::in_use() {
@@ -95,7 +95,7 @@ pub(super) fn at(point: Point) -> Result<(), String> {
 pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
     let prepared = early::prepared();
     let mut held = held();
-    // Whoever gives up comes here afterwards, to release what there is.
+    // A caller that gives up afterwards calls `release`, which waits for this lock.
     if given_up() || !traces::in_use() {
         return Ok(());
     }
@@ -115,7 +115,7 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
     }
     match client.state().map_err(&told)? {
         State::Running => {}
-        // It has the library, and has not begun with it.
+        // The process has loaded the driver's library but not used it.
         State::Unknown => return Ok(()),
         state => {
             return Err(format!(
@@ -146,13 +146,13 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
         .map_err(&told)
 }
 
-/// The upper half's thread that the driver means. It may know it as the kernel does, or, over a restart, as the application does.
+/// Returns the upper half's thread that the driver means. The driver may know it by the kernel's id or, after a restart, by the application's.
 fn thread(tid: u32) -> Option<Thread> {
     let find = |is: fn(Thread) -> u32| registry::each().find(|thread| is(*thread) == tid);
     find(Thread::real_tid).or_else(|| find(Thread::virtual_tid))
 }
 
-/// The devices' memory is staged, or comes into the process's own. Every thread must be stopped, and is when this returns.
+/// Stages the devices' memory, or moves it into the process's own. Every thread must be stopped, and is when this returns.
 ///
 /// # Errors
 /// Why it does not.
@@ -177,7 +177,7 @@ pub fn save() -> Result<(), String> {
     Ok(())
 }
 
-/// What an image must hold of the devices.
+/// Returns what an image must hold of the devices.
 pub fn carried() -> Option<Carried> {
     let held = held();
     let held = held.as_ref().filter(|held| held.saved)?;
@@ -191,7 +191,7 @@ pub fn carried() -> Option<Carried> {
     })
 }
 
-/// Goes back to where the devices work, from wherever they are. Threads may still be stopped.
+/// Brings the devices back to where they work, from any state. Threads may still be stopped.
 ///
 /// # Errors
 /// They do not come back: the process is of no more use.
@@ -203,7 +203,7 @@ pub fn release() -> Result<(), String> {
     pass(Point::GpuBack);
     staged::give_up();
     let back = held.back().or_else(|trouble| match trouble {
-        // Another helper, and the driver's own word for how far it is.
+        // A new helper asks the driver how far it is.
         Trouble::Helper { .. } => Client::connect().and_then(|client| {
             held.client = client;
             held.back()
@@ -216,7 +216,7 @@ pub fn release() -> Result<(), String> {
 }
 
 impl Held {
-    /// Has the driver do something while no thread runs but the one that it needs.
+    /// Has the driver do something while only the thread that it needs runs.
     fn alone<T>(
         &mut self,
         ask: impl FnOnce(&mut Client) -> Result<T, Trouble>,
@@ -224,7 +224,7 @@ impl Held {
         alone(&mut self.client, self.thread, ask)
     }
 
-    /// Locks while the application's threads run: one that was stopped inside the driver may hold what the driver waits for. They come to wait in the
+    /// Locks while the application's threads run: a thread that was stopped inside the driver may hold what the driver waits for. The threads then wait in the
     /// driver, or park in their next stub.
     fn lock_with_all(&mut self, page: Page) -> Result<(), Trouble> {
         let outside = || registry::each().any(|it| it.is_driver() && stop::is_outside(it));
@@ -254,7 +254,7 @@ impl Held {
         )))
     }
 
-    /// Stages device memory, where that is wanted and can be; false where it stays for the other way.
+    /// Stages device memory if that is wanted and possible; returns false if the memory has to go the other way.
     fn stage(&mut self) -> Result<bool, String> {
         let Ok(rank) = client::rank() else {
             return Ok(false);
@@ -291,7 +291,7 @@ impl Held {
         }
     }
 
-    /// What is staged goes back to the devices, from the helper that has it.
+    /// Has the helper give the staged memory back to the devices.
     fn unstage(&mut self) -> Result<(), Trouble> {
         pass(Point::GpuUnstage);
         self.client.unstage().map_err(|trouble| {
@@ -302,14 +302,14 @@ impl Held {
     }
 
     fn back(&mut self) -> Result<(), Trouble> {
-        // It runs already where an attempt was given up while threads ran.
+        // The thread already runs if an attempt was given up while threads ran.
         let stands = self.thread.stop_frame() != 0;
         if stands && !stop::let_run(self.thread) {
             return Err(Trouble::Refused(
                 "the driver's thread does not run".to_owned(),
             ));
         }
-        // The driver may be busy still with what it was asked for by a helper that has gone.
+        // The driver may still be busy with the request of a helper that has ended.
         let end = Instant::now() + MOVES;
         loop {
             let state = self.client.state()?;
@@ -317,7 +317,7 @@ impl Held {
                 State::Running | State::Unknown => return Ok(()),
                 State::Checkpointed => match self.form {
                     Form::Own => self.client.restore(&[]),
-                    // Without what is staged there is no other way.
+                    // Staged memory can only come back from the helper.
                     Form::Asked | Form::Staged(_) => {
                         self.unstage()?;
                         continue;
@@ -327,7 +327,7 @@ impl Held {
                     pass(Point::GpuUnlock);
                     self.client.unlock()
                 }
-                // Only the helper that was asked could have ended it.
+                // Only the helper that was asked could have finished the move.
                 State::Moving if !matches!(self.form, Form::Own) => {
                     let reason = "their memory was being staged, and is neither here nor there";
                     return Err(Trouble::Refused(reason.to_owned()));

@@ -14,15 +14,14 @@ use crate::threads::registry::Thread;
 pub enum From<'a> {
     /// The process's own memory.
     Own,
-    /// The image: what it has, and who reads the next bytes of one of them.
+    /// The image: its memories, and the function that reads the next bytes of one of them.
     Image(&'a [Memory], &'a mut Read<'a>),
 }
 
 /// Reads the next bytes of the memory with that number.
 pub type Read<'a> = dyn FnMut(usize, &mut [u8]) -> Result<(), String> + 'a;
 
-/// In a restart: device memory comes back from where it is, to other devices where `pairs` say so. Only `thread` runs meanwhile, and then stands
-/// still again.
+/// Brings device memory back in a restart, to other devices if `pairs` say so. Only `thread` runs meanwhile; it is stopped again at the end.
 ///
 /// # Errors
 /// Why it does not come back.

@@ -1,7 +1,7 @@
-//! What the helper has staged of this rank, on its way into the image.
+//! Device memory that the helper has staged for this rank, on its way into the image.
 //!
-//! It is opened when memory is staged, and taken by whoever writes the image, before the application may run on. What nobody has taken by the time the
-//! devices work again is given up: its connection ends, and the helper gives the memory back.
+//! It is opened when memory is staged. The writer of the image takes it before the application may run on. If it has not been taken by the time the devices
+//! work again, it is given up: its connection ends, and the helper frees the memory.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,13 +14,13 @@ use super::client::{Client, Next, Trouble, outside};
 use super::hashes::{Asked, Told};
 use super::wanted::Wanted;
 
-/// What is staged, at the other end of a connection of its own.
+/// Staged memory, at the other end of a connection of its own.
 pub struct Staged {
     client: Client,
     memories: Vec<Memory>,
 }
 
-/// Why it cannot be written down.
+/// Why staged memory cannot be written to the image.
 #[derive(Debug, thiserror::Error)]
 pub enum NotWritten {
     #[error(transparent)]
@@ -46,42 +46,42 @@ pub fn open() -> Result<(), Trouble> {
     Ok(())
 }
 
-/// How many bytes there are.
+/// Returns the number of staged bytes.
 pub fn bytes() -> u64 {
     let staged = staged();
     let memories = staged.iter().flat_map(|staged| &staged.memories);
     memories.map(|memory| memory.bytes).sum()
 }
 
-/// Takes it, to write it down.
+/// Takes the staged memory in order to write it to the image.
 pub fn take() -> Option<Staged> {
     staged().take()
 }
 
-/// Nobody is going to write it down who has not taken it.
+/// Gives up staged memory that has not been taken.
 pub fn give_up() {
     drop(take());
 }
 
-/// Takes a rank's memories of devices, one behind the other, each from its first byte on.
+/// Receives a rank's memories of devices, one after the other, each from its first byte on.
 ///
-/// Whoever asks for hashes is told them first, and says then what of each memory is to come.
+/// A taker that asks for hashes receives them first, and then says which bytes of each memory it wants.
 pub trait Taker {
-    /// One of so many bytes is among them: the next place.
+    /// Announces the next memory and its size.
     fn begins(&mut self, uuid: Uuid, bytes: u64) -> Result<(), ImageError>;
-    /// How they are to be hashed where they lie; `None`: not at all, and all of them come.
+    /// Returns how the memories are to be hashed where they lie; `None`: no hashes, and all bytes come.
     fn asks(&self) -> Option<Asked>;
-    /// What came of that.
+    /// Receives the hashes.
     fn told(&mut self, told: Told);
-    /// What is to come of the memory in this place, of so many bytes.
+    /// Returns which bytes of the memory in this place, of this size, are to come.
     fn wants(&self, place: usize, bytes: u64) -> Wanted;
-    /// The next bytes of the one in this place, from an offset on.
+    /// Receives the next bytes of the memory in this place, starting at `offset`.
     fn next(&mut self, place: usize, offset: u64, bytes: &[u8]) -> Result<(), ImageError>;
     fn all_have_come(&mut self) -> Result<(), ImageError>;
 }
 
 impl Staged {
-    /// Gives all of it to whoever writes it. Between two pieces it is asked whether the checkpoint has been given up.
+    /// Gives all of it to the writer. Between two pieces it checks whether the checkpoint has been given up.
     ///
     /// # Errors
     /// The helper's, or the image's.

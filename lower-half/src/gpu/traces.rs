@@ -1,4 +1,4 @@
-//! What of a GPU's driver can be seen in this process. Whatever is open or mapped under a path that begins with [`FILES`] is the driver's.
+//! Traces of a GPU's driver in this process. Anything open or mapped under a path that begins with [`FILES`] belongs to the driver.
 
 use std::fs;
 use std::io;
@@ -7,9 +7,9 @@ use crate::gate::descriptors;
 use crate::gate::memory;
 use crate::ground::told;
 
-/// What paths of the driver's files begin with.
+/// The prefix of the paths of the driver's files.
 const FILES: &str = "/dev/nvidia";
-/// What the file name of the driver's library begins with.
+/// The prefix of the file name of the driver's library.
 const LIBRARY: &str = "libcuda.so.";
 
 /// Whether a path is one of the driver's files.
@@ -32,10 +32,10 @@ pub fn in_use() -> bool {
     paths().any(is_library) && (paths().any(is_file) || !open_files().is_empty())
 }
 
-/// What of the driver's files the application still has, for people.
+/// Describes, for people, the driver's files that the application still has.
 ///
 /// # Errors
-/// Where that cannot be seen.
+/// If the memory map cannot be read.
 pub fn left() -> io::Result<Vec<String>> {
     let maps = maps()?;
     let mapped = mapped(&maps).filter(|path| is_file(path));

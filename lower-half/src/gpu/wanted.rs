@@ -1,12 +1,12 @@
-//! Which bytes of a memory are to come, and whether they have. Pure.
+//! Which bytes of a memory are still expected, and whether they have come. Pure.
 
 use std::ops::Range;
 
-/// Bytes that are to come, each once, the first ones first.
+/// Ranges of bytes that are expected, each once and in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     ranges: Vec<Range<u64>>,
-    /// The first that has not come as a whole.
+    /// The index of the first range that has not come completely.
     next: usize,
 }
 
@@ -25,12 +25,12 @@ impl Wanted {
         }
     }
 
-    /// What is to come still.
+    /// Returns the ranges that are still to come.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges[self.next..]
     }
 
-    /// So many bytes have come, from an offset on; false where others are the next ones.
+    /// Records that `bytes` bytes have come, starting at `offset`; returns false if other bytes are next.
     pub fn has_come(&mut self, offset: u64, bytes: u64) -> bool {
         let Some(first) = self.ranges.get_mut(self.next) else {
             return false;
@@ -45,7 +45,7 @@ impl Wanted {
         true
     }
 
-    /// How many bytes are to come still.
+    /// Returns the number of bytes that are still to come.
     pub fn left(&self) -> u64 {
         let left = self.ranges().iter();
         left.map(|range| range.end - range.start).sum()

@@ -1,15 +1,15 @@
-//! Gives the process and its threads the numbers back that the application had chosen (`capture::attributes`). What this launch or
-//! this kernel may not give they go on without, and a warning says so.
+//! Restores the attributes that the application had chosen for its process and threads (`capture::attributes`). If this launch or this kernel does not permit
+//! one, the process goes on without it, and a warning says so.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::back::Back;
 use crate::capture::attributes::{Attribute, OF_PROCESS, OF_THREADS, Saved, named};
 
-/// What a thread sets for itself.
+/// The attributes that a thread sets for itself.
 pub type OfThread = Vec<(&'static Attribute, i64)>;
 
-/// A thread's, by the id that the application knows.
+/// Returns a thread's attributes, by the thread id that the application knows.
 pub fn of_thread(saved: &Saved, virtual_tid: u32) -> OfThread {
     let mut threads = saved.threads.iter();
     threads
@@ -18,10 +18,10 @@ pub fn of_thread(saved: &Saved, virtual_tid: u32) -> OfThread {
         .unwrap_or_default()
 }
 
-/// Bits: places in the table of what some thread did not get.
+/// The attributes that some thread did not get: bits, by place in the table.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the calling thread's. System calls by hand, no allocation: a thread with the upper FS calls this.
+/// Sets the calling thread's attributes. Makes its system calls directly and allocates nothing, because a thread with the upper FS calls this.
 pub fn give_thread(own: &OfThread) {
     for (attribute, value) in own {
         if attribute.get() != Some(*value) && !attribute.set(*value) {
@@ -32,7 +32,7 @@ pub fn give_thread(own: &OfThread) {
     }
 }
 
-/// Sets the process's; what it and its threads go on without: when they all have theirs.
+/// Sets the process's attributes. Returns the names of all that could not be set, those of threads included: every thread must have set its own.
 pub fn give_process(saved: &Saved) -> Vec<&'static str> {
     let lost = LOST.load(Ordering::Relaxed);
     let of_threads = OF_THREADS.iter().enumerate();
@@ -48,7 +48,7 @@ pub fn give_process(saved: &Saved) -> Vec<&'static str> {
     names
 }
 
-/// Says what this launch may not give.
+/// Prints which attributes this launch does not permit.
 pub fn tell(lost: &[&str], back: &Back) {
     if !lost.is_empty() {
         back.say(&format!(

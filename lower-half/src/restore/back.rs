@@ -1,4 +1,4 @@
-//! A process that is coming back, as the parts of a restart see it.
+//! A process that is being restored, as the parts of a restart see it.
 
 use stillpoint_part::Saved;
 use stillpoint_wrappers::gate::GatePage;
@@ -18,19 +18,19 @@ pub struct Back {
     pub main: Returning,
     /// The others, once they are made.
     pub made: Vec<Thread>,
-    /// Ends the process, where its memory is found to be unreadable after it has gone on.
+    /// Ends the process if its memory turns out to be unreadable while it runs.
     pub lost: fn(String) -> !,
     /// Whether some thread is to become another user, or to have other capabilities, than this launch.
     pub changes_users: bool,
 }
 
 impl Back {
-    /// The process's own state, as the image holds it.
+    /// Returns the process's own state from the image.
     pub fn process(&self) -> Result<ProcessState, String> {
         ProcessState::from_bytes(self.restore.payload(&KIND).unwrap_or_default())
     }
 
-    /// Says something on the launcher's stderr; where the application's is another, it would be in its way.
+    /// Prints a message on the launcher's stderr; if the application has another stderr, the message would disturb it.
     pub fn say(&self, what: &str) {
         if scheduling::launchers_stderr(&self.restore) {
             say::line(format_args!("rank {}: {what}", self.rank));

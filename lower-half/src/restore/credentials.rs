@@ -1,11 +1,10 @@
-//! Gives threads back whom the kernel took them for (`capture::credentials`), or says before anything is mapped why it cannot.
+//! Restores the users, groups and capabilities of threads (`capture::credentials`), or says before anything is mapped why it cannot.
 //!
-//! Users and groups are the application's in any case: it has seen them, and what it may do follows from them. The rest - further
-//! groups, capabilities, securebits - is the launcher's choice where the application has left it as it was launched, and
-//! the users are the same here.
+//! Users and groups are always restored: the application has seen them, and its rights follow from them. Supplementary groups, capabilities and securebits
+//! remain the launcher's choice if the application had left them as launched and runs here as the same users.
 //!
-//! A thread gives itself its credentials as its last act before it is the application's; threads of the lower half keep the
-//! launch's, and can read what only that may read.
+//! A thread sets its credentials as its last step before it runs the application. Threads of the lower half keep the launch's credentials, and can read what
+//! those permit.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +16,7 @@ const CAP_SETUID: u32 = 7;
 const CAP_SETPCAP: u32 = 8;
 const SECBIT_NO_SETUID_FIXUP: u32 = 4;
 
-/// What a thread has to change.
+/// The credentials that a thread has to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     users: Option<[u32; 4]>,
@@ -29,16 +28,16 @@ pub struct Change {
     from: u32,
 }
 
-/// That the kernel does not give a thread its credentials.
+/// Returns the message for a thread whose credentials the kernel refused.
 pub fn not_given(error: i32) -> String {
     let error = std::io::Error::from_raw_os_error(error);
     format!("its users and capabilities: {error}")
 }
 
-/// What each thread has to change, by the id that the application knows.
+/// Returns the credentials that each thread has to change, by the thread id that the application knows.
 ///
 /// # Errors
-/// What this launch may not give.
+/// The credentials that this launch does not permit.
 pub fn changes(saved: &Saved) -> Result<Vec<(u32, Change)>, String> {
     let here = Credentials::here()
         .ok_or("/proc does not tell who this process is: it must be mounted as proc")?;
@@ -73,7 +72,7 @@ fn change(
             in_words(here.groups),
         ));
     }
-    // Another user's further groups and capabilities are not to be kept.
+    // Supplementary groups and capabilities of another user must not be kept.
     let another = users.is_some() || groups.is_some();
     let own = |differs: bool| differs || another;
     let supplementary = own(saved.supplementary != launched.supplementary)
@@ -86,7 +85,7 @@ fn change(
     }
     let mut wanted = saved.capabilities;
     if wanted.bounding == launched.capabilities.bounding {
-        // The launcher's choice, and never to be raised.
+        // The launcher's choice, and it can never be raised.
         wanted.bounding &= here.capabilities.bounding;
     }
     let differs =
@@ -108,7 +107,7 @@ fn change(
     Ok((!nothing).then_some(change))
 }
 
-/// Why a process with the credentials `here` cannot come to have these.
+/// Returns an error if a process with the credentials `here` cannot get these.
 fn forbidden(wanted: &Capabilities, securebits: u32, here: &Credentials) -> Result<(), String> {
     let have = here.capabilities;
     let more = (wanted.permitted & !have.permitted) | (wanted.bounding & !have.bounding);
@@ -128,7 +127,7 @@ fn forbidden(wanted: &Capabilities, securebits: u32, here: &Credentials) -> Resu
     Ok(())
 }
 
-/// Real, effective and saved id and that for files, as few of them as tell all.
+/// Formats real, effective, saved and file-system ids, only as many as differ.
 fn in_words(ids: [u32; 4]) -> String {
     let different: BTreeSet<u32> = ids.into_iter().collect();
     match different.len() {
@@ -159,7 +158,7 @@ fn bits(set: u64) -> impl Iterator<Item = usize> {
     (0..64).filter(move |bit| set >> bit & 1 != 0)
 }
 
-/// `capset`, in the kernel's third version.
+/// Calls `capset`, in the kernel's third version.
 fn set_capabilities(permitted: u64, effective: u64, inheritable: u64) -> Result<(), i32> {
     const VERSION_3: u32 = 0x2008_0522;
     let header = [VERSION_3, 0];
@@ -177,7 +176,7 @@ fn set_capabilities(permitted: u64, effective: u64, inheritable: u64) -> Result<
 }
 
 impl Change {
-    /// Makes the change for the calling thread. System calls by hand, no allocation: a thread with the upper FS calls this.
+    /// Makes the change for the calling thread. Makes its system calls directly and allocates nothing, because a thread with the upper FS calls this.
     ///
     /// # Errors
     /// The kernel's error.
@@ -192,7 +191,8 @@ impl Change {
                 prctl(libc::PR_CAPBSET_DROP, bit, 0)?;
             }
             if self.users.is_some() {
-                // So that no capability goes with the user: what goes is said below. Who may not do the one may do the other.
+                // Keeps the capabilities through the change of users; they are set below. A thread that may not set the securebits may still set
+                // PR_SET_KEEPCAPS.
                 let kept = (self.from | SECBIT_NO_SETUID_FIXUP) as usize;
                 prctl(libc::PR_SET_SECUREBITS, kept, 0)
                     .or_else(|_| prctl(libc::PR_SET_KEEPCAPS, 1, 0))?;
@@ -297,7 +297,7 @@ mod tests {
         let refused = change(&user(7), &user(7), &user(8)).unwrap_err();
         assert!(refused.contains("restart it as user 7"), "{refused}");
         let dropped = change(&user(7), &root(), &user(7));
-        // The same user, with the same groups and capabilities as that one has here.
+        // The same user, with the groups and capabilities that it has here.
         assert_eq!(dropped, Ok(None));
         let kept = Credentials {
             capabilities: Capabilities {

@@ -1,7 +1,6 @@
-//! Private mappings of files are made from their files again, where those are there: `/proc/self/maps` shows what lies where, memory
-//! that has not been changed is shared with others, and what `MADV_DONTNEED` drops is read again. Where the image has every byte of one,
-//! another file under the name does no harm, and where there is none the memory is anonymous. Where it has not (`mapped_files`), the file has been
-//! found to be the one.
+//! Maps private file mappings from their files again, if the files exist. `/proc/self/maps` then shows the same mappings, unchanged memory is shared with other
+//! processes, and `MADV_DONTNEED` drops pages that can be read again. If the image has every byte of a mapping, another file under its name does no harm, and
+//! without a file the memory is anonymous. Otherwise (`mapped_files`), the restart has checked that the file is the same.
 
 use std::fs::OpenOptions;
 use std::ops::Range;
@@ -16,9 +15,9 @@ use super::mapped_files::InFiles;
 use super::memory::{check, failed, map_at, size};
 use crate::arch::PAGE;
 
-/// Maps the region's file, readable and writable; `false` where that cannot be had.
+/// Maps the region's file, readable and writable; returns `false` if that is not possible.
 pub fn map(region: &Region) -> Result<bool, RestoreError> {
-    // What is no regular file must not hold this process up.
+    // O_NONBLOCK and O_NOCTTY: something other than a regular file must not block this process.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -46,13 +45,13 @@ pub fn map(region: &Region) -> Result<bool, RestoreError> {
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
             return Err(failed(region, "map", error));
         }
-        // A file system without executables, a file system that cannot map: its bytes do without it.
+        // The file system may be mounted noexec or not support mappings: the image's bytes suffice.
         Err(_) => return Ok(false),
     }
     open(region).map(|()| true)
 }
 
-/// Puts the mapping of a file that the image refers to in its place. Gives the addresses that are to hold what the image has, and writable.
+/// Moves the mapping of a file that the image refers to into its place. Returns the addresses that the image has bytes for, now writable.
 pub fn leave(region: &Region, in_files: &mut InFiles) -> Result<Vec<Range<usize>>, RestoreError> {
     in_files.place(region)?;
     let own = in_files
@@ -69,7 +68,7 @@ pub fn leave(region: &Region, in_files: &mut InFiles) -> Result<Vec<Range<usize>
 /// Makes a region writable until it is filled.
 fn open(region: &Region) -> Result<(), RestoreError> {
     let open = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: mapped just now, and nobody's yet.
+    // SAFETY: mapped just now, and nothing uses it yet.
     let result = unsafe { libc::mprotect(region.start as *mut _, size(region), open) };
     check(region, "fill", result)
 }
@@ -82,10 +81,10 @@ pub fn holds(ranges: &[Range<usize>], address: usize) -> bool {
         .is_some_and(|range| range.contains(&address))
 }
 
-/// Makes memory hold these bytes; pages that do already are not written to.
+/// Makes memory hold these bytes, without writing to pages that already do.
 ///
 /// # Safety
-/// As many bytes must be mapped at the address, writable, and nobody's.
+/// As many bytes must be mapped at the address, writable, and used by nothing else.
 pub unsafe fn correct(address: usize, bytes: &[u8]) {
     for (index, page) in bytes.chunks(PAGE).enumerate() {
         // SAFETY: the caller's.
@@ -98,10 +97,10 @@ pub unsafe fn correct(address: usize, bytes: &[u8]) {
     }
 }
 
-/// An image leaves out pages that are zero, and pieces of pages; the file's may not be.
+/// Clears everything that the image leaves out, such as pages of zeros: the file may hold other bytes there.
 ///
 /// # Safety
-/// The ranges must be mapped, readable, writable, and nobody's.
+/// The ranges must be mapped, readable, writable, and used by nothing else.
 pub unsafe fn clear(reader: &Reader, ranges: &[Range<usize>]) {
     if ranges.is_empty() {
         return;

@@ -1,18 +1,18 @@
-//! System V semaphore sets and message queues in a restart. One that is still there, under its id and key, is the application's
-//! again, and semaphores get the values that they had; one that is not (another node, a reboot, removed) is made again under its id, which only
-//! the privileged may ask for. Otherwise the restart is refused, before anything is changed.
+//! System V semaphore sets and message queues in a restart. An object that still exists under its id and key is used again; semaphores get their values back.
+//! An object that is gone (another node, a reboot, removed) is made again under its id, which takes privileges. Without them, the restart is refused before
+//! anything is changed.
 //!
-//! Ranks of one node may share an object: each comes here, and finds what another has just made.
+//! Ranks of one node may share an object: each rank comes here, and finds what another has just made.
 
 use super::RestoreError;
 use crate::capture::ipc::{self, Named, Saved};
 use crate::gate::ipc::{Object, note};
 
-/// Where the kernel is told which id the next object of a kind shall have.
+/// The files that set the id of the next object of a kind.
 const NEXT_SEMAPHORES: &str = "/proc/sys/kernel/sem_next_id";
 const NEXT_QUEUE: &str = "/proc/sys/kernel/msg_next_id";
 
-/// What cannot be had here, in words for people. Changes nothing.
+/// Returns, for people, the objects that cannot be restored here. Changes nothing.
 pub fn missing(saved: &Saved) -> Vec<String> {
     let semaphores = saved.semaphores.iter().filter_map(|set| {
         let there = is_there(set);
@@ -37,7 +37,7 @@ fn is_there(set: &ipc::Semaphores) -> bool {
     })
 }
 
-/// That an object is not there, unless it can be made again.
+/// Returns the reason that an object is missing, unless it can be made again.
 fn lost(what: &str, named: &Named, next: &str) -> Option<String> {
     let may = std::fs::OpenOptions::new().write(true).open(next).is_ok();
     (!may).then(|| {
@@ -49,7 +49,7 @@ fn lost(what: &str, named: &Named, next: &str) -> Option<String> {
     })
 }
 
-/// Makes all of it so again.
+/// Restores all objects.
 pub fn give(saved: &Saved) -> Result<(), RestoreError> {
     let refused = |what: &str, named: &Named| {
         let error = std::io::Error::last_os_error();
@@ -132,7 +132,7 @@ fn make_queue(queue: &ipc::Queue) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether whoever runs the tests may choose ids.
+    /// Whether the user that runs the tests may choose ids.
     fn may(next: &str) -> bool {
         std::fs::OpenOptions::new().write(true).open(next).is_ok()
     }

@@ -1,6 +1,6 @@
-//! What a restart needs of whoever speaks for the rank.
+//! The interface between a restart and the rank's agent.
 
-/// Where the job's ranks wait for one another.
+/// The job's other ranks, as a restart sees them.
 pub trait Job {
     /// Returns when every rank of the job has come to this point.
     fn barrier(&mut self, name: &str) -> Result<(), String>;

@@ -1,4 +1,4 @@
-//! The application's dynamic loader on another processor: what it has found out about the one that it was started on, and that must be true here.
+//! Adapts the application's dynamic loader to another processor: what it found out about the first processor must be true here.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -11,10 +11,10 @@ use stillpoint_image::{Reader, Region};
 use super::RestoreError;
 use crate::arch::lazy;
 
-/// Sizes of registers that are believed.
+/// Register sizes that are plausible.
 const BELIEVED: Range<u64> = 512..1 << 16;
 
-/// Gives the loader as much room for registers as this processor's need. Its memory must be in place.
+/// Gives the loader as much space for registers as this processor needs. The loader's memory must be in place.
 pub fn make_room(reader: &Reader) -> Result<(), RestoreError> {
     let Some(room) = lazy::room_for_registers() else {
         return Ok(());
@@ -37,7 +37,7 @@ pub fn make_room(reader: &Reader) -> Result<(), RestoreError> {
     })
 }
 
-/// Makes the numbers that large, unless they are larger. They lie where the loader has forbidden itself to write.
+/// Raises the numbers to that size, unless they are larger. They lie where the loader has write-protected its memory.
 fn widen(numbers: &[u64], room: u64) -> io::Result<()> {
     if numbers.is_empty() {
         return Ok(());
@@ -57,7 +57,7 @@ fn widen(numbers: &[u64], room: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Where it lies. What has become several regions, since the gate has changed a page between them, is one again.
+/// Returns the ranges of the loader's code. Neighbouring regions, which exist because the gate changed a page between them, are joined.
 fn loaders_code(regions: &[Region]) -> Vec<Range<u64>> {
     let mut found: Vec<Range<u64>> = vec![];
     for region in regions.iter().filter(|it| is_loaders_code(it)) {

@@ -1,6 +1,6 @@
-//! Files that the image refers to. Each is opened and compared before anything is changed, and mapped at once, where nobody's memory is: what is
-//! compared is what is mapped, whatever comes to lie under its name; and what cannot be mapped is found out in time. Later the mapping is moved to
-//! its place.
+//! Files that the image refers to. Each file is opened and compared before anything is changed, and mapped at once at free addresses. So the file that is
+//! mapped is the one that was compared, even if its name changes, and a file that cannot be mapped is found out in time. Later the mapping is moved to its
+//! place.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,14 @@ use stillpoint_image::{Reader, Region};
 use super::RestoreError;
 use super::memory::{failed, map_at, size};
 
-/// Mappings of files that wait for their place.
+/// Mappings of files that wait to be moved to their place.
 #[derive(Default)]
 pub struct InFiles {
     files: MappedFiles,
     waiting: Vec<Waiting>,
 }
 
-/// One of them; it is unmapped with this, unless it has been moved.
+/// One of them; dropping it unmaps it, unless it has been moved.
 struct Waiting {
     region: u64,
     address: usize,
@@ -31,17 +31,17 @@ struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if self.address != 0 {
-            // SAFETY: a mapping of this one's own, which nobody has touched.
+            // SAFETY: a mapping of this one's own, which nothing else uses.
             unsafe { libc::munmap(self.address as *mut _, self.bytes) };
         }
     }
 }
 
 impl InFiles {
-    /// Opens, compares and maps what the image refers to.
+    /// Opens, compares and maps the files that the image refers to.
     ///
     /// # Errors
-    /// In words for people: which file cannot be had, and why.
+    /// In words for people: the file that cannot be used, and why.
     pub fn hold(image: &Reader) -> Result<InFiles, String> {
         strike(Point::RestartRefers).map_err(|error| error.to_string())?;
         let files = MappedFiles::of(image)?;
@@ -86,7 +86,7 @@ impl InFiles {
         Ok(())
     }
 
-    /// What the image leaves to a file of this region, if anything.
+    /// Returns the part of this region that the image leaves to a file, if any.
     pub fn referred(&self, region: &Region) -> Option<&Referred> {
         self.files.referred(region)
     }
@@ -101,13 +101,13 @@ impl InFiles {
             let error = io::Error::from(io::ErrorKind::NotFound);
             return Err(failed(region, "find the mapped file of", error));
         };
-        // What moves there would move over what is there.
+        // `mremap` would silently replace a mapping there, so the addresses are claimed first.
         let nothing = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         map_at(region, libc::PROT_NONE, nothing, -1, 0)
             .map_err(|error| failed(region, "map", error))?;
         let (from, to) = (waiting.address as *mut _, region.start as *mut libc::c_void);
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: both are this restart's own, and nobody's yet.
+        // SAFETY: both belong to this restart, and nothing uses them yet.
         let moved = unsafe { libc::mremap(from, waiting.bytes, waiting.bytes, flags, to) };
         if moved == libc::MAP_FAILED {
             return Err(failed(region, "move", io::Error::last_os_error()));

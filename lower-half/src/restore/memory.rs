@@ -1,8 +1,8 @@
-//! Memory at its old addresses.
+//! Restores memory at its old addresses.
 //!
-//! Every byte of an image is read once. Private anonymous memory, which is most of it, is read to where it belongs while the image is being checked
-//! ([`read`]): that changes nothing but this process, which has no application yet. The rest is checked then, and kept until [`map`] puts it in its
-//! place; more than a small application has is read again. What is to come while the application runs already (`arrival`) is not read here.
+//! Every byte of an image is read once. Private anonymous memory, which is most of it, is read into its place while the image is being checked ([`read`]); that
+//! changes only this process, which has no application yet. Other chunks are checked at the same time and kept until [`map`] puts them in place; if they are
+//! larger than those of a small application, they are read again. Memory that comes while the application already runs (`arrival`) is not read here.
 
 use std::io;
 use std::ops::Range;
@@ -20,10 +20,10 @@ use crate::gate::memory;
 
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
-/// Maps private anonymous memory and reads it, and checks every other byte of the image; but nothing that comes later.
+/// Maps private anonymous memory and reads it, and checks every other byte of the image; but not memory that comes late.
 ///
 /// # Safety
-/// The upper half's addresses must be nobody's.
+/// The upper half's addresses must be free.
 pub unsafe fn read(
     reader: &Reader,
     late: Option<Plan>,
@@ -48,10 +48,10 @@ pub unsafe fn read(
     unsafe { pages::read(reader, late, workers) }
 }
 
-/// Maps every other region but shared files and fills it, and sets protections and advice.
+/// Maps every other region except shared files and fills it, and sets protections and advice.
 ///
 /// # Safety
-/// The upper half's addresses must be nobody's but [`read`]'s.
+/// The upper half's addresses must be free, except for those that [`read`] has mapped.
 pub unsafe fn map(
     reader: &Reader,
     in_files: &mut InFiles,
@@ -60,7 +60,7 @@ pub unsafe fn map(
     workers: usize,
 ) -> Result<(), RestoreError> {
     let filled = filled_regions(reader);
-    // What holds a file's bytes already, and is to hold the image's, by address.
+    // Ranges that already hold a file's bytes and are to hold the image's, by address.
     let mut from_files = Vec::new();
     for (region, filled) in reader.regions().iter().zip(&filled) {
         match region.kind {
@@ -97,7 +97,7 @@ pub unsafe fn map(
     Ok(())
 }
 
-/// Which regions have any page in the image.
+/// Returns which regions have any page in the image.
 fn filled_regions(reader: &Reader) -> Vec<bool> {
     let mut filled = vec![false; reader.regions().len()];
     for chunk in reader.chunks_of(0) {
@@ -117,7 +117,7 @@ pub(super) fn range(region: &Region) -> Range<usize> {
     region.start as usize..region.end as usize
 }
 
-/// Whether the region's addresses have been kept for it (`place`).
+/// Whether the region's addresses have been reserved for it (`place`).
 pub(super) fn kept(region: &Region) -> bool {
     !memory::settled(&range(region))
 }
@@ -148,7 +148,7 @@ pub(super) fn failed(region: &Region, what: &str, error: io::Error) -> RestoreEr
     }
 }
 
-/// What lies where memory should be.
+/// Returns the mappings that lie in a wanted range.
 pub(super) fn taken_by(wanted: Range<u64>) -> String {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let overlaps = |line: &&str| {
@@ -165,7 +165,7 @@ pub(super) fn taken_by(wanted: Range<u64>) -> String {
         .to_owned()
 }
 
-/// Maps at exactly the region's addresses, which must be free, or kept for it.
+/// Maps at exactly the region's addresses, which must be free or reserved for it.
 pub(super) fn map_at(
     region: &Region,
     protection: i32,
@@ -178,7 +178,7 @@ pub(super) fn map_at(
         true => flags | libc::MAP_FIXED,
         false => flags | libc::MAP_FIXED_NOREPLACE,
     };
-    // SAFETY: MAP_FIXED_NOREPLACE maps over nothing; what was kept, was kept for this.
+    // SAFETY: MAP_FIXED_NOREPLACE maps over nothing; reserved addresses were reserved for this.
     let address = unsafe {
         libc::mmap(
             wanted,
@@ -193,7 +193,7 @@ pub(super) fn map_at(
         return Err(io::Error::last_os_error());
     }
     if address != wanted {
-        // A kernel before 4.17 takes the address for a hint.
+        // Kernels before 4.17 take the address as a hint.
         // SAFETY: unmaps exactly what was just mapped.
         unsafe { libc::munmap(address, size(region)) };
         return Err(io::Error::from_raw_os_error(libc::EEXIST));
@@ -217,7 +217,7 @@ fn private(region: &Region, filled: bool) -> Result<(), RestoreError> {
     if region.vm_flags & vm_flags::HUGE_TLB != 0 {
         match map_at(region, protection, flags | libc::MAP_HUGETLB, -1, 0) {
             Ok(()) => return Ok(()),
-            // No huge pages are set aside here: small ones hold the same bytes.
+            // No huge pages are reserved here: small pages hold the same bytes.
             Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {}
             Err(error) => return Err(failed(region, "map", error)),
         }
@@ -225,8 +225,7 @@ fn private(region: &Region, filled: bool) -> Result<(), RestoreError> {
     map_at(region, protection, flags, -1, 0).map_err(|error| failed(region, "map", error))
 }
 
-/// Gives a mapping back what `madvise` and `mlock` had made of it. Advice that this kernel does not take
-/// is only slower without.
+/// Applies a mapping's `madvise` and `mlock` settings again. If this kernel does not accept some advice, the memory is only slower.
 pub(super) fn advise(region: &Region) {
     const ADVICE: [(u64, i32); 9] = [
         (vm_flags::DONT_DUMP, libc::MADV_DONTDUMP),

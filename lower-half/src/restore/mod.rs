@@ -1,14 +1,13 @@
-//! Brings an image back to life in a fresh process, phase by phase; between the phases the agent waits
-//! for the job's other ranks.
+//! Restores an image in a fresh process, phase by phase; between the phases the agent waits for the job's other ranks.
 //!
-//! 1. [`Restore::open`] - image against manifest, processor, kernel, rank count, files that it refers to, every byte of it. Nothing but
-//!    this process's own memory has been changed when this fails.
+//! 1. [`Restore::open`] - checks the image against the manifest, the processor, the kernel and the rank count, the files that it refers to, and every byte of
+//! it. If this fails, only this process's own memory has been changed.
 //! 2. [`Restore::reserve_descriptors`] - before MPI (or anything else) can take a number that the image needs
 //! 3. (MPI is started by the caller, at [`Restore::thread_level`])
-//! 4. [`Restore::map`] - memory at its old addresses, but for what has been read there by the first step
+//! 4. [`Restore::map`] - memory at its old addresses, except for what the first step has already read there
 //! 5. [`Restore::files`] - descriptors and shared file mappings; the first phase that changes files
 //!
-//! Everything else is brought back by the parts (`crate::parts`), from payloads.
+//! Everything else is restored by the parts (`crate::parts`), from payloads.
 
 mod arrival;
 pub mod attributes;
@@ -54,7 +53,7 @@ use mapped_files::InFiles;
 use objects::Objects;
 use pages::Loaded;
 
-/// Why a rank cannot be restored.
+/// The reasons why a rank cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error(transparent)]
@@ -66,7 +65,7 @@ pub enum RestoreError {
 }
 
 impl RestoreError {
-    /// Whether what is at fault is in the image of another rank, which has blocks that this one needs too.
+    /// Whether the fault lies in another rank's image, which has blocks that this rank needs too.
     pub fn is_about_another(&self, rank: u32) -> bool {
         let error = match self {
             RestoreError::Image(ImageError::Sibling { .. }) => return false,
@@ -83,26 +82,26 @@ impl RestoreError {
     }
 }
 
-/// An image on its way back to life.
+/// An image that is being restored.
 pub struct Restore {
     path: PathBuf,
     /// Blocks that were fetched from other hosts.
     fetched: Fetched,
     reader: Arc<Reader>,
-    /// What its regions have of files.
+    /// The parts of regions that the image leaves to files.
     in_files: InFiles,
     objects: Objects,
-    /// What has been put in its place.
+    /// The chunks that are already in place.
     loaded: Loaded,
     workers: usize,
 }
 
 impl Restore {
-    /// Opens the image of `rank` in the epoch that is `wanted` and checks everything that can be checked
-    /// without changing anything: manifest, rank count, environment, what `parts` says of it, every byte. Private memory is in place then.
+    /// Opens the image of `rank` in the epoch that is `wanted`. Checks everything that can be checked without changing anything: manifest, rank count,
+    /// environment, the parts' own checks, every byte. Afterwards private memory is in place.
     ///
     /// # Safety
-    /// The upper half's addresses must be nobody's: no application runs in this process.
+    /// The upper half's addresses must be free: no application runs in this process.
     pub unsafe fn open(
         wanted: &launch::Restart,
         rank: u32,
@@ -147,7 +146,7 @@ impl Restore {
         Ok(restore)
     }
 
-    /// Everything but pages.
+    /// Checks everything except pages.
     fn check(
         reader: Reader,
         here: &Environment,
@@ -177,8 +176,8 @@ impl Restore {
         })
     }
 
-    /// Occupies every descriptor number that the image needs, so that what is opened from now on lands
-    /// elsewhere. To be called before MPI, the agent or anything else opens a descriptor.
+    /// Occupies every descriptor number that the image needs, so that later descriptors get other numbers. To be called before MPI, the agent or anything else
+    /// opens a descriptor.
     pub fn reserve_descriptors(self) -> Result<Restore, RestoreError> {
         let Restore {
             path,
@@ -192,7 +191,7 @@ impl Restore {
         let table = reader.descriptors().clone();
         let fetched = fetched.out_of_the_way_of(&table);
         let digest = reader.digest();
-        // The reader's own descriptor must get out of the way.
+        // The reader's own descriptor may have a number that must be reserved.
         drop(reader);
         descriptors::reserve(&table)?;
         let reader = Reader::open_nearest(&path, &host_name(), fetched.path().as_deref())?;
@@ -216,16 +215,16 @@ impl Restore {
         })
     }
 
-    /// What MPI must be started with (standard-ABI value); -1: it was not started.
+    /// Returns the thread level that MPI must be started with (standard-ABI value); -1: MPI was not started.
     pub fn thread_level(&self) -> i32 {
         self.reader.environment().mpi_thread_level
     }
 
-    /// Maps the rest of the upper half's memory at its old addresses and fills it; what comes later is on its way then. `lost` ends the process
-    /// where that cannot be read.
+    /// Maps the rest of the upper half's memory at its old addresses and fills it. Memory that comes late is on its way then; `lost` ends the process if it
+    /// cannot be read.
     ///
     /// # Safety
-    /// The upper half's addresses must be nobody's: no application runs in this process.
+    /// The upper half's addresses must be free: no application runs in this process.
     pub unsafe fn map(&mut self, lost: fn(String) -> !) -> Result<(), RestoreError> {
         // SAFETY: the caller's.
         unsafe {
@@ -244,8 +243,8 @@ impl Restore {
         loader::make_room(&self.reader)
     }
 
-    /// Opens descriptors again and cuts files back; maps shared files. Changes files: every rank of the
-    /// job must have opened and checked its image before.
+    /// Opens descriptors again, cuts files to their length at the checkpoint, and maps shared files. This changes files: every rank of the job must have opened
+    /// and checked its image before.
     ///
     /// # Safety
     /// As [`Restore::map`], which must have been called.
@@ -268,24 +267,24 @@ impl Restore {
         descriptors::lock_all(self.reader.descriptors())
     }
 
-    /// Whether the program goes on with this launch's standard input, whatever that is.
+    /// Whether the program continues with this launch's standard input, whatever that is.
     pub fn needs_launchers_input(&self) -> bool {
         let mut descriptions = self.reader.descriptors().descriptions.iter();
         descriptions.any(|one| matches!(one.kind, DescriptorKind::Inherited { stream: 0 }))
     }
 
-    /// What the image holds of standard input besides its pipe.
+    /// Returns what the image holds of standard input besides its pipe.
     fn input(&self) -> Result<Option<input::Saved>, String> {
         let bytes = self.payload(&input::KIND);
         bytes.map(input::Saved::from_bytes).transpose()
     }
 
-    /// What of descriptors names threads, and streams that the application had closed: when its threads are there.
+    /// Restores what needs the threads to exist: descriptors that name threads, and streams that the application had closed.
     pub fn finish_descriptors(&self) -> Result<(), RestoreError> {
         descriptors::finish(self.reader.descriptors())
     }
 
-    /// The threads to make again, the main one first.
+    /// Returns the threads to make again, the main one first.
     pub fn threads(&self) -> &[Thread] {
         self.reader.threads()
     }
@@ -295,7 +294,7 @@ impl Restore {
     }
 }
 
-/// What an image holds, as parts read it.
+/// An image's payloads, as parts read them.
 pub struct Image<'a>(pub &'a Reader);
 
 impl Saved for Image<'_> {
@@ -316,7 +315,7 @@ fn payload_of<'a>(reader: &'a Reader, kind: &Kind) -> Option<&'a [u8]> {
     blob.map(|blob| blob.bytes.as_slice())
 }
 
-/// A payload that was put down as JSON; `None` where the image has none.
+/// Returns a payload that was written as JSON, or `None` if the image does not have it.
 pub fn read_if_there<T: DeserializeOwned>(
     saved: &(impl Saved + ?Sized),
     kind: &Kind,
@@ -328,7 +327,7 @@ pub fn read_if_there<T: DeserializeOwned>(
         .map_err(|error| format!("'{}' in its image: {error}", kind.name))
 }
 
-/// As [`read_if_there`], of what every image holds.
+/// Returns a payload that every image must have.
 pub fn read<T: DeserializeOwned>(saved: &(impl Saved + ?Sized), kind: &Kind) -> Result<T, String> {
     read_if_there(saved, kind)?
         .ok_or_else(|| format!("it holds no '{}': use another epoch", kind.name))

@@ -1,10 +1,10 @@
-//! Files that were open through MPI. The real MPI opens them again when its objects are made; here it is seen to that it finds them as they were.
+//! Files that were open through MPI. The real MPI opens them again when its objects are made; this module ensures that their contents are as they were.
 
 use std::fs::{self, OpenOptions};
 
 use crate::capture::mpi_files::MpiFile;
 
-/// Why these cannot be opened again.
+/// Returns why these files cannot be opened again.
 pub fn missing(files: &[MpiFile]) -> Vec<String> {
     files.iter().filter_map(|file| one(file).err()).collect()
 }
@@ -30,10 +30,10 @@ fn one(file: &MpiFile) -> Result<(), String> {
     how.open(path).map(drop).map_err(cannot)
 }
 
-/// Cuts each file that this process is to cut back to its length at the checkpoint.
+/// Cuts each file that this process has to cut back to its length at the checkpoint.
 ///
 /// # Errors
-/// The first that cannot be.
+/// The first file that cannot be cut.
 pub fn cut(files: &[MpiFile]) -> Result<(), String> {
     files.iter().filter(|file| file.cut).try_for_each(|file| {
         let opened = OpenOptions::new().write(true).open(&file.path);

@@ -1,4 +1,4 @@
-//! Files without a name that are made anew from their content: what mappings and descriptors share.
+//! Files without a name, made again from their content, which mappings and descriptors share.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -26,7 +26,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The file that holds a content; made at the first call.
+    /// Returns the file that holds a content; the first call makes it.
     pub fn file(&mut self, supply: &dyn Supply, content: u32) -> Result<&File, RestoreError> {
         match self.files.entry(content) {
             Entry::Occupied(known) => Ok(known.into_mut()),
@@ -38,13 +38,13 @@ impl Objects {
         }
     }
 
-    /// Closes what descriptors and mappings now hold themselves.
+    /// Closes the files: descriptors and mappings now hold them.
     pub fn forget(&mut self) {
         self.files.clear();
     }
 }
 
-/// An empty file of the kind that the content had been kept in.
+/// Makes an empty file of the kind that the content was in.
 fn make(table: &Descriptors, content: u32) -> Result<File, RestoreError> {
     for description in &table.descriptions {
         match &description.kind {
@@ -61,8 +61,8 @@ fn make(table: &Descriptors, content: u32) -> Result<File, RestoreError> {
                     .custom_flags(libc::O_TMPFILE)
                     .mode(0o600)
                     .open(directory);
-                // Where the directory is gone or its file system knows no such files, memory holds the bytes of what
-                // will never have a name.
+                // If the directory is gone, or its file system cannot make unnamed files, a memory file holds the bytes, provided that the file can never get a
+                // name.
                 return unnamed
                     .or_else(|error| match linkable {
                         true => Err(error),

@@ -1,4 +1,4 @@
-//! The pages of an image on their way to their places, on several threads.
+//! Reads the pages of an image into their places, on several threads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,11 +12,11 @@ use super::arrival::Plan;
 use super::{RestoreError, files};
 use crate::arch::PAGE;
 
-/// So many bytes of chunks that have been read, but belong where nothing is mapped yet, are kept until it is; others are read again. An application
-/// without memory of its own has 2 MB: its library of stubs, and what lies around it.
+/// The limit, in bytes, of chunks that are kept until their place is mapped; further chunks are read again. An application without memory of its own has 2 MB:
+/// its library of stubs and its surroundings.
 const KEPT: usize = 16 << 20;
 
-/// What of an image is where it belongs already, and what comes later.
+/// The chunks that are already in place, and those that come late.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// By the numbers of chunks.
@@ -33,7 +33,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Whether so many bytes more may be kept; then they count.
+    /// Whether so many bytes more may be kept; if so, they are counted.
     fn has_room(&self, bytes: usize) -> bool {
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         before.saturating_add(bytes) <= KEPT
@@ -55,12 +55,12 @@ impl Loaded {
         self.chunks.get(chunk).copied().unwrap_or(false)
     }
 
-    /// Everything is in its place.
+    /// Frees the kept bytes: everything is in its place.
     pub fn forget(&mut self) {
         self.kept = Kept::default();
     }
 
-    /// What is to come later.
+    /// Takes the plan of the memory that comes late.
     pub fn late(&mut self) -> Option<Plan> {
         self.late.take()
     }
@@ -72,10 +72,10 @@ impl Loaded {
     }
 }
 
-/// Reads every chunk that does not come later and checks it. What belongs to private anonymous memory alone is put there.
+/// Reads and checks every chunk that does not come late. Chunks that belong to private anonymous memory alone are put in place.
 ///
 /// # Safety
-/// That memory must be mapped, writable where there are runs, and used by nobody.
+/// That memory must be mapped, writable where there are runs, and used by nothing else.
 pub unsafe fn read(
     reader: &Reader,
     late: Option<Plan>,
@@ -129,10 +129,10 @@ fn is_private(reader: &Reader, run: &RunRecord) -> bool {
     run.space == 0 && lies_in
 }
 
-/// Loads every chunk of memory that is not in place yet and does not come later.
+/// Loads every chunk of memory that is not in place yet and does not come late.
 ///
 /// # Safety
-/// Every run must lie in memory that is mapped, writable and used by nobody.
+/// Every run must lie in memory that is mapped, writable and used by nothing else.
 pub unsafe fn fill(
     reader: &Reader,
     from_files: &[Range<usize>],
@@ -149,12 +149,12 @@ pub unsafe fn fill(
     })
 }
 
-/// How far the disk reads ahead of what is loaded, in chunks: what the kernel reads ahead by itself leaves most disks idle half of the time.
+/// How far the disk reads ahead of the load, in chunks. The kernel's own read-ahead leaves most disks idle half of the time.
 const AHEAD: usize = 64;
-/// So many are asked for at a time.
+/// The number of chunks that are requested at a time.
 const TOGETHER: usize = 8;
 
-/// Has the disk begin to read what is loaded when chunk `at` of these has been.
+/// Has the disk begin to read the chunks that are loaded some time after chunk `at` of these.
 fn expect(reader: &Reader, numbers: &[usize], at: usize) {
     let next = match at {
         0 => 0..AHEAD + TOGETHER,
@@ -166,7 +166,7 @@ fn expect(reader: &Reader, numbers: &[usize], at: usize) {
     reader.expect(chunks);
 }
 
-/// Does something to each of these chunks, which it loads, on so many threads. The first error ends it.
+/// Runs an action, which loads a chunk, for each of these chunks on so many threads. The first error ends it.
 fn each(
     reader: &Reader,
     numbers: &[usize],
@@ -191,11 +191,11 @@ fn each(
             }
         }
     };
-    // A few chunks are read before another thread has started.
+    // For a few chunks, starting a thread takes longer than reading them.
     let workers = workers.clamp(1, numbers.len().div_ceil(8).max(1));
     std::thread::scope(|scope| {
         for _ in 1..workers {
-            // Where no thread can be started, this one does it all.
+            // If no thread can be started, this one does all the work.
             let _started = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
@@ -209,7 +209,7 @@ fn each(
     }
 }
 
-/// What one worker needs.
+/// The buffers of one worker.
 pub struct Room {
     stored: Vec<u8>,
     loaded: Vec<u8>,
@@ -223,7 +223,7 @@ impl Room {
         }
     }
 
-    /// A chunk's bytes, which are what its sum says.
+    /// Returns a chunk's bytes, after checking their sum.
     pub fn load(&mut self, reader: &Reader, chunk: &ChunkRecord) -> Result<&[u8], RestoreError> {
         let loaded = &mut self.loaded[..chunk.bytes as usize];
         reader.load(chunk, &mut self.stored, loaded)?;
@@ -242,10 +242,10 @@ impl Room {
     }
 }
 
-/// From so many bytes on it is less work to have the kernel make pages in one go.
+/// From this size on, having the kernel make all pages at once is less work.
 const MANY: usize = 4 * PAGE;
 
-/// Has the kernel make a run's pages in one go, not one by one as they are written to. It is only slower where it does not.
+/// Has the kernel make a run's pages at once, not one by one as they are written to. If it does not, the load is only slower.
 fn populate(run: &RunRecord) {
     let start = run.address as usize & !(PAGE - 1);
     let end = run.address as usize + run.bytes as usize;

@@ -1,5 +1,5 @@
-//! Addresses that an image needs where nothing belongs to the upper half by address. The kernel has put this process's own memory at
-//! random, perhaps there: then the process is begun again, elsewhere, before anything has been done.
+//! Reserves addresses that an image needs outside the upper half's fixed ranges. The kernel places this process's own memory at random, and it may lie there.
+//! The process then executes itself again, at other addresses, before anything has been done.
 
 use std::ops::Range;
 use std::os::unix::process::CommandExt;
@@ -11,16 +11,16 @@ use stillpoint_wrappers::gate::is_upper_code;
 use super::RestoreError;
 use crate::gate::memory::settled;
 
-/// How often this process has been begun again.
+/// How many times this process has executed itself again.
 const TRIES: &str = "STILLPOINT_PLACED";
-/// Each time it lies elsewhere, so this many collisions are no accident.
+/// The addresses differ each time, so this many collisions are not an accident.
 const MOST_TRIES: u32 = 16;
 const ADDR_NO_RANDOMIZE: libc::c_ulong = 0x004_0000;
 
-/// Keeps what the regions need. Nothing else has been mapped for the image yet.
+/// Reserves what the regions need. Nothing else has been mapped for the image yet.
 ///
 /// # Errors
-/// What lies there, where that is so wherever the kernel puts this process.
+/// Names the mapping in the way, if it is there wherever the kernel places this process.
 pub fn keep(regions: &[Region]) -> Result<(), RestoreError> {
     let Some(taken) = wanted(regions).into_iter().find_map(hold) else {
         return Ok(());
@@ -45,7 +45,7 @@ pub fn keep(regions: &[Region]) -> Result<(), RestoreError> {
     Err(RestoreError::Refused(taken))
 }
 
-/// Code of an image where its system calls are not seen (`gate::CODE_END`): earlier releases put it there.
+/// Returns a reason if an image has code where its system calls are not seen (`gate::CODE_END`); earlier releases put it there.
 pub fn unseen(regions: &[Region]) -> Option<String> {
     let executable = |region: &&Region| region.protection & libc::PROT_EXEC as u32 != 0;
     let mut code = regions.iter().filter(executable);
@@ -56,7 +56,7 @@ pub fn unseen(regions: &[Region]) -> Option<String> {
     ))
 }
 
-/// What must be kept, with what lies side by side joined.
+/// Returns the ranges to reserve, with adjacent ones joined.
 fn wanted(regions: &[Region]) -> Vec<Range<usize>> {
     let mut wanted: Vec<Range<usize>> = Vec::new();
     for region in regions {
@@ -72,7 +72,7 @@ fn wanted(regions: &[Region]) -> Vec<Range<usize>> {
     wanted
 }
 
-/// Keeps a range, or says what is there.
+/// Reserves a range, or returns what lies there.
 fn hold(range: Range<usize>) -> Option<String> {
     let flags =
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;

@@ -1,8 +1,7 @@
-//! The rule behind a suspend that succeeds: what the restart will open, map or ask for has been tried while the job still
-//! lives, and what fails refuses the checkpoint by name.
+//! Tests what the restart will open, map or ask for while the job still lives. A failure refuses the checkpoint and names the thing, so that a job is not
+//! suspended in a state that cannot be restarted.
 //!
-//! Each part is tried by the code that the restart runs: descriptors by [`super::descriptors::rehearse`], mapped files and the
-//! process's directory here.
+//! Each part is tested by the code that the restart runs: descriptors by [`super::descriptors::rehearse`], mapped files and the process's directory here.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -15,17 +14,17 @@ use crate::capture::maps::Mapping;
 use crate::capture::{self, process};
 use crate::threads;
 
-/// What a restart would fail at, or bring back otherwise, of these descriptors, in words for people; the threads stand still.
+/// Returns, for people, what a restart could not restore of these descriptors, or would restore differently; the threads are stopped.
 pub fn of_files(numbers: &[RawFd]) -> Vec<String> {
     aside(|| of_descriptors(numbers))
 }
 
-/// As [`of_files`], of memory.
+/// The same for memory mappings.
 pub fn of_memory(mappings: &[Mapping]) -> Vec<String> {
     aside(|| shared::rehearse(mappings))
 }
 
-/// As [`of_files`], of where the process is in the file system.
+/// The same for the process's root and working directories.
 pub fn of_places() -> Vec<String> {
     aside(here)
 }
@@ -38,7 +37,7 @@ fn aside(rehearse: impl FnOnce() -> Vec<String> + Send) -> Vec<String> {
     })
 }
 
-/// A thread that has for itself what a restart makes once for all (`unshare`, `setns`).
+/// Returns a reason if some thread has something of its own that a restart makes once for all threads (`unshare`, `setns`).
 pub fn of_threads() -> Option<String> {
     // SAFETY: gives a number.
     let own = unsafe { libc::gettid() };
@@ -52,14 +51,14 @@ pub fn of_threads() -> Option<String> {
     })
 }
 
-/// Whether a thread has what is opened by this one.
+/// Whether a thread sees a file descriptor that this thread opens.
 fn sees(thread: i32) -> bool {
     // SAFETY: makes a descriptor, which is closed below.
     let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
     if number < 0 {
         return true;
     }
-    // SAFETY: it has just been made, and nobody else knows of it.
+    // SAFETY: it has just been made, and nothing else owns it.
     let opened = unsafe { OwnedFd::from_raw_fd(number) };
     let shown = std::fs::read_link(format!("/proc/self/task/{thread}/fd/{number}"));
     let own = std::fs::read_link(format!("/proc/thread-self/fd/{number}"));
@@ -67,12 +66,12 @@ fn sees(thread: i32) -> bool {
     matches!((shown, own), (Ok(shown), Ok(own)) if shown == own)
 }
 
-/// Where a thread is in the file system.
+/// Returns a thread's working directory.
 fn place_of(thread: i32) -> Option<std::path::PathBuf> {
     std::fs::read_link(format!("/proc/self/task/{thread}/cwd")).ok()
 }
 
-/// What two threads do not share.
+/// Returns something that two threads do not share, if there is such a thing.
 fn has_own(one: i32, other: i32) -> Option<String> {
     const KCMP_FILES: libc::c_int = 2;
     const KCMP_FS: libc::c_int = 3;
@@ -130,7 +129,7 @@ fn of_descriptors(numbers: &[RawFd]) -> Vec<String> {
     }
 }
 
-/// A number that is the application's, but that the gate has no bit for.
+/// Returns an open descriptor number of the application for which the gate has no bit.
 fn beyond_reach() -> Option<usize> {
     let numbers = std::fs::read_dir("/proc/self/fd").ok()?;
     numbers

@@ -1,5 +1,5 @@
-//! Gives threads back what the application had chosen for them (`capture::scheduling`). What this launch may not give - a
-//! lower nice value, a real-time policy, processors that it does not have - the thread goes on without, and a warning says so.
+//! Restores the scheduling that the application had chosen for its threads (`capture::scheduling`). If this launch does not permit a setting (a lower nice
+//! value, a real-time policy, processors that it does not have), the thread goes on without it, and a warning says so.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,11 +10,11 @@ use super::Restore;
 use super::back::Back;
 use crate::capture::scheduling::{self, A_THREAD, Chosen, Own, Policy};
 
-/// What a thread does not get, and why.
+/// A setting that a thread does not get, and why.
 type Lost = (String, String);
 
-/// Gives it to the threads. On the main thread, when nothing of the lower half is to be started by it any more: that would
-/// inherit the main thread's.
+/// Restores the settings of all threads. Runs on the main thread, once the lower half starts no more threads from it: they would inherit the main thread's
+/// settings.
 pub fn give(saved: &[Own], back: &Back) {
     let mut lost = BTreeMap::<Lost, Vec<u32>>::new();
     let real = |own: &Own| {
@@ -41,7 +41,7 @@ fn go_on(threads: &[u32]) -> String {
     }
 }
 
-/// Whether the application's stderr is the launcher's own stream: elsewhere what is said there would be in its way.
+/// Whether the application's stderr is the launcher's own stream; in any other file, messages would disturb the application.
 pub fn launchers_stderr(restore: &Restore) -> bool {
     let descriptors = restore.reader().descriptors();
     let stderr = descriptors
@@ -53,7 +53,7 @@ pub fn launchers_stderr(restore: &Restore) -> bool {
         .is_some_and(|description| matches!(description.kind, DescriptorKind::Inherited { .. }))
 }
 
-/// Gives a thread (0: the caller) what was its own.
+/// Restores a thread's own settings; 0 is the caller.
 fn give_to(tid: u32, own: &Own) -> Vec<Lost> {
     let given = [
         own.timer_slack.map(|slack| {
@@ -133,7 +133,7 @@ fn set_io_priority(tid: u32, priority: i32) -> io::Result<()> {
     checked(unsafe { libc::syscall(libc::SYS_ioprio_set, A_THREAD, tid, priority) })
 }
 
-/// A choice among the processors that the launcher had given holds only within those that this one gives.
+/// Sets a thread's processors. If they were among the launcher's, they are restored only within those of this launch.
 fn set_processors(tid: u32, chosen: &Chosen) -> io::Result<()> {
     let here = scheduling::launched().processors.unwrap_or_default();
     let elsewhere = || io::Error::other("this launch does not run on all of them");

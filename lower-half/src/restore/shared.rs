@@ -1,4 +1,4 @@
-//! Shared mappings: files by their path, memory without a name and System V segments from their content.
+//! Restores shared mappings: files by their path, memory without a name and System V segments from their content.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -18,7 +18,7 @@ use crate::capture::descriptors::OWN;
 use crate::capture::maps::Mapping;
 use crate::capture::memory::REMOVED;
 
-/// Shared mappings of files that are not here and whose bytes are not in the image.
+/// Returns shared mappings of files that do not exist here and whose bytes are not in the image.
 pub fn missing(regions: &[Region]) -> Vec<String> {
     regions
         .iter()
@@ -33,7 +33,7 @@ pub fn missing(regions: &[Region]) -> Vec<String> {
         .collect()
 }
 
-/// Shared memory that only this process has.
+/// Maps shared memory that only this process has.
 pub fn anonymous(
     reader: &Reader,
     region: &Region,
@@ -64,7 +64,7 @@ pub fn anonymous(
     .map_err(|error| failed(region, "map", error))
 }
 
-/// Whether the content is that of a memory file that nobody may write to any more.
+/// Whether the content belongs to a memory file that is sealed against writing.
 fn sealed(reader: &Reader, content: u32) -> bool {
     let descriptions = &reader.descriptors().descriptions;
     descriptions.iter().any(|description| {
@@ -76,7 +76,7 @@ fn sealed(reader: &Reader, content: u32) -> bool {
 /// Maps shared files again and writes their bytes back as they were at the checkpoint.
 ///
 /// # Safety
-/// The regions' addresses must be nobody's.
+/// The regions' addresses must be free.
 pub unsafe fn map_files(reader: &Reader) -> Result<(), RestoreError> {
     let mut written = Vec::new();
     for region in reader
@@ -117,7 +117,7 @@ fn open(path: &str, writes: bool, makes: bool) -> io::Result<File> {
         .open(path)
 }
 
-/// Mapped files that a restart could not open, in words for people; nothing is changed.
+/// Returns, for people, mapped files that a restart could not open; changes nothing.
 pub fn rehearse(mappings: &[Mapping]) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for mapping in mappings
@@ -143,7 +143,7 @@ pub fn rehearse(mappings: &[Mapping]) -> Vec<String> {
 
 fn unopenable(mapping: &Mapping) -> Option<String> {
     if std::fs::metadata(mapping.path()).is_ok_and(|file| !file.is_file()) {
-        // Opening a device may do something; memory of one is refused as such.
+        // Opening a device may have effects; device memory is refused anyway.
         return None;
     }
     let found = open(mapping.path(), mapping.may_write, false).and_then(|file| file.metadata());
@@ -156,20 +156,20 @@ fn unopenable(mapping: &Mapping) -> Option<String> {
     }
 }
 
-/// Whether others may still find the file that the image would take for this process's own memory.
+/// Returns a reason if the file that the image would take for this process's own memory is still visible to others.
 fn lost(mapping: &Mapping) -> Option<String> {
     if !mapping.deleted() {
         let made_up = !mapping.path().starts_with('/') || mapping.path() == "/dev/zero";
         return (!made_up).then(|| "no path leads to".to_owned());
     }
-    // Only the privileged may look; a file that is also open is looked at by its descriptor.
+    // Only privileged processes may look here; a file that is also open is checked through its descriptor.
     let place = format!("/proc/self/map_files/{:x}-{:x}", mapping.start, mapping.end);
     let file = std::fs::metadata(place).ok()?;
     (file.nlink() > 0 && file.is_file() && !mapping.path().starts_with("/memfd:"))
         .then(|| "has lost this name and is known by another".to_owned())
 }
 
-/// A System V segment, if possible the very one (the application knows its id).
+/// Attaches a System V segment, if possible the original one (the application knows its id).
 pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
     let refused = |problem: &str| {
         RestoreError::Refused(format!(
@@ -177,7 +177,7 @@ pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
             region.name, region.start
         ))
     };
-    // The name is `/SYSVkkkkkkkk id`, the key in hexadecimal, and a word more where it is marked for removal.
+    // The name is `/SYSVkkkkkkkk id`, the key in hexadecimal, and one more word if the segment is marked for removal.
     let (key, id) = region
         .name
         .strip_prefix("/SYSV")
@@ -218,7 +218,7 @@ pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
     })
 }
 
-/// The segment itself, where it has outlived the process and nobody else uses it.
+/// Returns the segment itself, if it has outlived the process and nothing else is attached to it.
 fn existing(id: libc::c_int, key: libc::key_t, bytes: usize) -> Option<libc::c_int> {
     let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
     // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
@@ -233,8 +233,8 @@ fn existing(id: libc::c_int, key: libc::key_t, bytes: usize) -> Option<libc::c_i
     (same && status.shm_nattch == 0).then_some(id)
 }
 
-/// A new segment in the place of one that was marked for removal, the same for all attachments of the old one: under its id,
-/// where that may be asked for.
+/// Returns a new segment in place of one that was marked for removal, the same one for all attachments of the old one. It gets the old id if this process may
+/// ask for that.
 fn removed_one(id: libc::c_int, bytes: usize) -> Option<libc::c_int> {
     static MADE: Mutex<BTreeMap<libc::c_int, libc::c_int>> = Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -250,7 +250,7 @@ fn removed_one(id: libc::c_int, bytes: usize) -> Option<libc::c_int> {
     Some(new)
 }
 
-/// A new segment under the same id, which only the privileged may ask for.
+/// Makes a new segment under the same id, which only privileged processes may ask for.
 fn created(id: libc::c_int, key: libc::key_t, bytes: usize) -> Option<libc::c_int> {
     std::fs::write("/proc/sys/kernel/shm_next_id", id.to_string()).ok()?;
     // SAFETY: shmget touches no memory.
@@ -265,7 +265,7 @@ fn created(id: libc::c_int, key: libc::key_t, bytes: usize) -> Option<libc::c_in
 /// Fills a segment from its content.
 ///
 /// # Safety
-/// The region must be mapped, writable, and used by nobody.
+/// The region must be mapped, writable, and used by nothing else.
 unsafe fn fill(reader: &Reader, content: u32, region: &Region) -> Result<(), RestoreError> {
     let mut scratch = Reader::scratch();
     // SAFETY: the caller's.

@@ -1,4 +1,4 @@
-//! Where the bytes of descriptors come from: at a restart from the image, at a rehearsal from what the image is going to hold.
+//! The source of descriptors' bytes: the image in a restart, the contents that an image is going to hold in a rehearsal.
 
 use std::fs::File;
 

@@ -1,7 +1,6 @@
-//! Threads made again in another launch: each returns through the signal frame that it was stopped in.
+//! Makes threads again in another launch: each returns through the signal frame that it was stopped in.
 //!
-//! The memory must be in place, frames and all. A thread that is made again waits for [`go`], so that none runs before
-//! everything stands.
+//! The memory must be in place, frames included. A thread that is made again waits for [`go`], so that none runs before everything is restored.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
@@ -22,11 +21,11 @@ use crate::threads::registry::{Thread, flag};
 /// A thread that is to be made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Returning {
-    /// What the image says of it.
+    /// The thread's record in the image.
     pub record: Record,
-    /// Whom the kernel is to take it for, where that is not what this launch is.
+    /// The thread's credentials, if they differ from this launch's.
     pub credentials: Option<Change>,
-    /// What it had set for itself.
+    /// The attributes that the thread had set for itself.
     pub attributes: OfThread,
     /// Signals that are pending for it alone.
     pub pending: Vec<Pending>,
@@ -58,10 +57,10 @@ impl Returning {
     }
 }
 
-/// The kernel's error where a thread did not get its credentials.
+/// The kernel's error if a thread did not get its credentials.
 static FAILED: AtomicU32 = AtomicU32::new(0);
 
-/// The kernel's error where a thread that has come alive did not get its credentials.
+/// Returns the kernel's error if a running thread did not get its credentials.
 pub fn failed_credentials() -> Option<i32> {
     match FAILED.load(Ordering::Acquire) {
         0 => None,
@@ -71,28 +70,28 @@ pub fn failed_credentials() -> Option<i32> {
 
 /// 1 when threads that were made again may run.
 static GO: AtomicU32 = AtomicU32::new(0);
-/// How often some of them have been let run: what they sleep on.
+/// How many times some of them have been let run; the threads sleep on this word.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// Has all of those that wait look whether they may run.
+/// Wakes all waiting threads, so that they check whether they may run.
 fn call() {
     CALLS.fetch_add(1, Ordering::AcqRel);
     futex_wake(&CALLS);
 }
 
-/// What a thread that is made again needs for its first steps.
+/// The arguments of a new thread's first steps.
 struct Beginning {
     thread: Thread,
     saved: Returning,
 }
 
-/// A stack for a thread's first steps.
+/// The size of a thread's stack for its first steps.
 const STEPS_BYTES: usize = 64 * 1024;
 
 /// Makes a thread again. It waits for [`go`], then returns through its frame.
 ///
 /// # Errors
-/// Where the kernel makes no thread, or all records are taken.
+/// If the kernel makes no thread, or all records are taken.
 ///
 /// # Safety
 /// The upper half's memory must be in place, as it was when the thread was saved.
@@ -109,7 +108,7 @@ pub unsafe fn recreate(saved: Returning) -> io::Result<Thread> {
         | libc::CLONE_CHILD_CLEARTID;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let mapping = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a mapping of its own. It stays: nobody can tell when the thread has left it, and it holds one page or two.
+    // SAFETY: a mapping of its own. It is never unmapped: it cannot be told when the thread has left it, and it holds one page or two.
     let stack = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -198,7 +197,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     }
     let notes = beginning.thread.notes();
     loop {
-        // Before it looks: who lets it run afterwards changes this first.
+        // Read before the flags: a thread that lets this one run changes the flags first, then this counter.
         let calls = CALLS.load(Ordering::Acquire);
         let runs = notes.flags.load(Ordering::Acquire) & flag::RUNS != 0;
         if runs || GO.load(Ordering::Acquire) != 0 {
@@ -206,7 +205,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
         }
         futex_wait(&CALLS, calls, 0);
     }
-    // They wait until the frame's own mask is back.
+    // The signals stay pending until the frame's own mask is back.
     for pending in &saved.pending {
         pending.restore(false);
     }
@@ -216,7 +215,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     unsafe { frame::sigreturn(saved.record.stop_frame as usize) }
 }
 
-/// Lets one of the threads that were made again run, before the others.
+/// Lets one of the threads that were made again run before the others.
 pub fn go_alone(thread: Thread) {
     thread.notes().flags.fetch_or(flag::RUNS, Ordering::AcqRel);
     call();
@@ -232,7 +231,7 @@ pub fn go() {
 /// upper half, its FS still the lower one's.
 ///
 /// # Errors
-/// Where all records are taken.
+/// If all records are taken.
 ///
 /// # Safety
 /// Only on the process's main thread, once.
@@ -252,7 +251,7 @@ pub unsafe fn adopt_main(saved: &Returning) -> io::Result<Thread> {
 /// # Safety
 /// After [`adopt_main`], on the same thread, with the upper half's memory in place and the process's state restored.
 pub unsafe fn resume_main(saved: &Returning) -> ! {
-    // All signals stay away until the frame's own mask is back.
+    // Blocks all signals until the frame's own mask is back.
     crate::arch::syscall::set_mask(u64::MAX);
     // SAFETY: the caller's.
     interrupted::carried_on(unsafe { Frame::at(saved.record.stop_frame as usize) });

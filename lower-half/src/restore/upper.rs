@@ -9,7 +9,7 @@ use crate::arch::registers;
 /// Lets the upper half make its MPI objects again.
 ///
 /// # Safety
-/// On the main thread, adopted, the upper half's memory in place, MPI running.
+/// On the main thread, after its adoption, with the upper half's memory in place and MPI running.
 pub unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
     // SAFETY: the hooks lie in memory that has just been restored.
     let Some(hooks) = (unsafe { (hooks as *const UpperHooks).as_ref() }) else {

@@ -1,4 +1,4 @@
-//! `userfaultfd`: who touches memory that has not arrived waits for it, the kernel on behalf of a system call too.
+//! `userfaultfd`: a thread that touches memory that has not arrived waits for it, also inside a system call.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,31 +24,31 @@ const EVENT_REMOVE: u64 = 1 << 3;
 const REGISTER_MISSING: u64 = 1;
 const MESSAGES: usize = 16;
 
-/// What the kernel tells.
+/// A message of the kernel.
 pub enum Told {
-    /// Somebody waits for the page with this address.
+    /// A thread waits for the page with this address.
     Wanted(u64),
-    /// The application throws these pages away, and waits until that is known.
+    /// The application discards these pages, and waits until the message has been read.
     Removed(Range<u64>),
 }
 
-/// What became of pages.
+/// The result of putting pages in place.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Put {
-    /// So many bytes are there now.
+    /// So many bytes are in place now.
     There(usize),
-    /// Somebody throws pages away: first that has to be read.
+    /// A thread discards pages: the message about that has to be read first.
     Again,
-    /// Nothing is mapped there any more, or not in one piece.
+    /// Nothing is mapped there any more, or not as one mapping.
     Gone,
 }
 
-/// A descriptor for the memory that is to arrive.
+/// The userfaultfd of the memory that is to arrive.
 pub struct Door(OwnedFd);
 
 impl Door {
     /// # Errors
-    /// Those of [`all_faults::open`], and where the kernel does not tell of memory that is thrown away.
+    /// Those of [`all_faults::open`], and if the kernel does not report discarded memory.
     pub fn open() -> io::Result<Door> {
         let door = Door(all_faults::open()?);
         let mut api = uffdio_api {
@@ -69,7 +69,7 @@ impl Door {
         }
     }
 
-    /// From here on, who touches a page there that is missing waits.
+    /// From here on, a thread that touches a missing page in this range waits.
     pub fn guard(&self, range: Range<u64>) -> io::Result<()> {
         let mut register = uffdio_register {
             range: whole(range),
@@ -79,7 +79,7 @@ impl Door {
         self.ask(UFFDIO_REGISTER, &mut register)
     }
 
-    /// Gives missing pages these bytes, and lets who waits for them go on.
+    /// Fills missing pages with these bytes, and wakes the threads that wait for them.
     pub fn copy(&self, address: u64, bytes: &[u8]) -> io::Result<Put> {
         let mut copy = uffdio_copy {
             dst: address,
@@ -92,7 +92,7 @@ impl Door {
         put(result, copy.copy)
     }
 
-    /// Makes a missing page one of zeros.
+    /// Fills a missing page with zeros.
     pub fn zero(&self, address: u64) -> io::Result<Put> {
         let mut zero = uffdio_zeropage {
             range: whole(address..address + PAGE as u64),
@@ -103,12 +103,12 @@ impl Door {
         put(result, zero.zeropage)
     }
 
-    /// Lets who waits for a page look again.
+    /// Wakes the threads that wait for a page, so that they touch it again.
     pub fn wake(&self, address: u64) -> io::Result<()> {
         self.ask(UFFDIO_WAKE, &mut whole(address..address + PAGE as u64))
     }
 
-    /// What there is to be told by now.
+    /// Returns the messages that have come so far.
     pub fn told(&self) -> io::Result<Vec<Told>> {
         let mut messages = [const { MaybeUninit::<uffd_msg>::zeroed() }; MESSAGES];
         // SAFETY: the kernel writes whole messages there.
@@ -158,7 +158,7 @@ fn whole(range: Range<u64>) -> uffdio_range {
     }
 }
 
-/// `done`: bytes, or an error's number below zero.
+/// Interprets a request's result; `done` is a number of bytes, or a negative error number.
 fn put(result: io::Result<()>, done: i64) -> io::Result<Put> {
     let Err(error) = result else {
         return Ok(Put::There(done as usize));

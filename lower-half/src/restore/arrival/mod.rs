@@ -1,12 +1,11 @@
-//! Memory that comes while the application runs already (`restart --lazy`).
+//! Loads memory while the application already runs (`restart --lazy`).
 //!
-//! Private anonymous memory is mapped, and empty. Whoever touches a page of it that has not come waits for it (`userfaultfd`, [`door`]); its chunks are
-//! read next then. As soon as the application runs the others are read, those first that the last epochs have found changed ([`plan`]). Every chunk's sum is compared
-//! before anybody sees a byte of it. What cannot be read ends the process: the epoch is as it was.
+//! Private anonymous memory is mapped, and empty. A thread that touches a page that has not come waits for it (`userfaultfd`, [`door`]); its chunks are then
+//! read next. As soon as the application runs, the other chunks are read too, beginning with those that changed in the last epochs ([`plan`]). Every chunk's
+//! sum is checked before the application sees a byte of it. If a chunk cannot be read, the process ends; the epoch is not harmed.
 //!
-//! One thread listens to the kernel and does nothing else, since whoever throws pages away waits for it. The others read chunks. The lock
-//! `removed` is held for writing while the kernel is listened to, and for reading while pages are put in place: no page that has been
-//! thrown away comes back.
+//! One thread only listens to the kernel, since a thread that discards pages waits until it hears of that. The other threads read chunks. The lock `removed` is
+//! held for writing while the listener reads from the kernel, and for reading while pages are put in place: so a discarded page does not come back.
 
 mod door;
 mod plan;
@@ -35,16 +34,16 @@ use door::{Put, Told};
 pub use plan::Plan;
 use plan::{Parts, cut};
 
-/// How often those who read look whether what nobody waits for may come. Whoever says so may be a trap's handler, which wakes nobody here.
+/// How often idle readers check whether the rest may be loaded. A trap's handler may permit it, and cannot wake a thread here.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Whether a region's pages may come late: what others have too, is locked in memory or grows by itself is there from the start.
+/// Whether a region's pages may come late. Memory that is shared, locked or grows by itself is loaded before the application runs.
 fn may_come_late(region: &Region) -> bool {
     const NOT: u64 = vm_flags::LOCKED | vm_flags::HUGE_TLB | vm_flags::GROWS_DOWN;
     region.kind == RegionKind::Anonymous && region.vm_flags & NOT == 0
 }
 
-/// What of an image is to arrive late.
+/// Plans which memory of an image is to arrive late.
 pub fn plan(reader: &Reader) -> Plan {
     let late = reader.regions().iter().filter(|it| may_come_late(it));
     let late = late.map(Region::range).collect();
@@ -56,28 +55,28 @@ struct Arrival {
     reader: Arc<Reader>,
     plan: Plan,
     door: Door,
-    /// By the numbers of chunks: whether somebody reads or has read it.
+    /// Whether a worker reads or has read a chunk, by its number.
     taken: Vec<AtomicBool>,
-    /// The place in the plan's order of what is read next.
+    /// The place in the plan's order of the next chunk.
     next: AtomicUsize,
-    /// Chunks that have not come.
+    /// The number of chunks that have not come.
     left: AtomicUsize,
     parts: Mutex<Parts>,
-    /// Pages that the application has thrown away.
+    /// Pages that the application has discarded.
     removed: RwLock<Vec<Range<usize>>>,
-    /// Pages that somebody waits for.
+    /// Pages that threads wait for.
     wanted: Mutex<VecDeque<u64>>,
-    /// That there are such, or that all is there.
+    /// Signals that `wanted` has grown, or that everything has come.
     news: Condvar,
-    /// Tells the listener that all is there.
+    /// Tells the listener that everything has come.
     all: EventFd,
     lost: fn(String) -> !,
 }
 
-/// Has memory arrive, by so many threads. The regions must be mapped; nobody may have touched what is late. `lost` ends the process.
+/// Has memory arrive, on so many threads. The regions must be mapped, and the late memory untouched. `lost` ends the process.
 ///
 /// # Errors
-/// Where it cannot: then nothing has begun.
+/// If it cannot begin; then nothing has changed.
 pub fn begin(
     reader: &Arc<Reader>,
     plan: Plan,
@@ -116,7 +115,7 @@ pub fn begin(
         arriving::begin();
         let started = builder.spawn(move || {
             arrival.run(workers);
-            // Its descriptor is closed: no page is waited for any more.
+            // The descriptor is closed: page faults no longer wait.
             drop(arrival);
             arriving::ended();
         });
@@ -126,7 +125,7 @@ pub fn begin(
 }
 
 impl Arrival {
-    /// Returns when all has come.
+    /// Runs until all memory has come.
     fn run(&self, workers: usize) {
         std::thread::scope(|scope| {
             for number in 0..workers.max(1) {
@@ -152,7 +151,7 @@ impl Arrival {
         ))
     }
 
-    /// Hears what the kernel has to say, until all has come.
+    /// Reads the kernel's messages until all memory has come.
     fn listen(&self) -> io::Result<()> {
         loop {
             let mut both = [
@@ -184,7 +183,7 @@ impl Arrival {
         }
     }
 
-    /// Reads what is waited for, and else what comes next, until all has come.
+    /// Reads the pages that threads wait for, otherwise the next chunk, until all memory has come.
     fn work(&self) {
         let mut room = Room::new();
         loop {
@@ -214,7 +213,7 @@ impl Arrival {
         }
     }
 
-    /// Until somebody waits for a page, or all has come; and no longer than that.
+    /// Sleeps until a thread waits for a page or all memory has come, but no longer than `most`.
     fn rest(&self, most: Duration) {
         let queue = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let idle =
@@ -237,7 +236,7 @@ impl Arrival {
         }
     }
 
-    /// Somebody waits for a page.
+    /// Loads a page that a thread waits for.
     fn serve(&self, page: u64, room: &mut Room) -> Result<(), RestoreError> {
         let chunks: Vec<usize> = self.plan.chunks(page).collect();
         let removed = || {
@@ -255,7 +254,7 @@ impl Arrival {
                 self.place(chunk, room)?;
             }
         }
-        // Others may be reading the rest; whoever puts the page in place lets those go on that wait for it.
+        // Other workers may be reading the rest; the one that puts the page in place wakes the threads that wait for it.
         Ok(())
     }
 
@@ -264,7 +263,7 @@ impl Arrival {
             match self.door.zero(page) {
                 Ok(Put::Again) => std::thread::yield_now(),
                 Ok(Put::There(_) | Put::Gone) => break,
-                // Somebody else's touch has been served already.
+                // Another fault on this page has been served already.
                 Err(error) if error.raw_os_error() == Some(libc::EEXIST) => break,
                 Err(error) => return Err(out_of_place(page)(error)),
             }
@@ -314,7 +313,7 @@ impl Arrival {
             );
             return Err(RestoreError::Refused(problem));
         }
-        // Who is about to rest looks whether all is there with this lock in hand.
+        // A worker that is about to sleep checks `left` while it holds this lock; taking the lock here ensures that it does not miss the notification.
         drop(self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
         self.news.notify_all();
         let told = self.all.write(1).map_err(io::Error::from);
@@ -322,7 +321,7 @@ impl Arrival {
             .map_err(RestoreError::system("cannot end the arrival of memory"))
     }
 
-    /// Puts whole pages in place, but those that have been thrown away.
+    /// Puts whole pages in place, except those that have been discarded.
     fn put(&self, address: u64, bytes: &[u8]) -> Result<(), RestoreError> {
         let mut at = 0;
         while at < bytes.len() {
@@ -341,7 +340,7 @@ impl Arrival {
             let copy = |length: usize| self.door.copy(first.start as u64, &bytes[at..at + length]);
             let mut put = copy(first.len());
             if let Ok(Put::Gone) = put {
-                // Mappings may have been taken away, or cut: page by page, then.
+                // Mappings may have been removed or cut, so the pages are copied one by one.
                 put = copy(PAGE);
             }
             match put.map_err(failed)? {

@@ -1,4 +1,4 @@
-//! Which chunks of an image hold what of memory that arrives late. No I/O, nothing unsafe.
+//! Maps memory that arrives late to the chunks of an image that hold it. No I/O, no unsafe code.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::arch::PAGE;
 
 const PAGE_BYTES: u64 = PAGE as u64;
 
-/// A run of a chunk that belongs to such memory.
+/// A run of a chunk that belongs to late memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Piece {
     start: u64,
@@ -17,19 +17,19 @@ struct Piece {
     chunk: usize,
 }
 
-/// What is to arrive.
+/// The memory that is to arrive, and the chunks that hold it.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Memory that arrives late, in order of address.
     late: Vec<Range<u64>>,
-    /// In order of address; they do not overlap.
+    /// By address; they do not overlap.
     pieces: Vec<Piece>,
-    /// The numbers of the chunks: those first that are likely to be needed first.
+    /// The numbers of the chunks, in the order in which they are likely to be needed.
     order: Vec<usize>,
 }
 
 impl Plan {
-    /// `late` in order of address.
+    /// Makes the plan; `late` must be in order of address.
     pub fn new<'a>(
         late: Vec<Range<u64>>,
         chunks: impl Iterator<Item = (&'a ChunkRecord, &'a [RunRecord])>,
@@ -51,8 +51,8 @@ impl Plan {
                 }
             }
             if plan.pieces.len() > before {
-                // What the last epochs have found changed is what the program works on. Its own chunks are an image's newest, and the
-                // origins with higher numbers are newer.
+                // The program works on memory that changed in the last epochs, so that comes first. An image's own chunks are the newest, and an origin with a
+                // higher number is newer.
                 let age = match chunk.origin {
                     0 => 0,
                     origin => u32::MAX - origin,
@@ -66,7 +66,7 @@ impl Plan {
         plan
     }
 
-    /// Whether a run belongs to what arrives late.
+    /// Whether a run belongs to late memory.
     pub fn is_late(&self, run: &RunRecord) -> bool {
         let index = self.late.partition_point(|range| range.end <= run.address);
         let late = self.late.get(index);
@@ -81,31 +81,31 @@ impl Plan {
         &self.order
     }
 
-    /// The pieces that lie in a page.
+    /// Returns the pieces that lie in a page.
     fn pieces(&self, page: u64) -> impl Iterator<Item = &Piece> {
         let first = self.pieces.partition_point(|piece| piece.end <= page);
         let rest = self.pieces[first..].iter();
         rest.take_while(move |piece| piece.start < page + PAGE_BYTES)
     }
 
-    /// The chunks that a page needs.
+    /// Returns the chunks that a page needs.
     pub fn chunks(&self, page: u64) -> impl Iterator<Item = usize> {
         self.pieces(page).map(|piece| piece.chunk)
     }
 
-    /// How many bytes of a page are in the image.
+    /// Returns how many bytes of a page are in the image.
     fn bytes(&self, page: u64) -> u64 {
         let inside = |piece: &Piece| piece.end.min(page + PAGE_BYTES) - piece.start.max(page);
         self.pieces(page).map(inside).sum()
     }
 }
 
-/// Pages of which some bytes have come, and others not.
+/// Pages that have come only in part.
 #[derive(Debug, Default)]
 pub struct Parts(HashMap<u64, (Box<[u8; PAGE]>, u64)>);
 
 impl Parts {
-    /// Adds bytes that lie in one page. Gives the page, once all that the image has of it is there.
+    /// Adds bytes that lie in one page. Returns the page once everything that the image has of it has come.
     pub fn add(&mut self, plan: &Plan, address: u64, bytes: &[u8]) -> Option<Box<[u8; PAGE]>> {
         let page = address & !(PAGE_BYTES - 1);
         let (whole, there) = self
@@ -121,14 +121,14 @@ impl Parts {
         }
     }
 
-    /// Pages that are not whole.
+    /// Returns the number of pages that are not complete.
     pub fn left(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Bytes at an address, cut where pages are: what fills none at its start, whole pages, what fills none at its end. Each as a range of
-/// the bytes; empty ones too.
+/// Cuts bytes at an address at the borders of pages: the incomplete page at the start, whole pages, the incomplete page at the end. Returns ranges of the
+/// bytes, which may be empty.
 pub fn cut(address: u64, bytes: usize) -> [Range<usize>; 3] {
     let end = address + bytes as u64;
     let first = address.next_multiple_of(PAGE_BYTES).min(end);
@@ -172,7 +172,7 @@ mod tests {
             cut(P - 5, page + 9),
             [0..5, 5..page + 5, page + 5..page + 9]
         );
-        // Nothing is whole: all of it in one page, or in two.
+        // Without a whole page: all bytes in one page, or in two.
         assert_eq!(cut(P + 1, 7), [0..7, 7..7, 7..7]);
         assert_eq!(cut(P - 3, 7), [0..3, 3..3, 3..7]);
         assert_eq!(cut(2 * P - 3, 3), [0..3, 3..3, 3..3]);
@@ -185,7 +185,7 @@ mod tests {
             vec![run(P, 256), run(P + 512, 3584)],
             vec![run(P + 256, 256)],
             vec![run(9 * P, 4096)],
-            // Belongs to what is there already.
+            // This memory does not come late.
             vec![run(20 * P, 4096)],
         ];
         let both = chunks.iter().zip(runs.iter().map(Vec::as_slice));

@@ -1,4 +1,4 @@
-//! Entries of epoll sets, made again when every number leads where it must.
+//! Makes the entries of epoll sets again, when every number leads to its descriptor.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -9,7 +9,7 @@ use super::open::owned;
 
 /// Makes the entries of the set `number`.
 pub fn watch(number: RawFd, watched: &[Watched]) -> io::Result<()> {
-    // One that has fired once and for all is made to fire while it is the only one.
+    // An entry that has fired once and for all is made to fire while it is the only one.
     let (spent, others): (Vec<&Watched>, Vec<&Watched>) =
         watched.iter().partition(|entry| is_spent(entry));
     for entry in spent {
@@ -29,7 +29,7 @@ pub fn watch(number: RawFd, watched: &[Watched]) -> io::Result<()> {
         .try_for_each(|entry| add(number, entry, entry.events))
 }
 
-/// `EPOLLONESHOT`, and it has been told: the kernel has taken away what it waited for.
+/// Whether an `EPOLLONESHOT` entry has fired: the kernel has then cleared its events.
 pub fn is_spent(entry: &Watched) -> bool {
     let always = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
     entry.events & libc::EPOLLONESHOT as u32 != 0 && entry.events & always == 0
@@ -39,7 +39,7 @@ fn add(set: RawFd, entry: &Watched, events: u32) -> io::Result<()> {
     let Some(through) = entry.through else {
         return control(set, entry, events);
     };
-    // The number leads elsewhere now, or nowhere: it leads to what is watched just as long as the entry is made.
+    // The number now leads elsewhere, or nowhere. It leads to the watched description only while the entry is made.
     let now = duplicate(entry.number).ok();
     put(through, entry.number)?;
     let made = control(set, entry, events);
@@ -58,7 +58,7 @@ fn add(set: RawFd, entry: &Watched, events: u32) -> io::Result<()> {
     made
 }
 
-/// A duplicate, and the flag that the original has.
+/// Duplicates a descriptor; also returns the original's flags.
 fn duplicate(number: RawFd) -> io::Result<(OwnedFd, i32)> {
     // SAFETY: these calls take numbers.
     unsafe {

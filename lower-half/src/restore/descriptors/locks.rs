@@ -1,7 +1,7 @@
-//! Locks on files, taken again.
+//! Takes locks on files again.
 //!
-//! The process loses its POSIX locks on a file when it closes any descriptor of that file: they are taken when the last
-//! temporary descriptor of the restart is closed.
+//! The process loses its POSIX locks on a file when it closes any descriptor of that file. So the locks are taken after the last temporary descriptor of the
+//! restart has been closed.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -12,7 +12,7 @@ use super::open;
 use crate::ground::told;
 use crate::restore::RestoreError;
 
-/// Locks that somebody else holds here, in words for people. Nothing is changed.
+/// Returns, for people, the locks that another process holds here. Changes nothing.
 pub fn held_elsewhere(table: &Descriptors) -> Vec<String> {
     let mut reasons = Vec::new();
     for description in &table.descriptions {
@@ -20,7 +20,7 @@ pub fn held_elsewhere(table: &Descriptors) -> Vec<String> {
         else {
             continue;
         };
-        // What cannot be opened is told elsewhere.
+        // Files that cannot be opened are reported elsewhere.
         let Ok(file) = open::reopen(path, description.flags) else {
             continue;
         };
@@ -33,7 +33,7 @@ pub fn held_elsewhere(table: &Descriptors) -> Vec<String> {
     reasons
 }
 
-/// Takes every lock, on the numbers that are the application's.
+/// Takes every lock, through the application's descriptor numbers.
 pub fn take_all(table: &Descriptors) -> Result<(), RestoreError> {
     for (index, description) in table.descriptions.iter().enumerate() {
         let number = table
@@ -72,7 +72,7 @@ fn conflict(name: &str, lock: &Lock, number: RawFd, error: &io::Error) -> String
     format!("the program held {range} of {name}, {holder} ({error})")
 }
 
-/// Who is in the way, where the kernel tells: of POSIX locks.
+/// Returns the process that holds the lock; the kernel names it only for POSIX locks.
 fn holder(lock: &Lock, number: RawFd) -> Option<i32> {
     let mut range = range(lock);
     // SAFETY: the kernel reads and writes the structure.
@@ -98,7 +98,7 @@ fn range(lock: &Lock) -> libc::flock {
 /// Whether the lock could be taken.
 fn test(lock: &Lock, number: RawFd) -> io::Result<()> {
     if lock.kind == LockKind::Whole {
-        // Given back when the descriptor is closed.
+        // The lock is released when the descriptor is closed.
         return take(lock, number);
     }
     let mut range = range(lock);

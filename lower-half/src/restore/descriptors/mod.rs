@@ -1,4 +1,4 @@
-//! Descriptors under their old numbers: reserved first, then opened again one by one.
+//! Restores descriptors under their old numbers: reserves the numbers first, then opens one descriptor after the other.
 
 mod epoll;
 mod locks;
@@ -26,14 +26,14 @@ use pairs::Pairs;
 pub use rehearsal::rehearse;
 use special::Pipes;
 
-/// What several descriptions are ends of.
+/// The pipes and pairs of sockets, each with two ends that are separate descriptions.
 #[derive(Default)]
 struct Shared {
     pipes: Pipes,
     pairs: Pairs,
 }
 
-/// Files that a restart needs and that are not as they must be, in words for people.
+/// Returns, for people, the files that a restart needs and that are not as they must be.
 pub fn missing(table: &Descriptors) -> Vec<String> {
     let mut reasons = Vec::new();
     for (index, description) in table.descriptions.iter().enumerate() {
@@ -76,7 +76,7 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
     reasons
 }
 
-/// Occupies every number that is not a stream of the launcher's.
+/// Occupies every number except for the launcher's streams.
 pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
     streams::note();
     let failed = |source| RestoreError::System {
@@ -114,13 +114,13 @@ pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
         .iter()
         .any(|number| number.number == null.as_raw_fd())
     {
-        // It stands where it must.
+        // This descriptor already has a number that must be occupied.
         std::mem::forget(null);
     }
     Ok(())
 }
 
-/// Lets numbers up to `highest` be used, as far as the hard limit goes.
+/// Raises the limit so that numbers up to `highest` may be used, as far as the hard limit permits.
 fn raise_limit(highest: RawFd) {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -162,7 +162,7 @@ pub fn cut_files(table: &Descriptors) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Opens everything again, under its number. Locks are taken later, by [`lock_all`]. Gives the writing end of the pipe with the number `fed`.
+/// Opens everything again, under its number. Locks are taken later, by [`lock_all`]. Returns the writing end of the pipe with the number `fed`.
 pub fn open_all(
     reader: &Reader,
     objects: &mut Objects,
@@ -209,12 +209,12 @@ pub fn open_all(
     Ok(writer)
 }
 
-/// Takes the application's locks: when no descriptor is closed any more before it runs.
+/// Takes the application's locks, once no descriptor is closed any more before the application runs.
 pub fn lock_all(table: &Descriptors) -> Result<(), RestoreError> {
     locks::take_all(table)
 }
 
-/// What can be said to the kernel only when the threads are there; streams that the application had closed are closed.
+/// Restores what needs the threads to exist, and closes the streams that the application had closed.
 pub fn finish(table: &Descriptors) -> Result<(), RestoreError> {
     owner::set_all(table)?;
     for stream in 0..3 {
@@ -226,7 +226,7 @@ pub fn finish(table: &Descriptors) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// The descriptions, epoll sets last: what they watch must be there.
+/// Returns the descriptions, epoll sets last: the descriptors that they watch must exist.
 fn in_order(table: &Descriptors) -> impl Iterator<Item = (usize, &Description)> {
     let is_epoll =
         |description: &Description| matches!(description.kind, DescriptorKind::Epoll { .. });
@@ -240,7 +240,7 @@ fn failure(description: &Description) -> String {
     format!("cannot open {} again", open::name(&description.kind))
 }
 
-/// One description, open under whatever number.
+/// Opens one description, under any number.
 fn open_one(
     description: &Description,
     supply: &dyn Supply,
@@ -253,7 +253,7 @@ fn open_one(
     Ok(opened)
 }
 
-/// Where it is an epoll set, makes its entries.
+/// Makes the entries of an epoll set; does nothing for other kinds.
 fn watch(description: &Description, number: RawFd) -> Result<(), RestoreError> {
     match &description.kind {
         DescriptorKind::Epoll { watched } => epoll::watch(number, watched).map_err(
@@ -264,7 +264,7 @@ fn watch(description: &Description, number: RawFd) -> Result<(), RestoreError> {
 }
 
 impl Shared {
-    /// When all ends are there.
+    /// Finishes pipes and pairs when all ends exist.
     fn finish(self) -> Result<(), RestoreError> {
         self.pairs.finish().map_err(RestoreError::system(
             "cannot make socket pairs again".to_owned(),

@@ -1,4 +1,4 @@
-//! One description, opened again.
+//! Opens one description again.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::restore::RestoreError;
 use crate::restore::objects::Objects;
 use crate::restore::supply::Supply;
 
-/// What a descriptor is, in words.
+/// Describes a descriptor, for people.
 pub fn name(kind: &DescriptorKind) -> String {
     match kind {
         DescriptorKind::Inherited { stream } => format!("standard stream {stream}"),
@@ -35,7 +35,7 @@ pub fn name(kind: &DescriptorKind) -> String {
     }
 }
 
-/// The path that leads to it again, where one does.
+/// Returns the path that leads to it again, if there is one.
 pub fn path(kind: &DescriptorKind) -> Option<&str> {
     match kind {
         DescriptorKind::File { path, .. }
@@ -55,8 +55,8 @@ pub fn path(kind: &DescriptorKind) -> Option<&str> {
     }
 }
 
-/// Flags that `open` takes again; the others were used up when the file was first opened. `O_TMPFILE`, which contains
-/// `O_DIRECTORY`, is still told of a file that was made with it.
+/// Returns the flags that `open` takes again; the others had their effect when the file was first opened. `O_TMPFILE`, which contains `O_DIRECTORY`, is still
+/// reported for a file that was made with it.
 fn open_flags(flags: i32) -> i32 {
     let unnamed = if flags & libc::O_TMPFILE == libc::O_TMPFILE {
         libc::O_TMPFILE
@@ -75,8 +75,7 @@ pub fn reopen(path: &str, flags: i32) -> io::Result<OwnedFd> {
     owned(unsafe { libc::open(path.as_ptr(), open_flags(flags)) })
 }
 
-/// Another description of a file that is open here. What leads to it is a link, which `O_NOFOLLOW` (`shm_open` asks for it)
-/// would not follow.
+/// Opens another description of a file that is open here. The path is a link, which `O_NOFOLLOW` (`shm_open` sets it) would not follow.
 fn again(file: &File, flags: i32) -> io::Result<OwnedFd> {
     let path = format!("{OWN}/fd/{}", file.as_raw_fd());
     reopen(&path, flags & !libc::O_NOFOLLOW)
@@ -90,7 +89,7 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// A descriptor from a number that a system call has just given.
+/// Returns a descriptor for a number that a system call has just returned.
 pub fn owned(number: libc::c_int) -> io::Result<OwnedFd> {
     if number < 0 {
         return Err(io::Error::last_os_error());
@@ -99,13 +98,13 @@ pub fn owned(number: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// A signalfd.
+/// Makes a signalfd.
 fn signals(mask: u64, flags: i32) -> io::Result<OwnedFd> {
     // SAFETY: the call makes a descriptor; what it reads lives on this stack.
     unsafe { owned(libc::syscall(libc::SYS_signalfd4, -1, &raw const mask, 8, flags) as i32) }
 }
 
-/// An eventfd with its count.
+/// Makes an eventfd with its count.
 fn event(count: u64, semaphore: bool, flags: i32) -> io::Result<OwnedFd> {
     let semaphore = if semaphore { libc::EFD_SEMAPHORE } else { 0 };
     // SAFETY: the call makes a descriptor.
@@ -116,14 +115,14 @@ fn event(count: u64, semaphore: bool, flags: i32) -> io::Result<OwnedFd> {
     Ok(made)
 }
 
-/// A file without a name, opened again, with its mode.
+/// Opens a file without a name again, with its mode.
 fn again_with_mode(file: &File, flags: i32, mode: u32) -> io::Result<OwnedFd> {
     let opened = again(file, flags)?;
     set_mode(file, mode)?;
     Ok(opened)
 }
 
-/// The outer error is one of the image, the inner one the system's.
+/// Opens a description. The outer error is one of the image, the inner one the system's.
 pub fn open(
     description: &Description,
     supply: &dyn Supply,
@@ -219,7 +218,7 @@ fn content_of(
     }
 }
 
-/// Seals a memory file as it was; several descriptions of it want the same.
+/// Seals a memory file as it was; several of its descriptions may ask for the same seals.
 fn seal(file: &File, seals: i32) -> io::Result<()> {
     // SAFETY: these calls take numbers.
     let result = unsafe {

@@ -1,4 +1,4 @@
-//! Whom the kernel tells of what comes, set again when the threads are there.
+//! Sets the receivers of descriptors' I/O signals again, when the threads exist.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -10,10 +10,10 @@ use stillpoint_image::descriptors::SocketOption;
 use super::open::owned;
 use crate::capture::descriptors::queue::send;
 
-/// More than the kernel lets anybody have; it gives what it can.
+/// More than the kernel permits; it grants as much as it can.
 const LARGE: i32 = 1 << 30;
 
-/// One end, as the image has it.
+/// One end of a pair, as the image has it.
 pub struct End<'a> {
     pub pair: u64,
     pub second: bool,
@@ -25,7 +25,7 @@ pub struct End<'a> {
     pub options: &'a [SocketOption],
 }
 
-/// What remains to be done to an end when both have been filled.
+/// The settings that an end gets when both ends have been filled.
 struct Rest {
     shut: u8,
     reset: bool,
@@ -37,14 +37,14 @@ struct Pair {
     rests: [Option<Rest>; 2],
 }
 
-/// The pairs that have been made, by the number that the image has for them.
+/// The pairs that have been made, by the image's number for them.
 #[derive(Default)]
 pub struct Pairs {
     made: BTreeMap<u64, Pair>,
 }
 
 impl Pairs {
-    /// One end of a pair; the pair is made when its first end is asked for.
+    /// Returns one end of a pair; the pair is made when its first end is asked for.
     pub fn end(&mut self, end: &End<'_>) -> io::Result<OwnedFd> {
         let pair = match self.made.entry(end.pair) {
             Entry::Occupied(known) => known.into_mut(),
@@ -60,14 +60,14 @@ impl Pairs {
         pair.ends[this].try_clone()
     }
 
-    /// When all is filled: options, and ends that are shut or closed.
+    /// Sets options and shuts or closes ends, when all pairs have been filled.
     pub fn finish(self) -> io::Result<()> {
         for pair in self.made.into_values() {
             let alone = pair.rests.iter().flatten().count() == 1;
             for (end, rest) in pair.ends.iter().zip(&pair.rests) {
                 let Some(rest) = rest else { continue };
                 if alone && rest.reset {
-                    // Closed unread, when the pair is dropped.
+                    // The byte stays unread in a socket that is closed when the pair is dropped.
                     send(end.as_raw_fd(), &[0])?;
                 }
                 if !alone {
@@ -90,7 +90,7 @@ fn make(socket_type: i32) -> io::Result<Pair> {
         return Err(io::Error::last_os_error());
     }
     let ends = [owned(ends[0])?, owned(ends[1])?];
-    // Whatever was under way has room, until the options are set.
+    // Large buffers have space for everything that was under way, until the options are set.
     for end in &ends {
         set_bytes(end, libc::SO_SNDBUF, &LARGE.to_ne_bytes())?;
     }
@@ -100,7 +100,7 @@ fn make(socket_type: i32) -> io::Result<Pair> {
     })
 }
 
-/// Sends what waited at the other end.
+/// Sends the bytes that were waiting at the other end.
 fn fill(writer: &OwnedFd, end: &End<'_>) -> io::Result<()> {
     let mut rest = end.content.as_slice();
     if end.socket_type == libc::SOCK_STREAM {
@@ -137,7 +137,7 @@ fn shut(end: &OwnedFd, bits: u8) -> io::Result<()> {
 fn set(end: &OwnedFd, option: &SocketOption) -> io::Result<()> {
     let value: Result<[u8; 4], _> = option.value.as_slice().try_into();
     match value {
-        // The kernel doubles what it is given.
+        // The kernel doubles the value that it is given.
         Ok(value) if matches!(option.name, libc::SO_SNDBUF | libc::SO_RCVBUF) => {
             let half = i32::from_ne_bytes(value) / 2;
             set_bytes(end, option.name, &half.to_ne_bytes())

@@ -1,12 +1,12 @@
-//! What a restart would do about descriptors, done to scratch ones while the application still lives.
+//! Does what a restart would do about descriptors to scratch ones, while the application still lives.
 //!
-//! Each recipe is decoded from the bytes that an image would hold, carried out by the restart's own code, and what has come of
-//! it is described by the capture's own code: the two descriptions must be the same. So nothing can be carried that has not been
-//! tried, and a new kind of descriptor, or a new part of a description, does not compile before it says here how it is compared.
+//! Each recipe is decoded from the bytes that an image would hold and carried out by the restart's own code. The capture's own code then describes the result,
+//! and the two descriptions must be the same. So every carried descriptor has been tested. A new kind of descriptor, or a new part of a description, does not
+//! compile until this file says how to compare it.
 //!
-//! To be called [apart](crate::capture::apart): scratch descriptors must not take the application's numbers, nor its locks.
-//! Nothing that somebody could see is changed: no file is made, cut or locked, no position of the application's moves, and where
-//! it watches files by inotify, they are looked at without being opened.
+//! To be called [apart](crate::capture::apart): scratch descriptors must not take the application's numbers, nor its locks. The rehearsal has no visible
+//! effect: it makes, cuts and locks no file, and moves no position of the application's. If the application watches files by inotify, they are checked without
+//! being opened.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ use crate::restore::RestoreError;
 use crate::restore::objects::{Objects, UNLINKED};
 use crate::restore::supply::Supply;
 
-/// What could not be had again, in words for people. `living` are the descriptors that `table` was made from.
+/// Returns, for people, what could not be restored. `living` are the descriptors that `table` was made from.
 pub fn rehearse(table: &Descriptors, living: &[Open], contents: &Contents) -> Vec<String> {
     let decoded = serde_json::to_vec(table).and_then(|bytes| serde_json::from_slice(&bytes));
     let table: Descriptors = match decoded {
@@ -53,8 +53,8 @@ pub fn rehearse(table: &Descriptors, living: &[Open], contents: &Contents) -> Ve
 /// A description and its place in the table.
 type Unit<'a> = (usize, &'a Description);
 
-/// Groups descriptions that have to be open at a time to be tried: an epoll set or a file by itself, a pipe or a pair of sockets with both ends. So a process that has as many
-/// descriptors as it may have needs few more.
+/// Groups descriptions that have to be open at the same time for a test: an epoll set or a file by itself, a pipe or a pair of sockets with both ends. So a
+/// process that is near its limit of descriptors needs few more.
 fn units(table: &Descriptors) -> Vec<Vec<Unit<'_>>> {
     let mut units: Vec<Vec<Unit<'_>>> = Vec::new();
     let mut shared: HashMap<(bool, u64), usize> = HashMap::new();
@@ -73,7 +73,7 @@ fn units(table: &Descriptors) -> Vec<Vec<Unit<'_>>> {
     units
 }
 
-/// Opens what belongs together, and looks whether it is what it was.
+/// Opens a group's descriptions and compares them with the originals.
 fn try_out(
     table: &Descriptors,
     unit: &[Unit<'_>],
@@ -103,7 +103,7 @@ fn try_out(
     reasons
 }
 
-/// What was opened, described as if it were the application's, and compared with what it is to be.
+/// Describes opened descriptors as if they were the application's, and compares the descriptions with the originals.
 fn differences(
     table: &Descriptors,
     made: &[(Unit<'_>, OwnedFd)],
@@ -112,7 +112,7 @@ fn differences(
     let mut reasons = Vec::new();
     let (mut units, mut scratch) = (Vec::new(), Vec::new());
     for (unit, opened) in made {
-        // The launcher's streams come from the new launch, whatever they are there.
+        // The launcher's streams come from the new launch, and may be anything there.
         let inherited = matches!(unit.1.kind, DescriptorKind::Inherited { .. });
         match Open::look(opened.as_raw_fd(), OWN) {
             Ok(_) if inherited => {}
@@ -160,19 +160,19 @@ fn refusal(table: &Descriptors, index: usize, problem: &str) -> String {
     )
 }
 
-/// What differs, if anything does that matters.
+/// Returns a difference between two descriptions, if there is one that matters.
 fn difference(before: &Description, after: &Description) -> Option<String> {
     let Description {
         kind,
         flags,
         offset,
-        // Held by the living; taken when the process has ended.
+        // Held by the living process; a restart takes them after that process has ended.
         locks: _,
-        // Would have scratch descriptors send the application signals.
+        // With an owner, scratch descriptors would send signals to the application.
         owner: _,
         signal: _,
     } = after;
-    // How a file was looked for that no name leads to any more.
+    // How a file was looked for matters no more once no name leads to it.
     let searched = match kind {
         DescriptorKind::Unlinked { .. } | DescriptorKind::Memory { .. } => {
             libc::O_TMPFILE | libc::O_NOFOLLOW
@@ -194,7 +194,7 @@ fn difference(before: &Description, after: &Description) -> Option<String> {
         .then(|| format!("it is at byte {} and would be at {offset}", before.offset))
 }
 
-/// What a memory file of that name stands for, see `Objects`.
+/// The file that a memory file of that name stands for, see `Objects`.
 fn unlinked(bytes: u64, mode: u32) -> DescriptorKind {
     DescriptorKind::Unlinked {
         path: String::new(),
@@ -205,8 +205,8 @@ fn unlinked(bytes: u64, mode: u32) -> DescriptorKind {
     }
 }
 
-/// Ticks and time left of a timer, one that `runs` again and again or not. Absolute ones go on as relative ones, and time passes; what is
-/// off, or over, stays so.
+/// Reduces the ticks and the time left of a timer to what a test can compare; `runs`: the timer is periodic. An absolute timer goes on as a relative one, and
+/// time passes; a timer that is off, or has expired, stays so.
 fn comparable_time(ticks: u64, value: u64, runs: bool) -> (u64, u64) {
     let over = (value != 0 || runs) && ticks > 0;
     match over || value != 0 {
@@ -215,7 +215,7 @@ fn comparable_time(ticks: u64, value: u64, runs: bool) -> (u64, u64) {
     }
 }
 
-/// The kind without what is another one for every descriptor of that kind, or passes with time.
+/// Returns the kind without values that differ for every descriptor of that kind, or change with time.
 fn comparable(kind: &DescriptorKind) -> DescriptorKind {
     let mut kind = kind.clone();
     match &mut kind {
@@ -241,7 +241,7 @@ fn comparable(kind: &DescriptorKind) -> DescriptorKind {
             mode: _,
             linkable,
         } => {
-            // It never had a name, or has it no more.
+            // The file never had a name, or has lost it.
             path.clear();
             *content = 0;
             *linkable = false;
@@ -301,14 +301,14 @@ fn comparable(kind: &DescriptorKind) -> DescriptorKind {
     kind
 }
 
-/// Whether opening a file might be told to the application.
+/// Whether the application might be told that a file was opened.
 fn is_watched(table: &Descriptors) -> bool {
     table.descriptions.iter().any(|description| {
         matches!(&description.kind, DescriptorKind::Inotify { watches } if !watches.is_empty())
     })
 }
 
-/// Whether a path could be opened with these flags, found out without opening it.
+/// Whether a path could be opened with these flags; does not open it.
 pub fn look(path: &str, flags: i32) -> std::io::Result<()> {
     let place = std::ffi::CString::new(path)?;
     let mode = match flags & libc::O_ACCMODE {
@@ -343,7 +343,7 @@ impl Supply for Pending<'_> {
             .ok_or_else(|| RestoreError::Refused(format!("content {content} is not there")))
     }
 
-    /// As long as it must be, but empty: what it holds takes no room.
+    /// As long as it must be, but empty: its content takes no memory.
     fn fill(&self, content: u32, file: &File) -> Result<(), RestoreError> {
         file.set_len(self.contents.bytes_of(content))
             .map_err(RestoreError::system("cannot make a file as long as it was"))

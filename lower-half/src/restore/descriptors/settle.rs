@@ -1,11 +1,11 @@
-//! Position and flags of what has been opened again.
+//! Sets position and flags of descriptors that have been opened again.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use stillpoint_image::descriptors::{Description, DescriptorKind};
 
-/// Position and flags, once the file is open.
+/// Sets position and flags of an open file.
 pub fn settle(description: &Description, opened: &OwnedFd) -> io::Result<()> {
     let number = opened.as_raw_fd();
     if let DescriptorKind::Path { .. } = description.kind {
@@ -14,7 +14,7 @@ pub fn settle(description: &Description, opened: &OwnedFd) -> io::Result<()> {
     if let DescriptorKind::Inherited { .. } = description.kind {
         return wait_as_before(number, description.flags);
     }
-    // What `open` has not taken up: flags of pipes and of objects made by other calls.
+    // Sets the flags that `open` did not get: those of pipes, and of objects made by other calls.
     let settable = libc::O_APPEND | libc::O_NONBLOCK | libc::O_DIRECT | libc::O_NOATIME;
     // SAFETY: these calls take numbers.
     unsafe {
@@ -33,8 +33,8 @@ pub fn settle(description: &Description, opened: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a directory from its beginning. ext4 notes where the first read of an open directory began, and takes a later one from
-/// the beginning for its continuation if that was the end: then it finds nothing.
+/// Reads a directory from its beginning. ext4 notes where the first read of an open directory began. If that was at the end, ext4 takes a later read from the
+/// beginning for its continuation and finds nothing.
 fn begin_to_read(number: RawFd) {
     let mut entries = [0u64; 128];
     // SAFETY: the kernel writes at most so many bytes. One that cannot be read has no position to be lost.
@@ -48,7 +48,7 @@ fn begin_to_read(number: RawFd) {
     }
 }
 
-/// A stream of the new launch, waited for or not as the application had set it.
+/// Makes a stream of the new launch blocking or not, as the application had set it.
 fn wait_as_before(number: RawFd, flags: i32) -> io::Result<()> {
     // SAFETY: these calls take numbers.
     let result = unsafe {
@@ -66,7 +66,7 @@ fn wait_as_before(number: RawFd, flags: i32) -> io::Result<()> {
     }
 }
 
-/// Whether its position is carried.
+/// Whether an image carries a descriptor's position.
 pub fn seeks(kind: &DescriptorKind) -> bool {
     matches!(
         kind,

@@ -10,7 +10,7 @@ use stillpoint_image::descriptors::Watch;
 use super::open::{owned, reopen};
 use crate::capture::descriptors::OWN;
 
-/// The pipes that have been made, by the number that the image has for them.
+/// The pipes that have been made, by the image's number for them.
 #[derive(Default)]
 pub struct Pipes {
     made: BTreeMap<u64, Pipe>,
@@ -20,7 +20,7 @@ struct Pipe {
     reader: OwnedFd,
     writer: OwnedFd,
     filled: bool,
-    /// Whether the application has that description of the reading, of the writing end; it may have others.
+    /// Whether the original description of the reading and of the writing end has been given out; the application may have others.
     given: [bool; 2],
 }
 
@@ -31,20 +31,19 @@ pub struct PipeEnd<'a> {
     pub content: Vec<u8>,
     pub packets: &'a [u32],
     pub capacity: i32,
-    /// The description's.
+    /// The status flags of the description.
     pub flags: i32,
 }
 
 impl Pipes {
-    /// One end of a pipe; the pipe is made when its first end is asked for. An end that nobody asks for
-    /// is closed when all are done.
+    /// Returns one end of a pipe; the pipe is made when its first end is asked for. An end that is never asked for is closed at the end.
     pub fn end(&mut self, end: &PipeEnd<'_>) -> io::Result<OwnedFd> {
         let pipe = match self.made.entry(end.pipe) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => place.insert(make(end.capacity)?),
         };
         if !end.content.is_empty() && !pipe.filled {
-            // It was in a pipe of this capacity, so it fits without anybody reading.
+            // It was in a pipe of this capacity, so it fits without a reader.
             fill(&pipe.writer, &end.content, end.packets)?;
             pipe.filled = true;
         }
@@ -54,14 +53,14 @@ impl Pipes {
         };
         let both_ways = end.flags & libc::O_ACCMODE == libc::O_RDWR;
         if both_ways || std::mem::replace(given, true) {
-            // Opened by way of /proc.
+            // A further description: opened through /proc.
             let path = format!("{OWN}/fd/{}", own.as_raw_fd());
             return reopen(&path, end.flags & (libc::O_ACCMODE | libc::O_NONBLOCK));
         }
         own.try_clone()
     }
 
-    /// The writing end of a pipe, to be kept by whoever feeds it.
+    /// Returns the writing end of a pipe, for the feeder.
     pub fn writer(&self, pipe: u64) -> Option<OwnedFd> {
         self.made.get(&pipe)?.writer.try_clone().ok()
     }
@@ -110,7 +109,7 @@ fn make(capacity: i32) -> io::Result<Pipe> {
     })
 }
 
-/// Watches under their old numbers: the kernel counts up from 1, so gaps are filled and emptied again.
+/// Makes watches under their old numbers. The kernel counts up from 1, so gaps are filled and emptied again.
 pub fn inotify(watches: &[Watch], flags: i32) -> io::Result<OwnedFd> {
     // SAFETY: makes a descriptor.
     let set = owned(unsafe { libc::inotify_init1(flags) })?;
@@ -134,7 +133,7 @@ pub fn inotify(watches: &[Watch], flags: i32) -> io::Result<OwnedFd> {
     Ok(set)
 }
 
-/// Reads away what is waiting.
+/// Reads and discards waiting events.
 fn drain(set: &OwnedFd) {
     let mut waiting: libc::c_int = 0;
     let mut buffer = [0u8; 4096];

@@ -1,29 +1,29 @@
-//! Timer descriptors, in the state that they were in: running, expired and not read, or off.
+//! Restores timer descriptors: running, expired and not read, or off.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::open::owned;
 
-/// Times are in nanoseconds.
+/// A timer's state; times are in nanoseconds.
 pub struct Timer {
     pub clock: i32,
     pub settime_flags: i32,
-    /// Expirations that nobody has read.
+    /// Expirations that have not been read.
     pub ticks: u64,
-    /// What is left; 0: off, or expired.
+    /// The time left; 0: off, or expired.
     pub value: u64,
     pub interval: u64,
 }
 
 impl Timer {
-    /// Makes the timer, and lets it go on from where it was.
+    /// Makes the timer, which continues from its state.
     pub fn start(&self, flags: i32) -> io::Result<OwnedFd> {
         // SAFETY: takes numbers.
         let made = owned(unsafe { libc::timerfd_create(self.clock, flags) })?;
         match (self.ticks, self.value, self.interval) {
             (1.., 0, 0) => self.expire(&made)?,
-            // It expired while it was looked at: the next time is a period away.
+            // It expired during the capture: the next expiration is a period away.
             (1.., 0, interval) => self.set(&made, interval)?,
             (_, value, _) => self.set(&made, value)?,
         }
@@ -33,7 +33,7 @@ impl Timer {
         Ok(made)
     }
 
-    /// Lets the timer expire once, as one does that is not periodic.
+    /// Lets the timer expire once, for one that is not periodic.
     fn expire(&self, made: &OwnedFd) -> io::Result<()> {
         self.arm(made, 0, 1, 0)?;
         let mut poll = libc::pollfd {
@@ -52,8 +52,7 @@ impl Timer {
         if value == 0 && self.interval == 0 {
             return Ok(());
         }
-        // fdinfo tells what is left, so that an absolute timer goes on as a relative one; but only an absolute one notices
-        // that the clock is set.
+        // fdinfo shows the time left, so an absolute timer can continue as a relative one. But only an absolute timer notices that the clock is set.
         if self.settime_flags & libc::TFD_TIMER_CANCEL_ON_SET == 0 || value == 0 {
             return self.arm(made, 0, value, self.interval);
         }
@@ -93,7 +92,7 @@ impl Timer {
         }
     }
 
-    /// Has the timer that was just set know of the expirations that nobody has read.
+    /// Gives the timer that was just set its count of expirations that have not been read.
     fn count(&self, made: &OwnedFd) -> io::Result<()> {
         const TFD_IOC_SET_TICKS: libc::c_ulong = 0x4008_5400;
         if self.ticks == 0 {

@@ -1,4 +1,4 @@
-//! Memory of which an image has a part, and earlier ones the rest.
+//! Memory that an image holds in part, and earlier images hold the rest of.
 
 use stillpoint_image::{epoch_name, image_name};
 
@@ -17,7 +17,7 @@ fn memory_comes_back_from_several_epochs() {
     for (index, byte) in heap.iter_mut().enumerate() {
         *byte = (index / 7) as u8 | 1;
     }
-    // All of it is the file's, so that a restart maps the file again.
+    // The file has all of the library's bytes, so that a restart maps the file again.
     let library = directory.path().join("library");
     std::fs::write(&library, [5; 4 * PAGE]).unwrap();
     let file = File::open(&library).unwrap();
@@ -27,7 +27,7 @@ fn memory_comes_back_from_several_epochs() {
     for epoch in 1..=4 {
         let mut changed = vec![];
         if epoch > 1 {
-            // In the middle of pages, across their borders, over what an earlier epoch has changed.
+            // In the middle of pages, across their borders, and over earlier epochs' changes.
             let at = epoch as usize;
             let pieces = [
                 (100, 200, 9),
@@ -35,7 +35,7 @@ fn memory_comes_back_from_several_epochs() {
                 (50 * PAGE + 4000, 50 * PAGE + 4100, 0),
                 (60 * PAGE + at * 100, 63 * PAGE + at * 100, at as u8),
             ];
-            // Of the library: zeros where the file has none, between bytes that stay.
+            // In the library: zeros where the file has other bytes, between unchanged bytes.
             let zeros = 2 * PAGE + 10 * at;
             let of_text = [(zeros, zeros + 10, 0), (3 * PAGE - 5, 3 * PAGE, at as u8)];
             for (memory, pieces) in [(&mut *heap, &pieces[..]), (&mut *text, &of_text)] {

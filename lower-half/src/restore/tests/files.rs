@@ -1,4 +1,4 @@
-//! Descriptors: what comes back, and what cannot.
+//! Descriptors that are restored, and descriptors that cannot be.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A disk that holds an image up holds nothing else up.
+//! A disk that blocks the writing of an image must not block anything else.
 
 use std::io;
 use std::sync::{Arc, Barrier, mpsc};
@@ -11,9 +11,9 @@ use super::regions::{map, unmap_arena};
 use super::*;
 use crate::capture::{CaptureError, Dedup, Request, write_image};
 
-/// A disk that takes nothing until it is told to.
+/// A disk that accepts nothing until it is told to.
 struct Stuck {
-    /// Blocks that it takes before.
+    /// The number of blocks that it accepts first.
     writes: u32,
     taken: std::sync::atomic::AtomicU32,
     stands: mpsc::SyncSender<()>,
@@ -44,7 +44,7 @@ impl Store for Stuck {
     }
 }
 
-/// Takes the access back while the disk stands, then the memory itself away.
+/// Revokes the access while the disk blocks, then unmaps the memory itself.
 fn taken_back(writes: u32) {
     let _alone = PROCESS.lock();
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -82,7 +82,7 @@ fn taken_back(writes: u32) {
         goes_on.wait();
         let written = writing.join().unwrap();
         match writes {
-            // The disk had everything already.
+            // The disk had accepted everything already.
             u32::MAX => assert!(written.is_ok()),
             _ => {
                 let Err(CaptureError::Image(error)) = written else {

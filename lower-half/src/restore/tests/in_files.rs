@@ -1,4 +1,4 @@
-//! Memory of which the image leaves a part to a file.
+//! Memory that an image leaves in part to a file.
 
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ fn what_the_image_has_not_is_the_files() {
     let mapped = Mapped::written(directory.path());
     let reader = Reader::open(&mapped.image).unwrap();
     let mut in_files = InFiles::hold(&reader).unwrap();
-    // Whatever comes to lie there now is not what was found to be the one.
+    // A file that takes this name now is not the one that was checked.
     let other = directory.path().join("other");
     std::fs::write(&other, vec![9; PAGES * PAGE]).unwrap();
     std::fs::rename(&other, &mapped.path).unwrap();
@@ -95,7 +95,7 @@ fn what_the_image_has_not_is_the_files() {
         protections,
         [libc::PROT_READ | libc::PROT_WRITE, libc::PROT_READ]
     );
-    // What was never written to is not this process's own now either.
+    // Pages that were never written to are still the file's, not this process's own.
     let mut pages = PageMap::open().unwrap();
     let start = mapped.memory.as_ptr() as usize;
     let own = [2, 4].map(|page| start + page * PAGE..start + (page + 1) * PAGE);

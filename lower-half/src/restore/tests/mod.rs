@@ -1,5 +1,4 @@
-//! What is captured in this process is restored in this process: descriptors and memory, without an
-//! application.
+//! Captures descriptors and memory and restores them in the same process, without an application.
 
 mod carried;
 mod files;
@@ -33,7 +32,7 @@ use crate::capture::contents::Contents;
 use crate::capture::memory::Memory;
 use crate::capture::{self, environment, mapped_files, maps, process};
 
-/// The arena and descriptor numbers are the process's: one test at a time.
+/// The arena and descriptor numbers belong to the whole process, so tests run one at a time.
 static PROCESS: Mutex<()> = Mutex::new(());
 
 /// Writes an image of the arena and of some descriptors.
@@ -41,7 +40,7 @@ fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
     write_what(path, numbers, What::default())
 }
 
-/// The same of an epoch; upon an earlier image, only these addresses are written.
+/// The same for an epoch; on top of an earlier image, only these addresses are written.
 fn write_upon(
     path: &Path,
     numbers: &[RawFd],
@@ -56,7 +55,7 @@ fn write_upon(
     write_what(path, numbers, what)
 }
 
-/// One that says something else of files than what it leaves to them.
+/// Writes an image whose list of mapped files differs from what it leaves to files.
 fn write_unsound(path: &Path, said: &MappedFiles) {
     let what = What {
         said: Some(said),
@@ -65,7 +64,7 @@ fn write_unsound(path: &Path, said: &MappedFiles) {
     write_what(path, &[], what);
 }
 
-/// Writes one that leaves something to files.
+/// Writes an image that leaves something to files.
 fn write_but(path: &Path, numbers: &[RawFd], in_files: &MappedFiles) -> Descriptors {
     let what = What {
         in_files: Some(in_files),
@@ -75,7 +74,7 @@ fn write_but(path: &Path, numbers: &[RawFd], in_files: &MappedFiles) -> Descript
     write_what(path, numbers, what)
 }
 
-/// What an image is to be of.
+/// The options of an image.
 #[derive(Clone, Copy, Default)]
 struct What<'a> {
     epoch: u64,

@@ -116,7 +116,7 @@ impl Library {
     }
 }
 
-/// A shared file, and shared memory that is seen through two mappings.
+/// A shared file, and shared memory with two mappings.
 struct Shared {
     path: PathBuf,
     file: &'static mut [u8],

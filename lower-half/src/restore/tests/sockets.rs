@@ -1,4 +1,4 @@
-//! Sockets that no restart can have again.
+//! Sockets that a restart cannot restore.
 
 use super::*;
 

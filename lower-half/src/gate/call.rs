@@ -1,4 +1,4 @@
-//! A system call that the filter has stopped: what it was made with, and the ways to make it.
+//! A system call that the filter has stopped: its number and arguments, and the ways to make it.
 //!
 //! Rules of this place: those of `gate::trap`.
 
@@ -49,19 +49,18 @@ impl Call {
         self.arguments().get(index).copied().unwrap_or(0)
     }
 
-    /// Makes the call here, with the arguments that it was made with.
+    /// Makes the call here, with its own arguments.
     pub fn make(&self) -> isize {
         self.make_with(self.arguments())
     }
 
     /// Makes the call here, with other arguments.
     pub fn make_with(&self, arguments: [usize; 6]) -> isize {
-        // SAFETY: the application made this very call; what was changed in it was checked by whoever did.
+        // SAFETY: the application made this very call; a caller that changes arguments has checked them.
         unsafe { syscall6(self.number(), arguments) }
     }
 
-    /// Has the springboard make the call once this handler has returned; `word` is what the piece
-    /// expects in r11.
+    /// Has the springboard make the call once this handler has returned; `word` is the value that the piece expects in r11.
     pub fn redirect(&mut self, piece: Piece, word: usize) -> isize {
         self.frame.set_register(BEHIND, self.frame.register(PC));
         self.frame.set_register(WORD, word);
@@ -70,7 +69,7 @@ impl Call {
         0
     }
 
-    /// As [`Call::redirect`], to a piece that keeps when the call's wait is over (`threads::deadlines`).
+    /// As [`Call::redirect`], to a piece that notes when the call's wait is over (`threads::deadlines`).
     pub fn redirect_until(&mut self, piece: Piece, word: usize, end: u32) -> isize {
         let number = self.frame.register(RESULT);
         self.frame
@@ -78,14 +77,14 @@ impl Call {
         self.redirect(piece, word)
     }
 
-    /// Has the application make the call once more, when this handler has returned and whatever waits for it has stopped the thread.
+    /// Has the application make the call once more, after this handler has returned and a pending stop has stopped the thread.
     pub fn again(&mut self) {
         let made = self.frame.register(PC) - SYSCALL.len();
         self.frame.set_register(PC, made);
         self.redirected = true;
     }
 
-    /// As [`Call::redirect`], the call being just what it was.
+    /// As [`Call::redirect`], without changing the call.
     pub fn redirect_plain(&mut self) -> isize {
         self.redirect(Piece::CallPlain, 0)
     }

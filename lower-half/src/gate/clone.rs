@@ -2,12 +2,12 @@
 //!
 //! Rules of this place: runs in the trap's handler, all signals blocked.
 //!
-//! A new thread must begin with the registers, vector state and mask of the one that made it, and with a record of its
-//! own behind GS before any signal can find it. So it starts in the lower half, all signals blocked, on a copy of
-//! the trap's signal frame below its own stack, and returns into the application through that copy.
+//! A new thread must begin with the registers, vector state and mask of the thread that makes it, and with a record of its own behind GS before any signal can
+//! reach it. So it starts in the lower half, with all signals blocked, on a copy of the trap's signal frame below its own stack, and returns into the
+//! application through that copy.
 //!
-//! Whoever knows a thread's id may name it to the kernel at once. So its maker notes both its ids, the kernel's and the
-//! application's, before it tells anybody, and the thread waits for that: nor could its record be somebody else's by then.
+//! As soon as the application learns a thread's id, it may pass the id to the kernel. So the maker notes both ids, the kernel's and the application's, before
+//! it returns the id, and the new thread waits for that. By then its record cannot have passed to another thread.
 
 use core::sync::atomic::Ordering;
 
@@ -25,12 +25,12 @@ use crate::threads::{areas, shut};
 
 const RED_ZONE: usize = 128;
 
-/// What a new thread finds at the bottom of its part of the stack.
+/// The data at the bottom of a new thread's part of the stack.
 #[repr(C)]
 struct Beginning {
     frame: usize,
     thread: Thread,
-    /// Where the kernel wrote the thread's id for the thread itself; 0: nowhere.
+    /// The address at which the kernel wrote the thread's id for the thread itself; 0: none.
     child_tid: usize,
 }
 
@@ -87,9 +87,9 @@ pub fn on_clone(call: &mut Call) -> isize {
     } else {
         0
     };
-    // SAFETY: whoever starts a thread gives it a stack.
+    // SAFETY: the application gives a thread that it starts a stack.
     let beginning = unsafe { lay_beginning(call, thread, stack, child_told) };
-    // After a restart the id that the kernel would tell is not the one that the application is to know.
+    // After a restart, the kernel would write its own id, which is not the one for the application.
     let by_hand = if same_process && restarted() {
         (libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_SETTID) as usize
     } else {
@@ -124,14 +124,14 @@ pub fn on_clone(call: &mut Call) -> isize {
     }
     let id = identity::virtual_for(thread, result as u32);
     if flags & by_hand & libc::CLONE_PARENT_SETTID as usize != 0 {
-        // Where the kernel cannot write it does not say so either.
+        // The kernel also ignores an address that it cannot write to.
         user::write(parent_tid, id).ok();
     }
     thread.name(id, result as u32);
     id as isize
 }
 
-/// Whether a new thread of this process can borrow an area, if it is to.
+/// Whether a new thread of this process can borrow an area, if it needs one.
 fn has_keeper() -> bool {
     let ours = |thread: &Thread| !exit::forked() && !thread.shares_memory();
     Thread::current()
@@ -139,7 +139,7 @@ fn has_keeper() -> bool {
         .is_none_or(areas::before_threads)
 }
 
-/// Lays down, below a new thread's stack, what it begins with: the frame that it returns through to where it was made.
+/// Writes the beginning of a new thread below its stack: the frame through which it returns to where it was made.
 ///
 /// # Safety
 /// `stack` must be the end of a stack; what lies below the red zone is free.
@@ -159,7 +159,7 @@ unsafe fn lay_beginning(call: &Call, thread: Thread, stack: usize, child_tid: us
     }
 }
 
-/// Whether ids may differ from the kernel's.
+/// Whether the application's ids may differ from the kernel's.
 pub fn restarted() -> bool {
     // SAFETY: the gate page is mapped wherever an application runs.
     unsafe { page() }.restarted.load(Ordering::Relaxed) != 0
@@ -190,7 +190,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     }
 }
 
-/// With `CLONE_VFORK` the child has gone its own way when its parent goes on: its record and what it left are free.
+/// With `CLONE_VFORK`, the child has left this memory when its parent continues: its record and its scratch memory are free.
 fn child_has_gone(child: Thread) {
     let notes = child.notes();
     exec::give_back(
@@ -200,7 +200,7 @@ fn child_has_gone(child: Thread) {
     child.give_back();
 }
 
-/// Whether a new child process has to wait: the call comes again, and who makes it can be stopped before it.
+/// Whether a new child process has to wait. If so, the call is made again later, and its thread can be stopped before it.
 fn waits(call: &mut Call) -> bool {
     let own = !exit::forked() && !Thread::current().is_some_and(Thread::shares_memory);
     let waits = own && soon::wait();
@@ -210,7 +210,7 @@ fn waits(call: &mut Call) -> bool {
     waits
 }
 
-/// `fork`, the call of that name.
+/// Answers `fork`.
 pub fn on_plain_fork(call: &mut Call) -> isize {
     match waits(call) {
         true => 0,
@@ -227,11 +227,11 @@ pub fn on_vfork(call: &mut Call) -> isize {
     on_shared_stack(call, flags, 0, 0, 0)
 }
 
-/// Room for this handler's part of a stack: signal frames with every register that a processor has are below 16 KB.
+/// Space for this handler's part of a stack: signal frames with every register that a processor has are below 16 KB.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// A child that shares its parent's memory, stack and all, until it becomes another program or ends. It returns into the
-/// application through the trap's own frame; its parent finds that frame, and this handler's, as they were.
+/// Makes a child that shares its parent's memory, stack included, until it executes another program or ends. It returns into the application through the trap's
+/// own frame; its parent finds that frame, and this handler's, unchanged.
 fn on_shared_stack(
     call: &mut Call,
     flags: usize,
@@ -306,7 +306,7 @@ fn on_shared_stack(
     result
 }
 
-/// Everything that is made to be a `fork`: the child gets memory of its own.
+/// Makes a child with memory of its own, for every call that amounts to a `fork`.
 pub fn on_fork(call: &mut Call, flags: usize) -> isize {
     let [_, stack, parent_tid, child_tid, tls, _] = call.arguments();
     let plain = call.number() != libc::SYS_clone;
@@ -315,7 +315,7 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
     } else {
         [flags, 0, parent_tid, child_tid, tls, 0]
     };
-    // The child would find nothing where its parent's memory has not come yet.
+    // Memory of the parent that has not come yet would be missing in the child.
     arriving::wait();
     identity::step_over_taken();
     // SAFETY: without CLONE_VM the child goes on with a copy of this very stack.
@@ -337,7 +337,7 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
     result
 }
 
-/// A forked child has one thread, ids of its own, and no part in the job.
+/// Starts a forked child: one thread, ids of its own, and no part in the job.
 fn start_forked() {
     // SAFETY: the gate page is mapped; it is this process's own copy.
     let page = unsafe { page() };
@@ -353,7 +353,7 @@ fn start_forked() {
     gate::semaphores::start_forked();
     ended::start_forked();
     if let Some(thread) = Thread::current() {
-        // A child that shared its parent's memory until now does so no more.
+        // A child that shared its parent's memory until now no longer does.
         let kept = flag::BELIEVES_SIGSYS | flag::BELIEVES_STOP;
         thread.notes().flags.fetch_and(kept, Ordering::Relaxed);
         registry::only(thread);

@@ -1,8 +1,7 @@
-//! Whose a descriptor is: one bit each, set for the upper half's.
+//! The owner of each descriptor: one bit each, set for the upper half's.
 //!
-//! Rules of this place: runs in the trap's handler; the bits lie in the gate region, where the springboard
-//! sets them too. The lower half makes descriptors unseen, so what has no bit is the lower half's, or nobody's: to
-//! the application it is not open.
+//! Rules of this place: runs in the trap's handler; the bits lie in the gate region, where the springboard sets them too. The gate does not see the lower half
+//! make descriptors. So a descriptor without a bit belongs to the lower half, or is closed; to the application it is not open.
 
 pub mod unseen;
 
@@ -38,8 +37,8 @@ pub fn note(fd: usize) {
     }
 }
 
-/// Between the springboard's call and its note a fresh descriptor would be missed: notes it, of a thread that stands there in `frame`. Whoever may be stopped there, or on
-/// top of that, is looked at so before.
+/// Notes a fresh descriptor for a thread that stands in `frame`, between the springboard's call and its note, where it would be missed. This is called before a
+/// thread can be stopped there, or in a handler on top of that frame.
 pub fn note_behind(frame: Frame) {
     let result = frame.register(RESULT);
     if let Standing::Called(piece) = springboard::standing(frame.register(PC))
@@ -50,7 +49,7 @@ pub fn note_behind(frame: Frame) {
     }
 }
 
-/// Notes that the upper half has this descriptor no more.
+/// Notes that the upper half has lost this descriptor.
 pub fn forget(fd: usize) {
     if let Some(word) = bits().get(fd / 64) {
         word.fetch_and(!(1 << (fd % 64)), Ordering::Relaxed);
@@ -65,13 +64,13 @@ pub fn upper() -> Vec<i32> {
         .collect()
 }
 
-/// A forked child has a descriptor table of its own and no part in the job: what it does to its descriptors is neither
-/// noted nor restrained. (One that shares our memory until it execs would spoil its parent's bits.)
+/// Whether descriptors of the caller are neither noted nor restricted. A forked child has a descriptor table of its own and no part in the job. A child that
+/// shares our memory until it execs would corrupt its parent's bits.
 fn elsewhere() -> bool {
     exit::forked() || Thread::current().is_some_and(Thread::shares_memory)
 }
 
-/// Notes a descriptor that the upper half has been given; gives it.
+/// Notes a descriptor that the upper half has been given, and returns it.
 pub fn noted(result: isize) -> isize {
     if !failed(result) && !elsewhere() {
         note(result as usize);
@@ -79,7 +78,7 @@ pub fn noted(result: isize) -> isize {
     result
 }
 
-/// `userfaultfd`: the application's page faults are its own.
+/// Answers `userfaultfd`: the application handles its own page faults.
 pub fn on_userfaultfd(call: &mut Call) -> isize {
     // Memory is registered with one such descriptor only.
     arriving::wait();
@@ -121,7 +120,7 @@ pub fn on_new_within(call: &mut Call, address: usize) -> isize {
     result
 }
 
-/// `getsockopt` with the number of an option that, for sockets, gives a descriptor.
+/// Answers `getsockopt` with an option number that, for sockets, returns a descriptor.
 pub fn on_peer_option(call: &mut Call) -> isize {
     if call.argument(1) as i32 == libc::SOL_SOCKET {
         on_new_within(call, call.argument(3))
@@ -138,11 +137,11 @@ pub fn on_source(call: &mut Call) -> isize {
     noted(unseen::source(|| call.make()))
 }
 
-/// `io_uring_setup`: its operations make descriptors, unseen.
+/// Answers `io_uring_setup`: operations of the ring make descriptors, unseen.
 pub fn on_ring(call: &mut Call) -> isize {
     /// `struct io_uring_params`: the flags are its third word.
     const FLAGS: usize = 8;
-    /// The result would be no descriptor.
+    /// With this flag, the result would not be a descriptor.
     const REGISTERED_ONLY: u32 = 1 << 15;
     match user::read::<u32>(call.argument(1).wrapping_add(FLAGS)) {
         Ok(flags) if flags & REGISTERED_ONLY != 0 => errno(libc::EINVAL),
@@ -173,7 +172,7 @@ pub fn on_duplicate_onto(call: &mut Call) -> isize {
     noted(call.make())
 }
 
-/// Whether a descriptor that the application names is its own: noted, or one that came to it unseen.
+/// Whether a descriptor that the application names is its own: noted, or received unseen.
 fn belongs(fd: usize) -> bool {
     is_upper(fd) || unseen::is_new(fd)
 }
@@ -193,7 +192,7 @@ pub fn on_close(call: &mut Call) -> isize {
     if !belongs(fd) {
         return errno(libc::EBADF);
     }
-    // The piece forgets it, before the call: another thread may be given the same number at once.
+    // The piece forgets the descriptor before the call: another thread may get the same number at once.
     call.redirect(Piece::CallClose, 0)
 }
 
@@ -201,14 +200,14 @@ pub fn on_close(call: &mut Call) -> isize {
 const UNSHARE: usize = libc::CLOSE_RANGE_UNSHARE as usize;
 const CLOEXEC: usize = libc::CLOSE_RANGE_CLOEXEC as usize;
 
-/// `close_range`: the upper half's, one by one.
+/// Answers `close_range`: closes the upper half's descriptors, one by one.
 pub fn on_close_range(call: &mut Call) -> isize {
     let [first, last, flags, ..] = call.arguments();
     let (first, last) = (first as u32 as usize, last as u32 as usize);
     if elsewhere() || first > last || flags & !(UNSHARE | CLOEXEC) != 0 {
         return call.make();
     }
-    // The one thread of a program has its table for itself already, as far as the program can tell.
+    // If a program has one thread, its table already is its own, as far as the program can tell.
     if flags & UNSHARE != 0 && registry::each().nth(1).is_some() {
         return holdings::held(call, Holding::DescriptorTable);
     }

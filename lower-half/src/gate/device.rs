@@ -1,5 +1,5 @@
-//! The moment at which the application begins to use a GPU: the driver reserves the device window. From then on an MPI call may be
-//! given a device's memory, and every call looks at its buffers (`upper-half/src/operations/devices`).
+//! The moment when the application begins to use a GPU: the driver reserves the device window. From then on the application may pass device memory to an MPI
+//! call, so every call checks its buffers (`upper-half/src/operations/devices`).
 //!
 //! Rules of this place: runs in the trap's handler.
 
@@ -10,7 +10,7 @@ use stillpoint_wrappers::gate::{self, Reach, SHUT};
 
 use crate::threads::registry;
 
-/// Memory has been asked for at an address: whether that is in the device window.
+/// Called when memory is mapped at an address: checks whether that lies in the device window.
 #[inline(always)]
 pub fn look(address: usize) {
     if WINDOW.contains(&address) {
@@ -24,7 +24,7 @@ fn begins() {
     // SAFETY: the gate page is mapped wherever there is a gate.
     let page = unsafe { gate::page() };
     let hooks = page.hooks.load(Ordering::Acquire) as *const gate::UpperHooks;
-    // SAFETY: the upper half registers a structure that it never frees. Where it has not done so yet, it looks by itself when it does.
+    // SAFETY: the upper half registers a structure that it never frees. Before that there is none; the upper half checks for itself when it registers.
     let Some(hooks) = (unsafe { hooks.as_ref() }).filter(|hooks| hooks.is_whole()) else {
         return;
     };
@@ -32,7 +32,7 @@ fn begins() {
         return;
     }
     page.direct.store(hooks.again, Ordering::SeqCst);
-    // A thread that becomes direct at this very moment looks at the bit afterwards.
+    // A thread that becomes direct at this very moment checks the bit afterwards.
     for thread in registry::each() {
         let record = thread.record();
         let no_longer_direct = |reach: u32| {

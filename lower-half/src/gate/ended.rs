@@ -1,4 +1,4 @@
-//! `wait4` and `waitid` in a restarted process: children that had ended before the restart are answered for, all others are the kernel's.
+//! `wait4` and `waitid` in a restarted process: the gate answers for children that had ended before the restart, and the kernel for all others.
 //!
 //! Rules of this place: runs in the trap's handler.
 
@@ -18,7 +18,7 @@ fn are_ours() -> bool {
     !exit::forked() && !Thread::current().is_some_and(Thread::shares_memory)
 }
 
-/// The group that the application means.
+/// Returns the process group that the application means.
 fn group(id: u32) -> Whom {
     // SAFETY: the call touches no memory.
     let own = unsafe { syscall3(libc::SYS_getpgid, 0, 0, 0) };
@@ -101,7 +101,7 @@ fn word(end: &End) -> i32 {
     }
 }
 
-/// A signal to a child that has ended changes nothing, and is no error; `None`: there is no such child.
+/// Answers a signal to a child that has ended: it does nothing and is not an error. Returns `None` if there is no such child.
 pub fn signalled(id: i32, signal: usize) -> Option<isize> {
     let pid = u32::try_from(id).ok().filter(|pid| *pid != 0)?;
     if !are_ours() {

@@ -1,11 +1,10 @@
-//! What only a thread itself can do or find out, done by a stopped thread on the agent's behalf.
+//! Errands: actions that only a thread itself can carry out, done by a stopped thread for the agent.
 //!
-//! The kernel lets nobody else take a thread's signals, or read some of its attributes. A stopped thread blocks every signal
-//! but those of crashes, SIGSYS among them: the agent sends it that one with a value that no other sender gives, and the
-//! thread runs the errand in the handler.
+//! The kernel lets no other thread take a thread's signals, or read some of its attributes. A stopped thread blocks every signal except those of crashes, which
+//! include SIGSYS. The agent sends it SIGSYS with a value that no other sender uses, and the thread runs the errand in the handler.
 //!
-//! Rules of this place: [`run`] is called in a signal handler on the application's stack, with its FS: so are errands, which
-//! make system calls by hand, allocate nothing and do not panic.
+//! Rules of this place: [`run`] is called in a signal handler on the application's stack, with its FS. Errands run there too: they make system calls directly,
+//! allocate nothing and do not panic.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,18 +14,18 @@ use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall4};
 use crate::gate::identity;
 use crate::threads::registry::Thread;
 
-/// What an errand is: it gets the argument that the agent gave, and its result goes back.
+/// An errand's function: it gets the agent's argument, and its result goes back to the agent.
 pub type Errand = unsafe fn(usize) -> isize;
 
 /// The upper half of the signal's value: `"errd"`; the lower half is the errand's number.
 const MAGIC: u32 = u32::from_le_bytes(*b"errd");
 
-/// How long a stopped thread may take. It does nothing else.
+/// How long a stopped thread may take; it has nothing else to do.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The number of the errand that nobody has begun yet; 0: none.
+/// The number of the errand that has not been begun; 0: none.
 static OFFERED: AtomicU64 = AtomicU64::new(0);
-/// The number of the latest that was finished.
+/// The number of the latest errand that was finished.
 static FINISHED: AtomicU64 = AtomicU64::new(0);
 static BELL: AtomicU32 = AtomicU32::new(0);
 static FUNCTION: AtomicUsize = AtomicUsize::new(0);
@@ -36,13 +35,13 @@ static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Has a stopped thread run an errand; `None` where it does not answer. Only threads of the lower half call this.
+/// Has a stopped thread run an errand; returns `None` if it does not answer. Only threads of the lower half call this.
 ///
 /// # Safety
 /// The thread must be stopped, and stay so; the argument must be what the errand expects.
 pub unsafe fn send(thread: Thread, errand: Errand, argument: usize) -> Option<isize> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // What of it goes with the signal is never 0.
+    // The signal carries the low 32 bits, which are never 0.
     let number = u64::from(NUMBER.fetch_add(1, Ordering::Relaxed) as u32 | 1 << 31);
     FUNCTION.store(errand as usize, Ordering::Relaxed);
     ARGUMENT.store(argument, Ordering::Relaxed);
@@ -54,7 +53,7 @@ pub unsafe fn send(thread: Thread, errand: Errand, argument: usize) -> Option<is
     let deadline = Instant::now() + PATIENCE;
     while FINISHED.load(Ordering::Acquire) != number {
         let late = Instant::now() >= deadline;
-        // One that has begun comes to its end: what it uses must stay until then.
+        // An errand that has begun is waited for: its data must stay until it ends.
         if late
             && OFFERED
                 .compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire)
@@ -91,7 +90,7 @@ fn signal(thread: Thread, number: u64) -> bool {
     !failed(result)
 }
 
-/// For SIGSYS's handler: runs the errand that this signal asks for; `false` where it is no such signal.
+/// Runs the errand that this signal asks for; returns `false` for any other signal. Called by SIGSYS's handler.
 ///
 /// # Safety
 /// `info` is what the kernel gave the handler.

@@ -1,12 +1,11 @@
-//! `execve`: what a program of the upper half starts in its own stead.
+//! `execve`: programs that the upper half executes.
 //!
-//! Rules of this place: runs in the trap's handler, perhaps in a child that shares its parent's memory, so
-//! everything that is built here lies in a piece of memory mapped for it.
+//! Rules of this place: runs in the trap's handler, perhaps in a child that shares its parent's memory, so all data built here lies in memory that is mapped
+//! for it.
 //!
-//! Before MPI runs in the process, the new program may be the MPI program at last (`#!/bin/sh` ... `exec app`), so it
-//! is started in a split process of its own: through the lower half's executable. Once MPI runs, what is started
-//! is a helper (`system`, `popen`), and starts as it is. A helper inherits the filter, which matches nothing in a
-//! process without an arena.
+//! Before MPI runs in the process, the new program may be the MPI program (`#!/bin/sh` ... `exec app`). It is therefore started in a split process of its own, through
+//! the lower half's executable. Once MPI runs, a new program is a helper (`system`, `popen`), and is started as it is. A helper inherits the filter, which
+//! matches nothing in a process without an arena.
 
 mod room;
 
@@ -30,7 +29,7 @@ pub const VERB: &CStr = c"exec";
 static LOWER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 /// The upper half's library, as it stands in LD_PRELOAD.
 static LIBRARY: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
-/// Environment strings that the lower half wants back, and how many.
+/// Environment strings that the lower half wants back, and their number.
 static KEPT: AtomicPtr<*const c_char> = AtomicPtr::new(core::ptr::null_mut());
 static KEPT_COUNT: AtomicUsize = AtomicUsize::new(0);
 static NATIVELY: AtomicBool = AtomicBool::new(false);
@@ -50,7 +49,7 @@ pub fn configure(
     KEPT_COUNT.store(kept.len(), Ordering::Relaxed);
 }
 
-/// From now on programs are started as they are. For the moment MPI is started; a forked child inherits it.
+/// Has programs started as they are from now on: called when MPI is started; a forked child inherits it.
 pub fn natively_from_now_on() {
     NATIVELY.store(true, Ordering::Relaxed);
 }
@@ -83,7 +82,7 @@ pub fn on_execve(call: &mut Call) -> isize {
     )
 }
 
-/// `execveat`: relative to a descriptor, the program starts as it is.
+/// Answers `execveat`: for a path relative to a descriptor, the program is started as it is.
 pub fn on_execveat(call: &mut Call) -> isize {
     let [directory, path, arguments, environment, flags, _] = call.arguments();
     let (directory, path) = if paths::names_executable(directory as i32, path) {
@@ -129,7 +128,7 @@ fn start(
     exec: impl Fn(usize, usize, usize) -> isize,
 ) -> isize {
     if user::text(path).is_none() || !sound(arguments) || !sound(environment) {
-        // The kernel shall say what is wrong.
+        // The kernel reports the error.
         return with_own_mask(call, 0, || call.make());
     }
     let split = !natively() && can_be_split(path);
@@ -141,7 +140,7 @@ fn start(
         file = LOWER.load(Ordering::Relaxed) as usize;
         list = room.arguments(path, arguments);
     }
-    // A suspend that is asked for meanwhile finds the new program as soon as that can hear it, and does not end it before.
+    // If a suspend is requested meanwhile, the signal stays pending until the new program can handle it, and does not end it before.
     let held = match split && is_the_rank() {
         true => signals::suspending() & !believed(call),
         false => 0,
@@ -149,7 +148,7 @@ fn start(
     let environment = room.environment(environment, split.then_some(held));
     let result = with_own_mask(call, held, || {
         if let Some(signal) = wake::asked_for_suspend().filter(|_| held != 0) {
-            // Nobody has heard it yet: it waits in the kernel.
+            // The suspend has not been announced yet: it waits in the kernel.
             // SAFETY: the signal is blocked here.
             unsafe {
                 syscall3(
@@ -166,17 +165,17 @@ fn start(
     result
 }
 
-/// The mask that the application believes to have.
+/// Returns the mask that the application believes it has.
 fn believed(call: &Call) -> u64 {
     signals::as_believed(call.frame().mask())
 }
 
-/// Whether this process itself becomes the program, and not a child of it.
+/// Whether this process itself executes the program, rather than a child of it.
 fn is_the_rank() -> bool {
     !exit::forked() && !Thread::current().is_some_and(Thread::shares_memory)
 }
 
-/// The new program inherits the signal mask: the application's, not this handler's, and `held`.
+/// Runs an action with the mask that the new program inherits: the application's, not this handler's, and `held`.
 fn with_own_mask(call: &Call, held: u64, action: impl FnOnce() -> isize) -> isize {
     let mask = syscall::set_mask(believed(call) | held);
     let child = !is_the_rank();
@@ -185,7 +184,7 @@ fn with_own_mask(call: &Call, held: u64, action: impl FnOnce() -> isize) -> isiz
         unsafe { syscall3(libc::SYS_ptrace, libc::PTRACE_TRACEME as usize, 0, 0) };
     }
     let result = if child {
-        // It is never stopped, and what it shares with its parent, or has a copy of, must not hold it up.
+        // A child is never stopped, and must not wait on memory that it shares with its parent or has a copy of.
         action()
     } else {
         stop::without_stops(action)
@@ -194,8 +193,7 @@ fn with_own_mask(call: &Call, held: u64, action: impl FnOnce() -> isize) -> isiz
     result
 }
 
-/// Whether the file is a script or a dynamically linked executable that `execve` would accept.
-/// Everything else the kernel itself shall judge.
+/// Whether the file is a script or a dynamically linked executable that `execve` would accept. The kernel itself decides about all other files.
 fn can_be_split(path: usize) -> bool {
     let here = libc::AT_FDCWD as usize;
     // SAFETY: the path is the application's; the kernel checks it.
@@ -238,10 +236,10 @@ fn can_be_split(path: usize) -> bool {
     }
 }
 
-/// Gives back memory that an `execve` was prepared in.
+/// Unmaps memory that an `execve` was prepared in.
 pub fn give_back(start: usize, bytes: usize) {
     if start != 0 {
-        // SAFETY: the mapping was made by `Room::map` and nobody uses it any more.
+        // SAFETY: the mapping was made by `Room::map` and nothing uses it any more.
         unsafe { syscall3(libc::SYS_munmap, start, bytes, 0) };
     }
 }

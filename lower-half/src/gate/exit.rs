@@ -1,4 +1,4 @@
-//! The end of the process: the agent is told before the kernel is.
+//! The end of the process: the agent learns of it before the kernel does.
 //!
 //! Rules of this place: [`on_exit_group`] runs in the trap's handler. The calling thread waits for the agent for a
 //! bounded time.
@@ -20,7 +20,7 @@ pub fn on_exit_group(call: &mut Call) -> isize {
     call.make()
 }
 
-/// A forked child's end is nobody's business here.
+/// Notes that this is a forked child, whose end is not reported.
 pub fn start_forked() {
     FORKED.store(true, Ordering::Relaxed);
 }

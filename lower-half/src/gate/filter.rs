@@ -1,9 +1,9 @@
-//! The seccomp filter: which system calls are trapped when they are made from the upper half.
+//! The seccomp filter: decides which system calls of the upper half are trapped.
 //!
-//! The program tests the call's number first and the instruction pointer last, so that calls which are never
-//! trapped have a constant answer: the kernel keeps those in a bitmap and does not run the program for
-//! them. All calls with one verdict go on to the same end, which looks at the instruction pointer: the kernel checks and translates
-//! every instruction whenever a filter is installed. Written by hand because seccomp libraries have no conditions on the instruction pointer.
+//! The program tests the call's number first and the instruction pointer last, so that calls which are never trapped have a constant answer: the kernel keeps
+//! those in a bitmap and does not run the program for them. All calls with one verdict share an end, which tests the instruction pointer, because the kernel
+//! checks and translates every instruction whenever a filter is installed. The program is written by hand: seccomp libraries have no conditions on the
+//! instruction pointer.
 
 #[cfg(test)]
 mod tests;
@@ -26,11 +26,11 @@ const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// Addresses below 4 GiB from which calls are trapped too (a non-PIE executable's own text). Not all below 4 GiB: helpers inherit the
-/// filter, and many are linked at such addresses.
+/// Addresses below 4 GiB from which calls are trapped too (a non-PIE executable's own text). Not all addresses below 4 GiB: helpers inherit the filter, and
+/// many are linked there.
 pub type LowText = Option<(u32, u32)>;
 
-/// The first address of text that is known by the high half of its addresses.
+/// The first address of text that the high half of its address identifies.
 pub const HIGH_TEXT: usize = 1 << 32;
 
 /// The high half of an address.
@@ -38,11 +38,11 @@ const fn high(address: usize) -> u32 {
     (address >> 32) as u32
 }
 
-/// An instruction of the program, before it is known where its ends lie.
+/// An instruction of the program, before the places of its ends are known.
 #[derive(Clone, Copy)]
 enum Step {
     Is(sock_filter),
-    /// On to the end of the calls with this verdict.
+    /// Goes on to the end of the calls with this verdict.
     End(u32),
 }
 
@@ -77,10 +77,10 @@ fn from_upper(low: LowText, verdict: u32) -> [sock_filter; 10] {
     ]
 }
 
-/// A call's number, and when such calls are trapped, or refused: the first case that holds counts.
+/// A call's number, and when such calls are trapped or refused: the first case that holds counts.
 type Rule = (i64, Vec<(When, Answer)>);
 
-/// The rules of a launch, sorted by number. `restarted`: ids that the application knows may not be the kernel's.
+/// Returns the rules of a launch, sorted by number. `restarted`: the application's ids may differ from the kernel's.
 fn of_launch(restarted: bool) -> Vec<Rule> {
     let cases = |entry: &table::Entry| {
         let rules = entry.rules().iter();
@@ -102,8 +102,7 @@ fn verdict_of(answer: Answer) -> u32 {
     }
 }
 
-/// The verdict on a call from the upper half for which `when` holds; where it does not hold, the instructions behind these
-/// are next.
+/// Builds the verdict on a call from the upper half for which `when` holds; if it does not hold, the instructions behind these run next.
 fn alternative((when, answer): (When, Answer)) -> Vec<Step> {
     let end = Step::End(verdict_of(answer));
     let over = 1;
@@ -165,7 +164,7 @@ fn alternative((when, answer): (When, Answer)) -> Vec<Step> {
     code
 }
 
-/// A binary search over sorted rules, the call's number being loaded.
+/// Builds a binary search over sorted rules, for a loaded call number.
 fn search(rules: &[Rule]) -> Vec<Step> {
     match rules {
         [] => vec![allow()],
@@ -180,7 +179,7 @@ fn search(rules: &[Rule]) -> Vec<Step> {
             let (left, right_code) = (search(left), search(right));
             let mut code = vec![
                 one(AT_LEAST, right[0].0 as u32, 1, 0),
-                // Jumps over the right part: `ja` has room for any distance.
+                // Jumps over the right part: `ja` reaches any distance.
                 one(JUMP, right_code.len() as u32, 0, 0),
             ];
             code.extend(right_code);
@@ -190,8 +189,8 @@ fn search(rules: &[Rule]) -> Vec<Step> {
     }
 }
 
-/// The whole program. What is not in the table does not exist for the upper half: numbers that newer kernels may bring, x32's
-/// (which begin at 1 << 30), and the 32-bit calls of `int 0x80`.
+/// Builds the whole program. Calls outside the table fail with ENOSYS for the upper half: numbers of newer kernels, those of x32 (from 1 << 30 on), and the
+/// 32-bit calls of `int 0x80`.
 fn program(low: LowText, restarted: bool) -> Vec<sock_filter> {
     let unknown = Step::End(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
     let mut code = vec![
@@ -233,8 +232,8 @@ fn with_ends(code: &[Step], low: LowText) -> Vec<sock_filter> {
     program
 }
 
-/// Traps, from now on, what the upper half calls, in every thread of the process and in what they start.
-/// `restarted`: ids that the application knows may not be the kernel's.
+/// From now on traps the upper half's calls in every thread of the process and in its children. `restarted`: the application's ids may differ from the
+/// kernel's.
 pub fn install(low: LowText, restarted: bool) -> std::io::Result<()> {
     let mut code = program(low, restarted);
     let program = libc::sock_fprog {

@@ -1,12 +1,11 @@
-//! Priority-inheriting and robust futexes after a restart. Their words name the owner by the id that the application knows, by
-//! which the kernel finds nobody any more: the calls that it would look for the owner in are carried out here.
+//! Priority-inheriting and robust futexes after a restart. Their words name the owner by the application's thread id, which the kernel no longer knows. So the
+//! calls in which the kernel would look for the owner are carried out here.
 //!
-//! A lock is taken, waited for and given back by the kernel's own protocol for the word (futex(2), "Priority-inheritance
-//! futexes"), so that the C library's way past the kernel goes on as before. What is lost is the inheritance itself: the owner
-//! does not run with the waiter's priority.
+//! A lock is taken, waited for and released by the kernel's own protocol for the word (futex(2), "Priority-inheritance futexes"), so the C library's fast path
+//! without the kernel still works. Only the inheritance itself is lost: the owner does not run with the waiter's priority.
 //!
-//! Rules of this place: runs in the trap's handler, after a restart only. Who has to wait does so in the springboard, and makes its
-//! call once more.
+//! Rules of this place: runs in the trap's handler, after a restart only. A thread that has to wait does so in the springboard, and then makes its call once
+//! more.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,7 +25,7 @@ const LOCK_PI2: u32 = 13;
 const PRIVATE: u32 = 128;
 const REALTIME: u32 = 256;
 
-/// The operations that wait for a time, and not until one, with every flag that they may have.
+/// The operations with a relative timeout, with every flag that they may have.
 pub const WAITS: &[u32] = &[0, PRIVATE, REALTIME, PRIVATE | REALTIME];
 
 /// The operations that look for an owner, with every flag that they may have.
@@ -55,20 +54,20 @@ const OWNER: u32 = 0x3fff_ffff;
 const OWNER_DIED: u32 = 0x4000_0000;
 const WAITERS: u32 = 0x8000_0000;
 
-/// What follows from a word for who wants the lock.
+/// The consequence of a word for a thread that wants the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Put this there: the lock is taken.
+    /// Store this value: the lock is taken.
     Take(u32),
-    /// Put this there, and wait until it changes.
+    /// Store this value, and wait until the word changes.
     Wait(u32),
-    /// The caller has it already.
+    /// The caller has the lock already.
     Own,
 }
 
 fn step(word: u32, me: u32) -> Step {
     match word & OWNER {
-        // Whether others wait too nobody knows here, so who gives it back asks.
+        // It is not known here whether others wait too, so the unlocking thread asks the kernel.
         0 => Step::Take(me | word & OWNER_DIED | WAITERS),
         owner if owner == me => Step::Own,
         _ => Step::Wait(word | WAITERS),
@@ -81,7 +80,7 @@ pub fn on_futex(call: &mut Call) -> isize {
     let Some(me) = Thread::current().map(Thread::virtual_tid) else {
         return errno(libc::ENOSYS);
     };
-    // The kernel reads the word that is to be unlocked before it looks where it lies.
+    // The kernel reads the word to be unlocked before it checks its alignment.
     let aligned = address.is_multiple_of(size_of::<u32>());
     if !aligned && operation & !(PRIVATE | REALTIME) != UNLOCK_PI {
         return errno(libc::EINVAL);
@@ -185,9 +184,9 @@ fn give(word: &AtomicU32, seen: u32, new: u32, private: u32) -> bool {
     given.is_ok()
 }
 
-/// The calling thread ends: tells who waits for its robust mutexes, which the kernel does not find by the id in them.
+/// Called at the calling thread's end: wakes the waiters of its robust mutexes, which the kernel does not find by the id in them.
 pub fn owner_ends(thread: Thread) {
-    /// As far as the kernel follows the list (ROBUST_LIST_LIMIT).
+    /// The length to which the kernel follows the list (ROBUST_LIST_LIMIT).
     const LONGEST: usize = 2048;
     let me = thread.virtual_tid();
     if me == thread.real_tid() {
@@ -206,13 +205,13 @@ pub fn owner_ends(thread: Thread) {
     if failed(told) || head == 0 {
         return;
     }
-    // First entry, offset of the word in each, the one that is being locked or unlocked.
+    // The first entry, the offset of the word in each, and the entry that is being locked or unlocked.
     let Ok([first, offset, pending]) = user::read::<[usize; 3]>(head) else {
         return;
     };
     let mut entry = first;
     for _ in 0..LONGEST {
-        // Its lowest bit says that it inherits priority.
+        // The lowest bit marks an entry with priority inheritance.
         let at = entry & !1;
         if at == head {
             break;

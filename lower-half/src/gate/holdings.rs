@@ -1,7 +1,7 @@
-//! What the application holds in the kernel that cannot be carried, and that the kernel tells nobody of afterwards: so it is
-//! counted when it is made. A checkpoint refuses as long as there is any, and names it.
+//! Kernel state of the application that cannot be carried, and that the kernel does not report afterwards: so it is counted when it is made. A checkpoint
+//! refuses as long as there is any, and names it.
 //!
-//! Rules of this place: runs in the trap's handler. What outlives an `execve` goes into the next program's environment.
+//! Rules of this place: runs in the trap's handler. Holdings that outlive an `execve` go into the next program's environment.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,10 +11,10 @@ use crate::arch::syscall::failed;
 use crate::gate::exit;
 use crate::threads::registry::Thread;
 
-/// The kinds, each with whether a program that the process becomes has it still, and in words for people: "it has ...".
+/// The kinds; for each, whether a program that the process executes still has it, and a description for people: "it has ...".
 macro_rules! holdings {
     ($($name:ident, $outlives_exec:literal, $words:literal;)+) => {
-        /// What can be held.
+        /// A kind of state that a process can hold.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
         pub enum Holding {
@@ -60,7 +60,7 @@ holdings! {
 use Holding::*;
 
 impl Holding {
-    /// With it, somebody of the application's own looks at every system call.
+    /// Whether this state lets the application observe or filter every system call.
     fn looks_at_calls(self) -> bool {
         matches!(self, SystemCallFilter | ProcessSetting)
     }
@@ -72,19 +72,19 @@ fn count(holding: Holding) -> Option<&'static AtomicU32> {
     HELD.get(holding as usize)
 }
 
-/// A forked child holds what it likes: it is not saved.
+/// A forked child is not saved, so its holdings do not count.
 fn elsewhere() -> bool {
     exit::forked() || Thread::current().is_some_and(Thread::shares_memory)
 }
 
-/// One more is held.
+/// Counts one more.
 pub fn add(holding: Holding) {
     if let Some(count) = count(holding).filter(|_| !elsewhere()) {
         count.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// One less.
+/// Counts one less.
 pub fn remove(holding: Holding) {
     if let Some(count) = count(holding).filter(|_| !elsewhere()) {
         let less = |count: u32| count.checked_sub(1);
@@ -94,7 +94,7 @@ pub fn remove(holding: Holding) {
     }
 }
 
-/// Makes the call; where it succeeds, one more is held.
+/// Makes the call; if it succeeds, counts one more.
 pub fn held(call: &Call, holding: Holding) -> isize {
     if holding.looks_at_calls() {
         short::close();
@@ -102,7 +102,7 @@ pub fn held(call: &Call, holding: Holding) -> isize {
     noted(holding, call.make())
 }
 
-/// What has been made with this result, if it has, is held.
+/// Counts a holding that was made, unless the result is an error.
 fn noted(holding: Holding, result: isize) -> isize {
     if !failed(result) {
         add(holding);
@@ -110,7 +110,7 @@ fn noted(holding: Holding, result: isize) -> isize {
     result
 }
 
-/// Makes the call; where it succeeds, one less is held.
+/// Makes the call; if it succeeds, counts one less.
 pub fn released(call: &Call, holding: Holding) -> isize {
     let result = call.make();
     if !failed(result) {
@@ -119,11 +119,11 @@ pub fn released(call: &Call, holding: Holding) -> isize {
     result
 }
 
-/// Operations of `keyctl` that only ask: for an id, a description, a key's contents, its label, what is offered.
+/// Operations of `keyctl` that only read: an id, a description, a key's contents, its label, the supported features.
 pub const KEYS_ASKED: &[u32] = &[0, 6, 11, 17, 24, 31];
 
-/// `ptrace`. A child that shares its parent's memory, and asks to be traced by it, would stop at its next call that is trapped, and its parent, which waits for its
-/// `execve`, could not let it go on: natively there is no signal in between, so it is traced from that `execve` on.
+/// Answers `ptrace`. A child that shares its parent's memory may ask to be traced by it. It would stop at its next trapped call, and its parent, which waits
+/// for its `execve`, could not continue it. Natively there is no signal in between, so the child is traced from that `execve` on.
 pub fn on_ptrace(call: &mut Call) -> isize {
     const ATTACH: usize = libc::PTRACE_ATTACH as usize;
     const SEIZE: usize = libc::PTRACE_SEIZE as usize;
@@ -137,7 +137,7 @@ pub fn on_ptrace(call: &mut Call) -> isize {
     }
 }
 
-/// `modify_ldt` that writes: its result has 32 bits, so that its errors look like none.
+/// Answers a `modify_ldt` that writes: its result has 32 bits, so its errors look like success.
 pub fn on_segments(call: &mut Call) -> isize {
     let result = call.make();
     if result as i32 >= 0 {
@@ -146,7 +146,7 @@ pub fn on_segments(call: &mut Call) -> isize {
     result
 }
 
-/// What only a process of one thread may leave.
+/// Flags that only a single-threaded process may give to `unshare`.
 const ALONE: usize =
     (libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM) as usize;
 
@@ -162,7 +162,7 @@ pub fn on_unshare(call: &mut Call) -> isize {
     )
 }
 
-/// `setns`: without a kind it is any that the descriptor leads to.
+/// Answers `setns`: without a kind, it enters whatever namespace the descriptor leads to.
 pub fn on_setns(call: &mut Call) -> isize {
     let kinds = call.argument(1);
     entered(call, kinds == 0 || kinds & ALONE != 0, Namespace)
@@ -176,7 +176,7 @@ fn entered(call: &mut Call, alone: bool, holding: Holding) -> isize {
     made.map_or(0, |result| noted(holding, result))
 }
 
-/// `seccomp` that sets a mode; with a listener its result is a descriptor.
+/// Answers a `seccomp` that sets a mode; with a listener, its result is a descriptor.
 pub fn on_seccomp(call: &mut Call) -> isize {
     const NEW_LISTENER: usize = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as usize;
     let result = held(call, SystemCallFilter);
@@ -187,7 +187,7 @@ pub fn on_seccomp(call: &mut Call) -> isize {
     }
 }
 
-/// Why a checkpoint must refuse, in words for people.
+/// Returns why a checkpoint must refuse, for people.
 pub fn refusals() -> Vec<String> {
     let held = Holding::ALL
         .into_iter()
@@ -201,7 +201,7 @@ pub fn refusals() -> Vec<String> {
     .collect()
 }
 
-/// The variable that tells the next program of this process what it holds, one letter each.
+/// The variable that tells the process's next program what it holds, one letter each.
 const VARIABLE: &str = "STILLPOINT_HOLDS";
 static LETTERS: [u8; VARIABLE.len() + 1 + Holding::ALL.len() + 1] = {
     let mut text = [0; VARIABLE.len() + 1 + Holding::ALL.len() + 1];
@@ -216,7 +216,7 @@ static LETTERS: [u8; VARIABLE.len() + 1 + Holding::ALL.len() + 1] = {
 
 const FIRST_LETTER: u8 = b'a';
 
-/// That variable, NUL-terminated; `None` where there is nothing to tell.
+/// Returns that variable, NUL-terminated, or `None` if there is nothing to tell.
 pub fn variable() -> Option<[u8; LETTERS.len()]> {
     let mut text = LETTERS;
     let mut at = VARIABLE.len() + 1;
@@ -229,7 +229,7 @@ pub fn variable() -> Option<[u8; LETTERS.len()]> {
     (at > VARIABLE.len() + 1).then_some(text)
 }
 
-/// Takes up what the program before this one held.
+/// Takes over the holdings of the program before this one.
 pub fn inherit() {
     for letter in std::env::var(VARIABLE).unwrap_or_default().bytes() {
         if let Some(count) = HELD.get(usize::from(letter.wrapping_sub(FIRST_LETTER))) {

@@ -1,5 +1,4 @@
-//! Process and thread ids: the application keeps the ones that it was born with, whatever the kernel
-//! calls it in this launch.
+//! Process and thread ids: the application keeps its original ids, whatever the kernel's ids are in this launch.
 //!
 //! Rules of this place: runs in the trap's handler. Ids that are not known as virtual pass through unchanged.
 
@@ -37,14 +36,14 @@ fn write(id: Slot, pid: u32) {
     unsafe { (slot(id) as *mut u64).write_volatile(u64::from(pid)) };
 }
 
-/// Notes the kernel's ids of this process; the application sees the same ones, until a restart says otherwise.
+/// Notes the kernel's ids of this process; until a restart, the application sees the same ones.
 pub fn start() {
     let pid = syscall::getpid();
     write(Slot::RealPid, pid);
     write(Slot::KnownPid, pid);
 }
 
-/// The process is a forked child's: it has ids of its own.
+/// Notes that the process is a forked child with ids of its own.
 pub fn start_forked() {
     PARENT.store(
         u64::from(real_pid()) << 32 | u64::from(virtual_pid()),
@@ -53,7 +52,7 @@ pub fn start_forked() {
     start();
 }
 
-/// The kernel's id for a process id that the application knows. A process group or session that the process leads has the same.
+/// Returns the kernel's id for a process id that the application knows. A process group or session that the process leads has the same id.
 pub fn real_process(id: u32) -> u32 {
     let parent = PARENT.load(Ordering::Relaxed);
     if id == 0 {
@@ -67,7 +66,7 @@ pub fn real_process(id: u32) -> u32 {
     }
 }
 
-/// The kernel's id for a thread (or process) id that the application knows.
+/// Returns the kernel's id for a thread (or process) id that the application knows.
 pub fn real_thread(id: u32) -> u32 {
     if id == 0 {
         return 0;
@@ -77,7 +76,7 @@ pub fn real_thread(id: u32) -> u32 {
         .map_or_else(|| real_process(id), Thread::real_tid)
 }
 
-/// What the application calls the process (group, session) that the kernel gives this id.
+/// Returns the application's id of a process (group, session) for the kernel's id.
 pub fn known_process(real: u32) -> u32 {
     let parent = PARENT.load(Ordering::Relaxed);
     if real == 0 {
@@ -91,24 +90,24 @@ pub fn known_process(real: u32) -> u32 {
     }
 }
 
-/// What the application calls the thread (or process) that the kernel gives this id.
+/// Returns the application's id of a thread (or process) for the kernel's id.
 pub fn known_thread(real: u32) -> u32 {
     registry::each()
         .find(|thread| real != 0 && thread.real_tid() == real)
         .map_or_else(|| known_process(real), Thread::virtual_tid)
 }
 
-/// Whether the application calls a thread so.
+/// Whether the application knows a thread by this id.
 pub fn is_known_thread(id: u32) -> bool {
     id != 0 && registry::each().any(|thread| thread.virtual_tid() == id)
 }
 
-/// Whether the kernel calls a thread of the application so.
+/// Whether a thread of the application has this id in the kernel.
 pub fn is_real_thread(id: u32) -> bool {
     id != 0 && registry::each().any(|thread| thread.real_tid() == id)
 }
 
-/// The id that the application will know a new thread by: the kernel's, unless an older thread has that one.
+/// Returns the id by which the application will know a new thread: the kernel's, unless an older thread has that id.
 pub fn virtual_for(new: Thread, real: u32) -> u32 {
     /// Beyond every id that the kernel gives (PID_MAX_LIMIT).
     const BEYOND: u32 = 1 << 22;
@@ -123,8 +122,8 @@ pub fn virtual_for(new: Thread, real: u32) -> u32 {
     }
 }
 
-/// Whether the application calls a process or thread so that the kernel calls otherwise: no new process may get that id, or it would be taken for the other
-/// one. One that does ends at once, and another one is made.
+/// Whether the application knows a process or thread by this id, but the kernel by another. A new process must not get such an id, or the two would be
+/// confused. A child that gets one ends at once, and another child is made.
 pub fn is_taken(real: u32) -> bool {
     let parent = PARENT.load(Ordering::Relaxed);
     let differs = |known: u32, kernels: u32| known == real && kernels != real;
@@ -134,7 +133,7 @@ pub fn is_taken(real: u32) -> bool {
             || registry::each().any(|thread| differs(thread.virtual_tid(), thread.real_tid())))
 }
 
-/// `/proc/sys/kernel/ns_last_pid`: the id that the kernel gave last; -1: not known.
+/// `/proc/sys/kernel/ns_last_pid`: the last id that the kernel has given; -1: not known.
 static LAST: AtomicI32 = AtomicI32::new(-1);
 
 fn watch_ids() {
@@ -167,12 +166,12 @@ fn last_id() -> Option<u32> {
     number.trim_end().parse().ok()
 }
 
-/// A process is about to be made: ids that are taken and that the kernel would give next are given to nobody. Where others make processes at the
-/// same time, or the kernel does not say, [`is_taken`] finds what gets through.
+/// Called before a process is made: uses up ids that are taken and that the kernel would give next. If others make processes at the same time, or the kernel
+/// does not show its last id, [`is_taken`] catches the rest.
 pub fn step_over_taken() {
-    /// How far ahead.
+    /// How far ahead this looks.
     const NEAR: u32 = 8;
-    /// More are not next to one another.
+    /// More ids in a row are not taken.
     const MOST: usize = 64;
     for _ in 0..MOST {
         let near = |last: u32| (1..=NEAR).any(|more| is_taken(last.wrapping_add(more)));
@@ -193,8 +192,7 @@ fn reap(child: u32) {
     while unsafe { syscall::syscall4(libc::SYS_wait4, pid, 0, all, 0) } == errno(libc::EINTR) {}
 }
 
-/// Takes the end of a child that had an id which is taken; the application is not told of it, unless another of
-/// its threads has taken the signal.
+/// Reaps a child that had an id which is taken; the application does not learn of it, unless another of its threads has taken the signal.
 pub fn discard(child: u32) {
     reap(child);
     let chld = 1u64 << (libc::SIGCHLD - 1);
@@ -228,7 +226,7 @@ pub fn discard(child: u32) {
     }
 }
 
-/// Whether the caller is a child process that shares its parent's memory: what this module knows is its parent's.
+/// Whether the caller is a child process that shares its parent's memory: this module's state is then its parent's.
 fn is_sharing_child() -> bool {
     Thread::current().is_some_and(Thread::shares_memory)
 }
@@ -273,7 +271,7 @@ pub fn on_set_tid_address(call: &mut Call) -> isize {
     on_gettid()
 }
 
-/// A signal that the process sent to itself names its sender, a timer's the timer: by the id that the application knows.
+/// Translates ids in a signal's information: the sender's if the process sent it to itself, and a timer's.
 pub fn virtualise_sender(info: *mut libc::siginfo_t) {
     // SAFETY: the kernel's own structure; for these codes the sender's id is its first field.
     unsafe {
@@ -291,17 +289,17 @@ pub fn virtualise_sender(info: *mut libc::siginfo_t) {
     }
 }
 
-/// What an image must hold: the ids of the process and its parent that the application knows.
+/// Returns what an image must hold: the application's ids of the process and its parent.
 pub fn save() -> Vec<u8> {
     let parent = known_process(std::os::unix::process::parent_id());
     let words = [virtual_pid(), parent].map(u64::from);
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// Takes up what [`save`] gave, in another launch.
+/// Takes over the state from [`save`] in another launch.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let words = super::words(saved, "identity", 2)?;
-    // The new parent stands in for the old one, until it ends as that one would have.
+    // The new parent stands for the old one, until it ends as the old one would have.
     let parent = u64::from(std::os::unix::process::parent_id());
     PARENT.store(parent << 32 | words[1] & 0xffff_ffff, Ordering::Relaxed);
     let id = u32::try_from(words[0]).ok().filter(|id| *id != 0);

@@ -1,5 +1,5 @@
-//! System V semaphore sets and message queues that the application uses: the system's objects, which no file of the process leads
-//! to. Their ids are noted where a call gives or takes one, for an image to hold what belongs to them.
+//! System V semaphore sets and message queues that the application uses: objects of the system that no file of the process leads to. Their ids are noted in
+//! calls that return or use one, so that an image can hold their state.
 //!
 //! Rules of this place: [`on_get`] and [`on_use`] run in the trap's handler.
 
@@ -7,19 +7,19 @@ use super::call::{Call, errno};
 use crate::arch::syscall::{self, failed, syscall3, syscall4};
 use crate::ground::lock::Lock;
 
-/// What an id is of.
+/// The kind of object that an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
     Semaphores,
     Queue,
 }
 
-/// Objects that are kept account of at once.
+/// The number of objects that can be noted.
 const MOST: usize = 512;
 
 struct Known {
     list: [Option<(Object, i32)>; MOST],
-    /// There were more than fit.
+    /// There were more objects than fit.
     full: bool,
 }
 
@@ -51,7 +51,7 @@ impl Known {
     }
 }
 
-/// Whether an object has not been removed. By hand: the trap asks too.
+/// Whether an object has not been removed. A direct system call, because the trap calls this too.
 fn exists(object: Object, id: i32) -> bool {
     // More than the kernel's structures have.
     let mut status = [0u64; 32];
@@ -84,7 +84,7 @@ pub fn on_get(call: &mut Call, object: Object) -> isize {
     result
 }
 
-/// `msgsnd`, `msgrcv`, whose id may have come from anywhere.
+/// Answers `msgsnd` and `msgrcv`: the id may have come from anywhere.
 pub fn on_use(call: &mut Call, object: Object) -> isize {
     note(object, call.argument(0) as i32);
     call.redirect_plain()
@@ -98,23 +98,23 @@ fn with<R>(action: impl FnOnce(&mut Known) -> R) -> R {
     result
 }
 
-/// What has been noted.
+/// Returns the objects that have been noted.
 pub fn noted() -> Vec<(Object, i32)> {
     let list = with(|known| known.list);
     list.into_iter().flatten().collect()
 }
 
-/// Forgets what is not there any more.
+/// Forgets objects that no longer exist.
 pub fn forget(gone: &[(Object, i32)]) {
     with(|known| known.forget(|one| gone.contains(&one)));
 }
 
-/// Whether there were more objects than are kept account of.
+/// Whether there were more objects than can be noted.
 pub fn lost_count() -> bool {
     with(|known| known.full)
 }
 
-/// Holds the list still.
+/// Runs an action while the list cannot change.
 pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     let _still = KNOWN.lock();
     action()
@@ -142,7 +142,7 @@ mod tests {
         // SAFETY: a queue of this test's own.
         let id = unsafe { libc::msgget(libc::IPC_PRIVATE, 0o600) };
         let mut known = Known {
-            // Negative ids are nobody's.
+            // Negative ids do not exist.
             list: core::array::from_fn(|at| Some((Object::Semaphores, -1 - at as i32))),
             full: false,
         };

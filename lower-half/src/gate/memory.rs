@@ -1,10 +1,9 @@
-//! Where the upper half's memory goes: `mmap`, `mremap`, `brk`, `shmat`, and what takes it away where the gate must know of it.
+//! The placement of the upper half's memory: `mmap`, `mremap`, `brk`, `shmat`, and the unmapping calls that the gate must know of.
 //!
 //! Rules of this place: runs in the trap's handler.
 //!
-//! Memory for which the application asks no address goes into the arena. Memory at an address that it asks for is its own there, as
-//! long as nobody else's lies there (`elsewhere`); but code only where it belongs to the upper half by address, which is what the filter
-//! tells its system calls by.
+//! Memory without a requested address goes into the arena. Memory at a requested address is placed there unless something of the lower half is there
+//! (`elsewhere`). Code must lie where addresses belong to the upper half, since the filter recognizes system calls by their address.
 
 mod arena;
 mod details;
@@ -44,7 +43,7 @@ const fn up(value: usize, to: usize) -> usize {
     value.wrapping_add(to - 1) & !(to - 1)
 }
 
-/// The pages of a range; `None` where it is empty or leads past the last address.
+/// Returns the pages of a range, or `None` if it is empty or exceeds the last address.
 fn pages(address: usize, bytes: usize) -> Option<Range<usize>> {
     let end = up(address.checked_add(bytes)?, PAGE);
     (address < end).then_some(address & !(PAGE - 1)..end)
@@ -55,7 +54,7 @@ pub fn settled(range: &Range<usize>) -> bool {
     ranges::elsewhere(range.clone()).next().is_none() && !touches_gate(range)
 }
 
-/// Whether the range touches what the process cannot do without: the gate region.
+/// Whether the range touches the gate region, which the process cannot do without.
 pub fn touches_gate(range: &Range<usize>) -> bool {
     range.start < GATE_ADDRESS + GATE_BYTES && range.end > GATE_ADDRESS
 }
@@ -79,7 +78,7 @@ fn map(
     }
 }
 
-/// Maps at exactly this free address; `EEXIST` where it is not free.
+/// Maps at exactly this address; returns `EEXIST` if it is not free.
 fn map_free(
     address: usize,
     bytes: usize,
@@ -93,20 +92,20 @@ fn map_free(
     if failed(result) || result as usize == address {
         return result;
     }
-    // A kernel that does not know the flag took the address for a hint.
+    // A kernel that does not know the flag took the address as a hint.
     // SAFETY: unmaps exactly what was just mapped.
     unsafe { syscall3(libc::SYS_munmap, result as usize, bytes, 0) };
     errno(libc::EEXIST)
 }
 
-/// As the kernel does, where no flag asks for more: what consists of whole huge pages is aligned for them. Other large mappings
-/// lie side by side: arrays that all begin at a huge page's start meet in the same sets of caches.
+/// Returns the alignment of a mapping that does not ask for one. As in the kernel, a mapping of whole huge pages is aligned for them. Other large mappings lie
+/// side by side: arrays that all begin at the start of a huge page compete for the same cache sets.
 fn unasked(bytes: usize) -> usize {
     let whole = bytes >= HUGE && bytes.is_multiple_of(HUGE);
     if whole { HUGE } else { PAGE }
 }
 
-/// What a new mapping is a multiple of. Stacks are not aligned for huge pages, they would swell.
+/// Returns the alignment of a new mapping. Stacks are not aligned for huge pages, which would make them grow.
 fn alignment(bytes: usize, flags: usize) -> usize {
     if flags & libc::MAP_HUGETLB as usize != 0 {
         let shift = (flags >> libc::MAP_HUGE_SHIFT) & 63;
@@ -120,7 +119,7 @@ fn alignment(bytes: usize, flags: usize) -> usize {
     }
 }
 
-/// The bytes that a mapping takes: of huge pages, whole ones.
+/// Returns the bytes that a mapping takes: with huge pages, a multiple of their size.
 fn whole(bytes: usize, flags: usize) -> usize {
     match flags & libc::MAP_HUGETLB as usize {
         0 => bytes,
@@ -128,7 +127,7 @@ fn whole(bytes: usize, flags: usize) -> usize {
     }
 }
 
-/// Maps memory for the upper half: the loader's way, and the trap's.
+/// Maps memory for the upper half, for the loader and for the trap.
 pub fn mmap(
     address: usize,
     bytes: usize,
@@ -143,7 +142,7 @@ pub fn mmap(
         let replaces = flags & free != free;
         let aligned = |range: &Range<usize>| range.start == address;
         let Some(range) = pages(address, whole(bytes, flags)).filter(aligned) else {
-            // The kernel shall say what is wrong; nothing is mapped.
+            // The kernel reports the error; nothing is mapped.
             return map(address, bytes, protection, flags, fd, offset);
         };
         if !settled(&range) {
@@ -155,7 +154,7 @@ pub fn mmap(
         };
     }
     if flags & libc::MAP_32BIT as usize != 0 {
-        // The kernel's choice lies below 2 GiB, which is the upper half's.
+        // The kernel chooses an address below 2 GiB, which belongs to the upper half.
         return map(address, bytes, protection, flags, fd, offset);
     }
     let hint = address & !(PAGE - 1);
@@ -191,7 +190,7 @@ pub fn on_mmap(call: &mut Call) -> isize {
     result
 }
 
-/// `mremap`: advice and locks go along with what moves.
+/// Answers `mremap`: advice and locks move with the memory.
 pub fn on_mremap(call: &mut Call) -> isize {
     let result = remap(call);
     if !failed(result)
@@ -203,9 +202,9 @@ pub fn on_mremap(call: &mut Call) -> isize {
     result
 }
 
-/// A mapping that has to move goes to the arena, or where the application wants it.
+/// Remaps; a mapping that has to move goes to the arena, or where the application wants it.
 fn remap(call: &Call) -> isize {
-    // What has not come yet comes to the old addresses.
+    // Memory that is still to arrive would come to the old addresses.
     arriving::wait();
     let [old, old_bytes, new_bytes, flags, to, _] = call.arguments();
     let remap = |flags: i32, to: usize| {
@@ -226,7 +225,7 @@ fn remap(call: &Call) -> isize {
     }
     elsewhere::remapped(call, |arena| {
         if flags & libc::MREMAP_DONTUNMAP == 0 {
-            // In place where that is possible.
+            // Resizes in place if possible.
             let result = remap(flags & !libc::MREMAP_MAYMOVE, 0);
             if result != errno(libc::ENOMEM) || flags & libc::MREMAP_MAYMOVE == 0 {
                 return result;
@@ -247,7 +246,7 @@ fn remap(call: &Call) -> isize {
     })
 }
 
-/// `brk`: the upper half's own, emulated.
+/// Answers `brk`, which is emulated for the upper half.
 pub fn on_brk(call: &mut Call) -> isize {
     let wanted = call.argument(0);
     let mut arena = ARENA.lock();
@@ -278,12 +277,12 @@ pub fn on_brk(call: &mut Call) -> isize {
     wanted as isize
 }
 
-/// A place of `bytes` in the arena that the caller will map over.
+/// Reserves `bytes` in the arena, for the caller to map over.
 pub fn reserve(bytes: usize, alignment: usize) -> isize {
     ARENA.lock().reserve(bytes, alignment)
 }
 
-/// A page of code of the upper half's own, where `reaches` says that it is near enough.
+/// Maps a page of code for the upper half that `reaches` accepts as near enough.
 pub fn island(reaches: impl Fn(usize) -> bool) -> Option<usize> {
     let protection = (libc::PROT_READ | libc::PROT_EXEC) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
@@ -291,7 +290,7 @@ pub fn island(reaches: impl Fn(usize) -> bool) -> Option<usize> {
         let mut pages = ISLANDS.step_by(PAGE).filter(|at| reaches(*at));
         pages.find(|at| map_free(*at, PAGE, protection, flags, usize::MAX, 0) == *at as isize)
     };
-    // Large mappings have a room of their own, far from the other.
+    // Large mappings have an address range of their own, far from that of small ones.
     let in_room = |bytes: usize| {
         let rest = [protection, flags, usize::MAX, 0];
         let place = ARENA.lock().place(bytes, PAGE, rest);
@@ -311,13 +310,13 @@ pub fn island(reaches: impl Fn(usize) -> bool) -> Option<usize> {
     island
 }
 
-/// Holds the arena still.
+/// Runs an action while the arena cannot change.
 pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     let _still = ARENA.lock();
     action()
 }
 
-/// The parts of a range that belong to the upper half: by address, or because it has asked for them.
+/// Returns the parts of a range that belong to the upper half: by address, or because it has asked for them.
 pub fn parts(range: Range<usize>) -> Vec<Range<usize>> {
     let arena = ARENA.lock();
     let mut parts: Vec<Range<usize>> = ranges::by_address(range.clone()).collect();

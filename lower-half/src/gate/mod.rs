@@ -1,5 +1,4 @@
-//! The gate: what stands between the upper half and the kernel, and the region through which the two halves know
-//! each other.
+//! The gate between the upper half and the kernel, and the region through which the two halves know each other.
 
 pub mod call;
 pub mod clone;
@@ -33,7 +32,7 @@ pub mod trap;
 pub mod used;
 pub mod user;
 
-/// State of a gate module that an image held cannot be taken up.
+/// The errors of a gate module's state in an image.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedStateError {
     #[error("saved state of {part}: {bytes} bytes is not a length that it can have")]
@@ -54,8 +53,8 @@ fn words(saved: &[u8], part: &'static str, count: usize) -> Result<Vec<u64>, Sav
     Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
-/// Holds the gate's own state still while the process forks, so that the child finds every lock free and everything in
-/// order. (Nobody else takes two of these locks at once.)
+/// Runs an action, a fork, while the gate's own state cannot change, so that the child finds every lock free and consistent data. (No other code takes two of
+/// these locks at once.)
 pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     memory::while_still(|| {
         signals::while_still(|| {

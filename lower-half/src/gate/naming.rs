@@ -1,24 +1,24 @@
-//! System calls that name processes and threads to the kernel: the application's ids become the kernel's, and the kernel's
-//! results the application's.
+//! System calls that name processes and threads to the kernel: translates the application's ids into the kernel's, and the kernel's results into the
+//! application's.
 //!
-//! Rules of this place: runs in the trap's handler. After a restart only, but for calls that make a descriptor.
+//! Rules of this place: runs in the trap's handler; after a restart only, except for calls that make a descriptor.
 
 use super::call::Call;
 use super::{ended, identity, user};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::failed;
 
-/// The thread that the application means (0: the caller) by the argument with this number.
+/// Returns the thread that the application means (0: the caller) by the argument with this number.
 fn thread(call: &Call, argument: usize) -> usize {
     identity::real_thread(call.argument(argument) as u32) as usize
 }
 
-/// The process, process group or session that the application means by the argument with this number.
+/// Returns the process, process group or session that the application means by the argument with this number.
 fn process(call: &Call, argument: usize) -> usize {
     identity::real_process(call.argument(argument) as u32) as usize
 }
 
-/// As [`process`], negative ids being groups; -1 is everybody, whoever has the id 1.
+/// As [`process`], where negative ids are groups; -1 means all processes, even if some process has the id 1.
 fn process_or_group(id: i32, real: impl Fn(u32) -> u32) -> i32 {
     let real = |id| real(id) as i32;
     match id {
@@ -28,7 +28,7 @@ fn process_or_group(id: i32, real: impl Fn(u32) -> u32) -> i32 {
     }
 }
 
-/// The call with some of its arguments replaced.
+/// Makes the call with some of its arguments replaced.
 fn make_with<const COUNT: usize>(call: &Call, replaced: [(usize, usize); COUNT]) -> isize {
     let mut arguments = call.arguments();
     for (at, value) in replaced {
@@ -39,7 +39,7 @@ fn make_with<const COUNT: usize>(call: &Call, replaced: [(usize, usize); COUNT])
     call.make_with(arguments)
 }
 
-/// A result that is a process, process group or session.
+/// Translates a result that is a process, process group or session.
 fn known(result: isize) -> isize {
     if failed(result) {
         result
@@ -90,7 +90,7 @@ pub fn on_setpgid(call: &mut Call) -> isize {
     make_with(call, [(0, process(call, 0)), (1, process(call, 1))])
 }
 
-/// The first argument says what the second is: this value a thread, that one a group, another one a user.
+/// The first argument selects the meaning of the second: one value a thread, another a group, and a third a user.
 fn on_which(call: &Call, a_thread: u32, a_group: u32) -> isize {
     let real = match call.argument(0) as u32 {
         which if which == a_thread => thread(call, 1),
@@ -112,8 +112,8 @@ pub fn on_io_priority(call: &mut Call) -> isize {
     on_which(call, IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP)
 }
 
-/// The kernel's name of a clock. That of a process's or thread's processor time has its id in it, inverted, above three bits
-/// that say of which of both and what is counted; 3 of those two bits is a clock behind a descriptor.
+/// Returns the kernel's number of a clock. A clock of a process's or thread's processor time contains its id, inverted. The three bits below that say whether
+/// it is a thread and what is counted; the value 3 in the lower two is a clock behind a descriptor.
 pub fn real_clock(clock: i32) -> i32 {
     const OF_THREAD: i32 = 4;
     const COUNTED: i32 = 3;
@@ -177,7 +177,7 @@ impl Owner {
     }
 }
 
-/// An `fcntl` that is about who gets a descriptor's signals.
+/// Answers an `fcntl` about the receiver of a descriptor's signals.
 pub fn on_owner(call: &mut Call) -> isize {
     let argument = call.argument(2);
     match call.argument(1) as i32 {
@@ -201,7 +201,7 @@ pub fn on_owner(call: &mut Call) -> isize {
             let known = owner.with(identity::known_process, identity::known_thread);
             user::write(argument, known).map_or_else(|error| error, |()| result)
         }
-        // A group is negative, as an error is: only the process's own is worth the doubt.
+        // A group is negative, like an error, so only the process's own group is translated.
         _ => match call.make() {
             result if result == -(identity::real_pid() as isize) => {
                 -(identity::virtual_pid() as isize)
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn everybody_is_no_group() {
-        // Where the application's parent has the id 1.
+        // As if the application's parent had the id 1.
         let real = |id| if id == 0 { 0 } else { id + 70 };
         let named = [0, 1, 5, -5, -1].map(|id| process_or_group(id, real));
         assert_eq!(named, [0, 71, 75, -75, -1]);

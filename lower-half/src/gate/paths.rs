@@ -1,5 +1,5 @@
-//! Paths that lead elsewhere than the application means: to its executable, which is not the loader, and to its processes
-//! and threads, which the kernel may call by other ids.
+//! Paths that would not lead where the application means: to its executable, which is the loader for the kernel, and to its processes and threads, whose ids
+//! may differ in the kernel.
 //!
 //! Rules of this place: runs in the trap's handler.
 
@@ -12,25 +12,25 @@ use crate::arch::layout::{self, EXE_PATH, EXE_PATH_BYTES};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::syscall4;
 
-/// The application's executable.
+/// Returns the path of the application's executable.
 pub fn executable() -> &'static CStr {
     // SAFETY: the gate region is mapped, and `set_executable` leaves a NUL at the end of this part.
     unsafe { CStr::from_ptr(layout::EXE_PATH as *const libc::c_char) }
 }
 
-/// The executable's path, for an image.
+/// Returns the executable's path, for an image.
 pub fn save() -> Vec<u8> {
     executable().to_bytes().to_vec()
 }
 
-/// Takes it up in another launch.
+/// Takes over the path in another launch.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let path = CString::new(saved).map_err(|_| SavedStateError::Value { part: "executable" })?;
     set_executable(&path);
     Ok(())
 }
 
-/// Notes the application's executable, a path without links; cut where it is too long.
+/// Notes the application's executable, by a path without links; a path that is too long is cut.
 pub fn set_executable(path: &CStr) {
     let bytes = path.to_bytes();
     let bytes = &bytes[..bytes.len().min(EXE_PATH_BYTES - 1)];
@@ -41,7 +41,7 @@ pub fn set_executable(path: &CStr) {
     }
 }
 
-/// Whether a path is `/proc/self/exe`, or says the same in another way. `directory`: what it is relative to.
+/// Whether a path is `/proc/self/exe` or an equivalent. `directory`: what it is relative to.
 pub fn names_executable(directory: i32, path: usize) -> bool {
     let Some(path) = user::text(path).filter(|path| path.ends_with(b"exe")) else {
         return false;
@@ -51,7 +51,7 @@ pub fn names_executable(directory: i32, path: usize) -> bool {
             id == identity::virtual_pid() || identity::is_known_thread(id)
         });
     }
-    // Few paths end so: it is worth asking what this one begins with.
+    // Few paths end like this, so the cost of resolving the directory is acceptable.
     let mut place = proc_paths::Path::of_directory(directory);
     let Some(place) = place.as_mut() else {
         return false;
@@ -73,7 +73,7 @@ pub fn names_executable(directory: i32, path: usize) -> bool {
     })
 }
 
-/// The directory that the path with this number is relative to.
+/// Returns the directory that the path with this number is relative to.
 fn directory(call: &Call, argument: usize) -> i32 {
     match argument {
         0 => libc::AT_FDCWD,
@@ -81,7 +81,7 @@ fn directory(call: &Call, argument: usize) -> i32 {
     }
 }
 
-/// A call that follows the path that its argument with this number is.
+/// Answers a call that follows the path in the argument with this number.
 pub fn on_path(call: &mut Call, argument: usize) -> isize {
     if names_executable(directory(call, argument), call.argument(argument)) {
         return call.make_with(with(call, argument, EXE_PATH));
@@ -89,7 +89,7 @@ pub fn on_path(call: &mut Call, argument: usize) -> isize {
     on_link(call, argument)
 }
 
-/// The same where a link at the path's end is not followed.
+/// The same for calls that do not follow a link at the path's end.
 pub fn on_link(call: &mut Call, argument: usize) -> isize {
     match proc_paths::real(call.argument(argument)) {
         Some(real) => call.make_with(with(call, argument, real.address())),
@@ -97,7 +97,7 @@ pub fn on_link(call: &mut Call, argument: usize) -> isize {
     }
 }
 
-/// The second argument is a path; the one with this number says whether a link at its end is followed.
+/// Answers a call whose second argument is a path; the flags argument says whether it follows a link at the end.
 pub fn on_path_or_link(call: &mut Call, flags: usize) -> isize {
     if call.argument(flags) as i32 & libc::AT_SYMLINK_NOFOLLOW == 0 {
         on_path(call, 1)
@@ -106,7 +106,7 @@ pub fn on_path_or_link(call: &mut Call, flags: usize) -> isize {
     }
 }
 
-/// `readlink` and its kin: the path is the argument with this number, the place for the answer and its length are the next.
+/// Answers `readlink` and its variants: the path is the argument with this number, followed by the buffer and its length.
 pub fn on_readlink(call: &mut Call, argument: usize) -> isize {
     let path = call.argument(argument);
     let (buffer, bytes) = (call.argument(argument + 1), call.argument(argument + 2));
@@ -127,7 +127,7 @@ pub fn on_readlink(call: &mut Call, argument: usize) -> isize {
     }
 }
 
-/// `open` and its kin: the path is the argument with this number.
+/// Answers `open` and its variants: the path is the argument with this number.
 pub fn on_open(call: &mut Call, argument: usize) -> isize {
     if names_executable(directory(call, argument), call.argument(argument)) {
         let piece = if argument == 0 {
@@ -144,7 +144,7 @@ pub fn on_open(call: &mut Call, argument: usize) -> isize {
     }
 }
 
-/// The call's arguments, with another path.
+/// Returns the call's arguments with another path.
 fn with(call: &Call, argument: usize, path: usize) -> [usize; 6] {
     let mut arguments = call.arguments();
     if let Some(place) = arguments.get_mut(argument) {

@@ -9,7 +9,7 @@ use crate::gate::clone::restarted;
 const PROC: &[u8] = b"/proc/";
 const TASK: &[u8] = b"task";
 
-/// Room for the longest path that is looked at, its NUL included.
+/// The size of the longest path that is handled, its NUL included.
 const ROOM: usize = 256;
 
 /// A path that ends in NUL.
@@ -28,7 +28,7 @@ impl Path {
         self.bytes.as_ptr() as usize
     }
 
-    /// The link that leads to an open directory, or to the working directory.
+    /// Returns the link that leads to an open directory, or to the working directory.
     pub fn of_directory(number: i32) -> Option<Path> {
         let mut path = Path::EMPTY;
         if number == libc::AT_FDCWD {
@@ -40,7 +40,7 @@ impl Path {
         Some(path)
     }
 
-    /// Puts more at its end, one NUL staying behind that; `None` where there is no room.
+    /// Appends bytes and a NUL; returns `None` if they do not fit.
     fn push(&mut self, more: &[u8]) -> Option<()> {
         let end = self.length + more.len();
         if end >= ROOM {
@@ -65,7 +65,7 @@ impl Path {
     }
 }
 
-/// A number as `/proc` writes it.
+/// Parses a number as `/proc` writes it.
 pub fn number(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() || digits.len() > 9 || digits.first() == Some(&b'0') {
         return None;
@@ -77,7 +77,7 @@ pub fn number(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// The path with the kernel's ids in the place of the application's; `None` where it is the same.
+/// Returns the path with the kernel's ids in place of the application's, or `None` if nothing changes.
 pub fn real(path: usize) -> Option<Path> {
     if !restarted() {
         return None;
@@ -112,7 +112,7 @@ fn rewrite(path: &[u8], real: impl Fn(u32) -> u32) -> Option<Path> {
     changed.then_some(written)
 }
 
-/// Whether a path, given in parts, is `/proc/PID/exe` or `/proc/PID/task/TID/exe` of ids for which `own` says so.
+/// Whether a path, given in parts, is `/proc/PID/exe` or `/proc/PID/task/TID/exe` with ids that `own` accepts.
 pub fn leads_to_executable(parts: &[&[u8]], own: impl Fn(u32) -> bool) -> bool {
     let is_own = |id: &[u8]| number(id).is_some_and(&own);
     let mut components = parts
@@ -134,7 +134,7 @@ pub fn leads_to_executable(parts: &[&[u8]], own: impl Fn(u32) -> bool) -> bool {
     last == b"exe" && next().is_empty()
 }
 
-/// The first component of a path, and what is behind it, from the slash on.
+/// Splits a path into its first component and the rest, which begins with the slash.
 fn component(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().position(|byte| *byte == b'/');
     path.split_at(end.unwrap_or(path.len()))
@@ -144,7 +144,7 @@ fn component(path: &[u8]) -> (&[u8], &[u8]) {
 mod tests {
     use super::*;
 
-    /// Ids below 100 are a thousand more in the kernel.
+    /// Ids below 100 are 1000 higher in the kernel.
     fn rewritten(path: &str) -> Option<String> {
         let real = |id| if id < 100 { id + 1000 } else { id };
         let path = rewrite(path.as_bytes(), real)?;

@@ -1,7 +1,7 @@
-//! What the process has asked the kernel for once and for all: the use of wide registers (`arch_prctl(ARCH_REQ_XCOMP_PERM)`) and
-//! of `membarrier`. A restart asks for it again.
+//! Registrations that the process makes with the kernel once: for wide registers (`arch_prctl(ARCH_REQ_XCOMP_PERM)`) and for `membarrier`. A restart makes them
+//! again.
 //!
-//! Rules of this place: runs in the trap's handler, but for [`save`] and [`restore`].
+//! Rules of this place: runs in the trap's handler, except for [`save`] and [`restore`].
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,12 +10,12 @@ use super::call::Call;
 use crate::arch::registers;
 use crate::arch::syscall::{failed, syscall3};
 
-/// Commands of `membarrier` that register the process; each is a bit of its own.
+/// Commands of `membarrier` that register the process; each is a separate bit.
 pub const REGISTERS: &[u32] = &[1 << 2, 1 << 4, 1 << 6, 1 << 8];
 
 static REGISTERED: AtomicU32 = AtomicU32::new(0);
 
-/// `membarrier` that registers the process.
+/// Answers a `membarrier` that registers the process.
 pub fn on_membarrier(call: &mut Call) -> isize {
     let result = call.make();
     if !failed(result) {
@@ -24,7 +24,7 @@ pub fn on_membarrier(call: &mut Call) -> isize {
     result
 }
 
-/// What an image must hold.
+/// Returns what an image must hold.
 pub fn save() -> Vec<u8> {
     [
         u64::from(REGISTERED.load(Ordering::Relaxed)),
@@ -35,7 +35,7 @@ pub fn save() -> Vec<u8> {
     .collect()
 }
 
-/// Takes up what [`save`] gave, in another launch, before the threads are made again: they inherit it.
+/// Takes over the state from [`save`] in another launch, before the threads are made again: they inherit it.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let words = super::words(saved, "registrations", 2)?;
     let impossible = SavedStateError::Value {

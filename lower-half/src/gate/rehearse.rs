@@ -1,6 +1,5 @@
-//! Rehearses the stop: `STILLPOINT_REHEARSE=MILLISECONDS` stops every thread of the application that often and lets it
-//! go on at once - with `MILLISECONDS,MILLISECONDS` after as long as the second one says - so that a test sees whether the
-//! application notices.
+//! Tests the stop: `STILLPOINT_REHEARSE=MILLISECONDS` repeatedly stops every thread of the application and lets it continue at once, or, with
+//! `MILLISECONDS,MILLISECONDS`, after the second time. A test then sees whether the application notices.
 
 use std::time::Duration;
 
@@ -8,10 +7,10 @@ use super::stop;
 use crate::ground::say;
 
 const VARIABLE: &str = "STILLPOINT_REHEARSE";
-/// How long the threads have to stop; a child of theirs that shares their memory may hold them up.
+/// How long the threads have to stop; a child that shares their memory may delay them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Starts the rehearsal if it is asked for.
+/// Starts the rehearsal if the variable asks for it.
 pub fn start() -> std::io::Result<()> {
     let text = std::env::var(VARIABLE).unwrap_or_default();
     let mut times = text

@@ -1,8 +1,8 @@
-//! System V semaphores with `SEM_UNDO`: what the kernel would take back when the process ends. It tells nobody what that is, and a
-//! suspend would make it do so; as long as something is to be taken back, a checkpoint is refused.
+//! System V semaphores with `SEM_UNDO`: the kernel undoes these operations when the process ends. It does not show them, and a suspend would trigger the undo.
+//! So a checkpoint is refused as long as some operation would be undone.
 //!
-//! Rules of this place: runs in the trap's handler. Operations that can be carried out at once are, and counted; for the others
-//! nobody learns here how they end, so their set counts as having something to take back for as long as it is there.
+//! Rules of this place: runs in the trap's handler. Operations that succeed at once are counted. The result of one that has to wait is not known here, so its
+//! set counts as having operations to undo for as long as it exists.
 
 use super::call::{Call, errno};
 use super::ipc;
@@ -13,9 +13,9 @@ use crate::ground::lock::Lock;
 
 /// `SEM_UNDO`, as it stands in `sem_flg`.
 const UNDO: i16 = 0x1000;
-/// What the kernel takes at once (SEMOPM is 500).
+/// The number of operations that the kernel accepts at once (SEMOPM is 500).
 const MOST_OPERATIONS: usize = 500;
-/// Semaphores that are kept account of.
+/// The number of semaphores that can be noted.
 const MOST: usize = 256;
 
 /// `struct sembuf`: which of a set, what is added, flags.
@@ -34,17 +34,17 @@ unsafe impl user::Plain for Operation {}
 struct Account {
     set: i32,
     number: u16,
-    /// The sum of what was added with `SEM_UNDO`.
+    /// The sum of the changes with `SEM_UNDO`.
     sum: i64,
-    /// An operation has been waited for, and may have been carried out.
+    /// An operation had to wait, and may have been carried out.
     unknown: bool,
 }
 
 #[repr(C)]
 struct Accounts {
-    /// Whether anything has ever been noted.
+    /// Whether an operation has ever been noted.
     any: bool,
-    /// There were more than fit.
+    /// There were more semaphores than fit.
     full: bool,
     list: [Option<Account>; MOST],
 }
@@ -109,7 +109,7 @@ pub fn on_operations(call: &mut Call) -> isize {
         return wait(call);
     }
     let at_once = [0usize; 2];
-    // SAFETY: the application's own list; a time of nothing, so that the call does not wait.
+    // SAFETY: the application's own list; a timeout of zero, so that the call does not wait.
     let result = unsafe {
         syscall4(
             libc::SYS_semtimedop,
@@ -135,7 +135,7 @@ pub fn on_operations(call: &mut Call) -> isize {
     result
 }
 
-/// Has the call made, which may wait; `semop` has no time.
+/// Has the call made, which may wait; `semop` has no timeout.
 fn wait(call: &mut Call) -> isize {
     match call.number() {
         libc::SYS_semtimedop => sleep::on_interval(call, 3),
@@ -143,7 +143,7 @@ fn wait(call: &mut Call) -> isize {
     }
 }
 
-/// Whether an operation of the list says that it is not to be waited for.
+/// Whether an operation of the list must not wait.
 fn refuses_to_wait(list: usize, count: usize) -> bool {
     (0..count).any(|index| {
         let at = list + index * size_of::<Operation>();
@@ -152,22 +152,22 @@ fn refuses_to_wait(list: usize, count: usize) -> bool {
     })
 }
 
-/// A forked child has nothing to take back.
+/// Forgets everything: a forked child has nothing to undo.
 pub fn start_forked() {
     let mut accounts = ACCOUNTS.lock();
-    // Pages that hold nothing stay its parent's.
+    // Empty pages stay shared with the parent.
     if accounts.any {
         *accounts = Accounts::NONE;
     }
 }
 
-/// Holds the accounts still.
+/// Runs an action while the accounts cannot change.
 pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     let _still = ACCOUNTS.lock();
     action()
 }
 
-/// Sets of which the kernel would take something back, those that have been removed left out.
+/// Returns the sets with operations that the kernel would undo, without those that have been removed.
 pub fn to_take_back() -> Vec<i32> {
     let mask = syscall::set_mask(u64::MAX);
     let list = ACCOUNTS.lock().list;
@@ -179,7 +179,7 @@ pub fn to_take_back() -> Vec<i32> {
     sets
 }
 
-/// Whether there were more semaphores than are kept account of.
+/// Whether there were more semaphores than can be noted.
 pub fn lost_count() -> bool {
     let mask = syscall::set_mask(u64::MAX);
     let full = ACCOUNTS.lock().full;
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(accounts.list.iter().flatten().count(), 1);
         accounts.note(7, operation(1, UNDO), true);
         assert_eq!(accounts.list.iter().flatten().count(), 0);
-        // Nobody knows whether it was carried out.
+        // It is not known whether this operation was carried out.
         accounts.note(7, operation(-1, UNDO), false);
         accounts.note(7, operation(-1, UNDO), true);
         accounts.note(7, operation(1, UNDO), true);

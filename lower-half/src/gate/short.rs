@@ -1,7 +1,7 @@
-//! The short way of trapped calls (`arch::short`): what it leads to here, and whether it is open.
+//! The short way of trapped calls (`arch::short`): its entry in the lower half, and whether it is open.
 //!
-//! Rules of this place: those of `gate::trap`. Frames that it makes have no vector state and no alternate stack: calls whose answers need them do not
-//! come this way (`Class::needs_frame`).
+//! Rules of this place: those of `gate::trap`. Its frames have no vector state and no alternate stack: calls whose answers need them do not come this way
+//! (`Class::needs_frame`).
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -13,21 +13,21 @@ use crate::arch::layout::{Slot, slot};
 use crate::arch::short::{self, Kept, Large, NUMBERS};
 use crate::arch::springboard::Piece;
 
-/// A word of the short way's.
+/// Returns a word of the short way.
 fn word(which: Slot) -> &'static AtomicU64 {
     // SAFETY: the gate region is mapped and writable, and the word is aligned and changed atomically only.
     unsafe { &*(slot(which) as *const AtomicU64) }
 }
 
-/// Calls that go that way from the C library's `syscall`, a bit each. `close` does not: its number is not kept everywhere on the way.
+/// Calls that go this way from the C library's `syscall`, a bit each. `close` does not: some steps of the way do not keep its number.
 static TAKEN: [AtomicU64; NUMBERS / 64] = [const { AtomicU64::new(0) }; NUMBERS / 64];
 
-/// Whether this call goes that way from the C library's `syscall`.
+/// Whether this call goes this way from the C library's `syscall`.
 pub fn takes(number: i64) -> bool {
     (0..NUMBERS as i64).contains(&number) && number != libc::SYS_close && table::goes_short(number)
 }
 
-/// Fills its words. Part of filling the gate region.
+/// Fills the short way's words. Part of filling the gate region.
 pub fn fill_slots() {
     for number in (0..NUMBERS).filter(|&number| takes(number as i64)) {
         TAKEN[number / 64].fetch_or(1 << (number % 64), Ordering::Relaxed);
@@ -46,19 +46,19 @@ pub fn fill_slots() {
     }
 }
 
-/// Whether calls may go that way.
+/// Whether calls may go this way.
 pub fn is_open() -> bool {
     word(Slot::ShortOff).load(Ordering::Relaxed) == 0
 }
 
-/// From now on every call is made where it stands: somebody else looks at the application's system calls, and must see those alone.
+/// Closes the way, so that every call is made where it stands: another observer of the application's system calls must see only those.
 pub fn close() {
     word(Slot::ShortOff).store(1, Ordering::Release);
 }
 
-/// Answers a call that has come the short way, all signals being blocked, on the thread's stack for handlers.
+/// Answers a call that has come the short way, with all signals blocked, on the thread's stack for handlers.
 unsafe extern "C" fn answer(kept: *mut Kept) {
-    // SAFETY: the short way's own, on the stack of who made the call, which waits.
+    // SAFETY: the short way's own, on the stack of the calling thread, which waits.
     let kept = unsafe { &mut *kept };
     let mut context = MaybeUninit::<libc::ucontext_t>::uninit();
     // SAFETY: it stays where it is until this function returns.

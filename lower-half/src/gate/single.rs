@@ -1,4 +1,4 @@
-//! Calls that the kernel allows to processes of one thread alone: the lower half's threads are not to be in their way.
+//! Calls that the kernel permits only to single-threaded processes: the lower half's threads must not prevent them.
 //!
 //! Rules of this place: runs in the trap's handler, on the thread's stack for handlers.
 
@@ -8,12 +8,12 @@ use crate::arch::syscall::syscall4;
 use crate::ground::aside;
 use crate::threads::registry::{self, Thread};
 
-/// How often such a call is made again, with pauses: a thread that has ended is the process's for some moments more.
+/// How many times such a call is made again, with pauses: a thread that has ended counts for a few moments more.
 const TRIES: u32 = 200;
 const PAUSE_NANOSECONDS: i64 = 500_000;
 
-/// Makes the call. Where the kernel does not allow it and the application has one thread, the lower half's threads leave meanwhile. Those of
-/// MPI, once it runs, the program would have natively. `None`: the call is to come again, since a checkpoint is under way.
+/// Makes the call. If the kernel refuses it and the application has one thread, the lower half's threads leave for the time of the call. Threads of a running
+/// MPI stay: the program would have them natively too. Returns `None` if the call has to be made again, because a checkpoint is under way.
 pub fn make(call: &mut Call) -> Option<isize> {
     let result = call.make();
     let refused = errno(libc::EINVAL);

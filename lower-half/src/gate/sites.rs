@@ -1,8 +1,9 @@
-//! Code of the application's libraries that makes a trapped call often is changed so that it goes the short way (`arch::short`): of `mov eax, NUMBER; syscall`, and of the end
-//! of the C library's `syscall`, the instruction before becomes a jump to an island. Nothing else of it changes, and nothing is changed back.
+//! Changes code of the application's libraries that makes a trapped call often, so that it goes the short way (`arch::short`). In `mov eax, NUMBER; syscall`,
+//! and at the end of the C library's `syscall`, the instruction before `syscall` becomes a jump to an island. No other instruction changes, and no change is
+//! reverted.
 //!
-//! Only what nobody runs or writes at the time: code of a file, mapped privately and not writable, by the one thread of the application, which stands in its trap. The image
-//! holds the changed page, as it does whatever a program changes of its files.
+//! A site is changed only if no thread runs or writes it: code of a file, mapped privately and not writable, is changed by the application's only thread, which
+//! stands in its trap. The image holds the changed page, like every page of a file mapping that a program changes.
 //!
 //! Rules of this place: those of `gate::trap`.
 
@@ -19,20 +20,20 @@ use crate::arch::syscall::{failed, syscall3, syscall4};
 use crate::threads::handler_stack;
 use crate::threads::registry::{self, Thread};
 
-/// How many traps of a site cost as much as it costs to change it: some 1.3 us each, and some 40.
+/// The number of traps of a site that cost as much as changing it: a trap takes about 1.3 us, a change about 40.
 const WORTH: u32 = 32;
-/// ... before there is a second thread, after which nothing can be changed any more.
+/// The same before there is a second thread; afterwards no site can be changed.
 const WORTH_BEFORE_THREADS: u32 = 4;
-/// What a site's count is when it cannot be changed.
+/// The count of a site that cannot be changed.
 const NEVER: u32 = u32::MAX;
 
-/// Sites that are counted, by a hash of their addresses: one that comes later takes another's place.
+/// The number of sites that are counted, by a hash of their addresses; a later one replaces an earlier one.
 const COUNTED: usize = 256;
 
 struct Site {
     behind: AtomicUsize,
     traps: AtomicU32,
-    /// The call that was made there last.
+    /// The last call that was made there.
     made: AtomicI64,
 }
 
@@ -46,24 +47,24 @@ static SITES: [Site; COUNTED] = [const {
 
 /// Islands of this launch, each a page; 0: none yet.
 static ISLANDS: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
-/// Stones in each.
+/// The number of stones in each island.
 static STONES: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 const STONES_EACH: usize = PAGE / STONE;
 
 /// Whether code of the application has been changed, in this launch or in an earlier one.
 static CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// Whether an image must say that it needs the short way.
+/// Whether an image must record that it needs the short way.
 pub fn changed() -> bool {
     CHANGED.load(Ordering::Relaxed)
 }
 
-/// The image that this process carries on has such code.
+/// Notes that the image of this process has changed code.
 pub fn carried_on() {
     CHANGED.store(true, Ordering::Relaxed);
 }
 
-/// A call has been trapped: `behind` is the address behind its `syscall`.
+/// Counts a trapped call; `behind` is the address behind its `syscall`.
 pub fn trapped(number: i64, behind: usize) {
     let Some(site) = SITES.get((behind / SITE) % COUNTED) else {
         return;
@@ -82,17 +83,17 @@ pub fn trapped(number: i64, behind: usize) {
     }
 }
 
-/// A second thread is about to be made.
+/// Changes sites before a second thread is made.
 pub fn before_threads() {
     change_from(WORTH_BEFORE_THREADS);
 }
 
-/// A child is about to be made that shares this process's memory. What it calls is counted too, and while it is there nothing can be changed.
+/// Changes sites before a child that shares this process's memory is made. The child's calls are counted too, and while it runs no site can be changed.
 pub fn before_sharing() {
     change_from(WORTH);
 }
 
-/// Changes every site that has been trapped so often.
+/// Changes every site with at least this many traps.
 fn change_from(worth: u32) {
     unsafe extern "C" fn change(worth: usize) {
         for site in &SITES {
@@ -104,13 +105,13 @@ fn change_from(worth: u32) {
     }
     let worth_it = |site: &Site| (worth..NEVER).contains(&site.traps.load(Ordering::Relaxed));
     if alone() && short::is_open() && SITES.iter().any(worth_it) {
-        // SAFETY: who makes threads is not at work on that stack; all signals are blocked.
+        // SAFETY: a thread that makes threads does not run on that stack; all signals are blocked.
         unsafe { handler_stack::work(Thread::current(), change, worth as usize) };
     }
 }
 
 impl Site {
-    /// Changes the code; whether or not that can be done, it is not tried again.
+    /// Changes the code; the site is not tried again in either case.
     fn change(&self) {
         let behind = self.behind.load(Ordering::Relaxed);
         let made = self.made.load(Ordering::Relaxed);
@@ -120,14 +121,14 @@ impl Site {
     }
 }
 
-/// Whether nobody else can be running code of the application's.
+/// Whether no other thread can be running the application's code.
 fn alone() -> bool {
     !exit::forked() && registry::is_one()
 }
 
-/// `made`: the number of a call that was made there. The bytes before `syscall` may end another instruction, whose number it is not then.
+/// `made` is the number of a call that was made there: the bytes before `syscall` may be the end of another instruction, and then show another number.
 fn change(made: i64, behind: usize) -> Option<()> {
-    // All of it, and the byte before at least, on the page that the thread has just run.
+    // The site, and at least the byte before it, must lie on the page that the thread has just run.
     if behind % PAGE <= SITE || !region::is_upper(behind) || of_stubs(behind) {
         return None;
     }
@@ -156,24 +157,24 @@ fn change(made: i64, behind: usize) -> Option<()> {
     let memory = Memory::open()?;
     memory.write(stone, &way::stone(makes, behind))?;
     set_apart(start);
-    // The thread returns to it by an instruction that makes the processor look at it anew.
+    // The thread returns there by an instruction that makes the processor fetch the code again.
     memory.write(start, &jump)
 }
 
-/// Makes a page that is about to be changed a mapping of its own, by advice that means nothing for a page that is there: of a mapping with a changed page a
-/// fork copies what is known of every page, 20 us for all of libc's code.
+/// Makes the page that is about to be changed a mapping of its own, by advice that has no effect on a page in memory. Otherwise a fork copies the page tables
+/// of the whole mapping with the changed page: 20 us for all of libc's code.
 fn set_apart(at: usize) {
     let page = at & !(PAGE - 1);
     // SAFETY: tells the kernel how the page is read from its file, and nothing else.
     unsafe { syscall3(libc::SYS_madvise, page, PAGE, libc::MADV_RANDOM as usize) };
 }
 
-/// Whether it is code of the library of stubs, which another launch may find in another file.
+/// Whether an address is in the code of the library of stubs, which another launch may find in another file.
 fn of_stubs(behind: usize) -> bool {
     stubs().is_some_and(|code| code.contains(&behind))
 }
 
-/// The code of the library of stubs; `None`: it does not say.
+/// Returns the code of the library of stubs; `None` if the library does not report it.
 pub fn stubs() -> Option<Range<usize>> {
     // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
     let hooks =
@@ -182,7 +183,7 @@ pub fn stubs() -> Option<Range<usize>> {
     Some(start as usize..end as usize)
 }
 
-/// Room for one more stone that a jump at `from` can reach.
+/// Returns a free stone that a jump at `from` can reach.
 fn stone_near(from: usize) -> Option<usize> {
     for (island, stones) in ISLANDS.iter().zip(&STONES) {
         let mut start = island.load(Ordering::Relaxed);
@@ -200,7 +201,7 @@ fn stone_near(from: usize) -> Option<usize> {
     None
 }
 
-/// The process's memory, as a debugger writes to it: also to what is not writable.
+/// The process's memory, written as by a debugger: read-only pages too.
 struct Memory(Descriptor);
 
 impl Memory {
@@ -212,13 +213,13 @@ impl Memory {
 
     fn write(&self, at: usize, bytes: &[u8]) -> Option<()> {
         let from = bytes.as_ptr() as usize;
-        // SAFETY: what is written over is an island's or a site's, which nobody runs now.
+        // SAFETY: the write goes to an island or a site, which no thread runs now.
         let written = unsafe { syscall4(libc::SYS_pwrite64, self.0.0, from, bytes.len(), at) };
         (written == bytes.len() as isize).then_some(())
     }
 }
 
-/// An open descriptor of the lower half's.
+/// An open descriptor of the lower half.
 struct Descriptor(usize);
 
 impl Descriptor {
@@ -253,7 +254,7 @@ fn is_files_code(range: Range<usize>) -> bool {
         }
         for byte in read.iter().take(bytes as usize) {
             if *byte != b'\n' {
-                // What is behind that says nothing that is asked for here.
+                // The rest of the line is not needed.
                 if let Some(place) = line.get_mut(length) {
                     *place = *byte;
                     length += 1;
@@ -274,7 +275,7 @@ fn is_files_code(range: Range<usize>) -> bool {
 /// Bytes of a line of `/proc/self/maps` without its path.
 const LINE: usize = 80;
 
-/// A mapping, and whether it is private, unwritable code of a file: `start-end r-xp offset device inode path`.
+/// Parses a line: the mapping, and whether it is private, unwritable code of a file: `start-end r-xp offset device inode path`.
 fn mapping(line: &[u8]) -> Option<(Range<usize>, bool)> {
     let mut fields = line
         .split(|byte| *byte == b' ')

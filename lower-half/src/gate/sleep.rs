@@ -1,4 +1,4 @@
-//! Waits with a time. A stop would begin them again from their start: so the springboard keeps when they are over, or gives a sleep a place for what is left of it.
+//! Waits with a timeout. A stop would restart them in full, so the springboard notes when they end, or gives a sleep a place for the remaining time.
 //!
 //! Rules of this place: runs in the trap's handler.
 
@@ -7,10 +7,10 @@ use super::user;
 use crate::arch::springboard::Piece;
 use crate::threads::deadlines;
 
-/// `nanosleep` and `clock_nanosleep`, with the number of the argument that leads to the place for the rest. `until`: the sleep
-/// ends at a time, and has no rest.
+/// Answers `nanosleep` and `clock_nanosleep`; `rest` is the number of the argument with the place for the remaining time. `until`: the sleep ends at a fixed
+/// time, and has no remaining time.
 pub fn on_sleep(call: &mut Call, rest: usize, until: bool, piece: Piece) -> isize {
-    // The filter has looked at half of the argument only.
+    // The filter has tested only half of the argument.
     if until || call.argument(rest) != 0 {
         call.redirect_plain()
     } else {
@@ -24,12 +24,12 @@ pub fn on_clock_sleep(call: &mut Call) -> isize {
     on_sleep(call, 3, until, Piece::CallRest3)
 }
 
-/// A wait for as many milliseconds as this argument says.
+/// Answers a wait for as many milliseconds as this argument says.
 pub fn on_milliseconds(call: &mut Call, argument: usize) -> isize {
     until(call, milliseconds(call, argument))
 }
 
-/// A wait for as long as the `timespec` says that this argument leads to.
+/// Answers a wait for the `timespec` that this argument points to.
 pub fn on_interval(call: &mut Call, argument: usize) -> isize {
     until(call, interval(call, argument))
 }
@@ -41,13 +41,13 @@ fn until(call: &mut Call, nanoseconds: Option<u64>) -> isize {
     }
 }
 
-/// The time of a wait, in nanoseconds; `None` where it does not wait, or for ever.
+/// Returns the time of a wait, in nanoseconds, or `None` if it does not wait, or waits for ever.
 pub fn milliseconds(call: &Call, argument: usize) -> Option<u64> {
     let time = call.argument(argument) as i32;
     (time > 0).then(|| time as u64 * 1_000_000)
 }
 
-/// The same of a time that is no good, and not to be waited for, either.
+/// The same for a `timespec`; also `None` if it is not valid.
 pub fn interval(call: &Call, argument: usize) -> Option<u64> {
     let place = call.argument(argument);
     let [seconds, nanoseconds] = match place {

@@ -1,11 +1,10 @@
-//! Stopping the upper half's threads where they stand, and letting them go on.
+//! Stops the upper half's threads where they stand, and lets them continue.
 //!
-//! The agent (a thread of the lower half) sends the stop signal; its handler stores the signal frame's address in the
-//! thread's record and sleeps, or runs the upper half's `park` on the driver thread. A thread that is inside MPI
-//! is left alone: it looks at `GatePage::pending` when it leaves and parks itself.
+//! The agent (a thread of the lower half) sends the stop signal. Its handler stores the signal frame's address in the thread's record and sleeps, or runs the
+//! upper half's `park` on the driver thread. A thread that is inside MPI is not stopped: it checks `GatePage::pending` when it leaves MPI and parks itself.
 //!
-//! Rules of this place: [`on_stop`] begins on the application's stack, and waits on one of its own (`handler_stack`), with
-//! whatever FS the thread had; system calls by hand only.
+//! Rules of this place: [`on_stop`] begins on the application's stack and waits on a stack of its own (`handler_stack`), with whatever FS the thread had; it
+//! makes system calls directly.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -22,7 +21,7 @@ use crate::threads::{beneath, deadlines, handler_stack, interrupted};
 /// The value of the agent's stop signal: `"stopping"`.
 const MAGIC: usize = usize::from_le_bytes(*b"stopping");
 
-/// 1 while stopped threads shall stay so.
+/// 1 while stopped threads have to wait.
 static HOLD: AtomicU32 = AtomicU32::new(0);
 
 /// The stop signal's handler.
@@ -53,7 +52,7 @@ pub unsafe extern "C" fn on_stop(
     short::settle(frame);
     interrupted::make_again(thread, frame);
     let since = deadlines::now();
-    // Whoever is asked twice gets two signals: the second finds him where he was let go on. And he may be let go on before the first has come.
+    // A thread that is asked twice gets two signals; the second may arrive after the thread was let go, and the thread may be let go before the first has come.
     let late = !asked || HOLD.load(Ordering::Acquire) == 0;
     if agents && late {
         return;
@@ -64,13 +63,13 @@ pub unsafe extern "C" fn on_stop(
     }
     let fs = registers::fs();
     if fs != 0 && fs == thread.fs_lower() {
-        // On its way into or out of MPI, `inside` not yet or no longer set: as good as inside.
+        // On its way into or out of MPI, with `inside` not yet or no longer set: treated as inside.
         return;
     }
     beneath::set_back(frame);
     if !beneath::stays(frame) {
-        // In the kernel's vDSO, which a restart finds elsewhere, or on its way into a handler or out of one, or about to
-        // stop by itself, or within a piece of the springboard. It will be elsewhere when the agent asks again.
+        // In the kernel's vDSO, which a restart places elsewhere, on its way into a handler or out of one, about to stop by itself, or within a piece of the
+        // springboard. It will be elsewhere when the agent asks again.
         return;
     }
     if beneath::blocks(thread, frame) {
@@ -88,7 +87,7 @@ pub unsafe extern "C" fn on_stop(
             .fetch_and(!flag::OUTSIDE, Ordering::AcqRel),
     };
     descriptors::note_behind(frame);
-    // The kernel tells it to nobody else.
+    // Only the thread itself can read this from the kernel.
     thread.note_timer_slack(timer_slack());
     // SAFETY: the thread's own record.
     unsafe { thread.set_fs_upper(fs) };
@@ -103,21 +102,21 @@ pub unsafe extern "C" fn on_stop(
     record.stop_frame.store(0, Ordering::Release);
 }
 
-/// The calling thread's, in nanoseconds; 0: not known.
+/// Returns the calling thread's timer slack in nanoseconds; 0: not known.
 fn timer_slack() -> u64 {
     // SAFETY: the call touches no memory.
     let slack = unsafe { syscall3(libc::SYS_prctl, libc::PR_GET_TIMERSLACK as usize, 0, 0) };
     if failed(slack) { 0 } else { slack as u64 }
 }
 
-/// Only to be woken on; whoever waits looks at the records.
+/// Threads are woken through this word; a waiting thread then checks the records.
 static STOPPED: AtomicU32 = AtomicU32::new(0);
 
-/// Every other thread's part: it waits until the checkpoint is over.
+/// The part of every thread except the driver: waits until the checkpoint is over.
 unsafe extern "C" fn hold(_nothing: usize) {
     let may_run = || Thread::current().is_some_and(|thread| has(thread, flag::RUNS));
     loop {
-        // Before it looks: who lets it run afterwards changes this first.
+        // Read before the flags: a thread that lets this one run changes the flags first, then this counter.
         let calls = CALLS.load(Ordering::Acquire);
         if HOLD.load(Ordering::Acquire) == 0 || may_run() {
             return;
@@ -126,10 +125,10 @@ unsafe extern "C" fn hold(_nothing: usize) {
     }
 }
 
-/// How often some of those that wait have been let run: what they sleep on.
+/// How many times some of them have been let run; the threads sleep on this word.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// Has all of those that wait look whether they may run.
+/// Wakes all waiting threads, so that they check whether they may run.
 fn call() {
     CALLS.fetch_add(1, Ordering::AcqRel);
     futex_wake(&CALLS);
@@ -172,23 +171,21 @@ static EXECUTING: AtomicU32 = AtomicU32::new(0);
 /// Threads that are about to send the stop signal.
 static SENDING: AtomicU32 = AtomicU32::new(0);
 
-/// Runs `exec` while nobody sends the stop signal: one that came too late would wait for the new program, which has no
-/// handler for it yet and would be ended by it. The calling thread must not block the signal, so that one which
-/// has been sent already comes before.
+/// Runs `exec` while no thread sends the stop signal: a signal that came too late would wait for the new program, which has no handler for it yet and would be
+/// ended by it. The calling thread must not block the signal, so that one that has already been sent comes before.
 pub fn without_stops<R>(exec: impl FnOnce() -> R) -> R {
     EXECUTING.fetch_add(1, Ordering::SeqCst);
     while SENDING.load(Ordering::SeqCst) != 0 {
         yield_now();
     }
-    // What has been sent comes on the way back from this call.
+    // A signal that has been sent comes on the return from this call.
     yield_now();
     let result = exec();
     EXECUTING.fetch_sub(1, Ordering::SeqCst);
     result
 }
 
-/// Sends the stop signal with a value that no other sender gives - unless a thread is about to become another program,
-/// which ends all others.
+/// Sends the stop signal with a value that no other sender uses, unless a thread is about to execute another program, which ends all others.
 fn signal_thread(tid: u32) {
     SENDING.fetch_add(1, Ordering::SeqCst);
     if EXECUTING.load(Ordering::SeqCst) == 0 {
@@ -221,7 +218,7 @@ fn send(tid: u32) {
     };
 }
 
-/// Asks every thread to stop and waits until all have, but for those inside MPI; `false` at the deadline.
+/// Asks every thread to stop and waits until all have, except for those inside MPI; returns `false` at the deadline.
 pub fn stop_all(deadline: Duration) -> bool {
     let end = Instant::now() + deadline;
     let mut asked_again = Instant::now();
@@ -244,7 +241,7 @@ pub fn stop_all(deadline: Duration) -> bool {
     }
 }
 
-/// Neither stopped nor inside MPI.
+/// Whether a thread is neither stopped nor inside MPI.
 fn running(thread: Thread) -> bool {
     thread.stop_frame() == 0 && thread.record().inside.load(Ordering::Acquire) == Inside::No as u32
 }
@@ -254,11 +251,11 @@ pub fn all_stopped() -> bool {
     registry::each().all(|thread| thread.stop_frame() != 0)
 }
 
-/// How long a thread may take to go on, or to stop again, where nothing keeps it.
+/// How long a thread may take to continue, or to stop again, if nothing delays it.
 const PROMPTLY: Duration = Duration::from_secs(10);
 const MOMENT: Duration = Duration::from_micros(50);
 
-/// Lets one stopped thread run, while the others stay where they are; `false` where it does not go on.
+/// Lets one stopped thread run while the others stay stopped; returns `false` if it does not continue.
 pub fn let_run(thread: Thread) -> bool {
     let flags = &thread.notes().flags;
     flags.fetch_or(flag::RUNS, Ordering::AcqRel);
@@ -266,13 +263,13 @@ pub fn let_run(thread: Thread) -> bool {
     within(PROMPTLY, || thread.stop_frame() == 0)
 }
 
-/// It is a thread like any other again: running, and stopped with the others next time.
+/// Makes it a thread like any other again: it runs, and is stopped with the others next time.
 pub fn joins(thread: Thread) {
     let flags = &thread.notes().flags;
     flags.fetch_and(!flag::RUNS, Ordering::AcqRel);
 }
 
-/// Stops it again; `false` where it does not stop.
+/// Stops it again; returns `false` if it does not stop.
 pub fn halt(thread: Thread) -> bool {
     joins(thread);
     let mut asked = None;
@@ -280,7 +277,7 @@ pub fn halt(thread: Thread) -> bool {
         if thread.stop_frame() != 0 {
             return true;
         }
-        // It may have been on its way somewhere.
+        // It may have been in a place where it cannot stop.
         if asked.is_none_or(|when: Instant| when.elapsed() > Duration::from_millis(20)) {
             asked = Some(Instant::now());
             stop(&[thread]);
@@ -305,7 +302,7 @@ fn within(time: Duration, mut so: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Lets every stopped thread go on, but for the driver, whose `park` returns by itself.
+/// Lets every stopped thread continue, except for the driver, whose `park` returns by itself.
 pub fn release_all() {
     HOLD.store(0, Ordering::Release);
     call();

@@ -1,7 +1,7 @@
-//! POSIX timers: the application keeps its timers' ids, whatever the kernel calls them in this launch.
+//! POSIX timers: the application keeps its timers' ids, whatever the kernel's ids are in this launch.
 //!
-//! An id is the kernel's own, as the signal that a timer sends has it; at a restart the kernel is brought to give the same ones
-//! again. Where it does not, ids are translated here and on the way into a handler.
+//! An id is the kernel's own, because a timer's signal contains it; a restart makes the kernel give the same ids again. If that fails, ids are translated here
+//! and on the way into a handler.
 //!
 //! Rules of this place: runs in the trap's handler. (`setitimer`'s timers have no ids and can be read from
 //! the kernel: they are not trapped, and saved by `capture::process`.)
@@ -11,7 +11,7 @@ use super::{SavedStateError, identity, naming, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4};
 use crate::ground::lock::Lock;
 
-/// Timers that an application may have at once.
+/// The number of timers that an application may have at once.
 const MOST_TIMERS: usize = 1024;
 
 /// The kernel's `struct sigevent`: value, signal, kind, thread.
@@ -60,7 +60,7 @@ const NO_TIMER: Timer = Timer {
     event: NO_EVENT,
 };
 
-/// The first of the timers are those that have ever been used: nobody looks at pages that hold none, a forked child least of all.
+/// The entries that have ever been used come first, so that unused pages are never read, above all in a forked child.
 #[repr(C)]
 struct Timers {
     ever_used: usize,
@@ -78,7 +78,7 @@ impl Timers {
         first.filter(|timer| timer.used)
     }
 
-    /// The timer that the application knows by this id.
+    /// Returns the timer that the application knows by this id.
     fn find(&mut self, known: i32) -> Option<&mut Timer> {
         let first = self.all.iter_mut().take(self.ever_used);
         first
@@ -86,7 +86,7 @@ impl Timers {
             .find(|timer| timer.known == known)
     }
 
-    /// A place for one more.
+    /// Returns a free entry.
     fn free(&mut self) -> Option<&mut Timer> {
         let place = self.all.iter().position(|timer| !timer.used)?;
         self.ever_used = self.ever_used.max(place + 1);
@@ -102,7 +102,7 @@ impl Timers {
 
 static TIMERS: Lock<Timers> = Lock::new(Timers::NONE);
 
-/// Makes a timer in the kernel; gives its id there, or an error.
+/// Makes a timer in the kernel; returns its id there, or an error.
 fn create(clock: i32, event: &Event) -> Result<i32, isize> {
     let mut event = *event;
     if event.notify == libc::SIGEV_THREAD_ID {
@@ -144,7 +144,7 @@ pub fn on_create(call: &mut Call) -> isize {
     }
 }
 
-/// Makes a timer and gives the application's id of it.
+/// Makes a timer and returns the application's id of it.
 fn make(clock: i32, event: Option<Event>) -> Result<i32, isize> {
     let mut timers = TIMERS.lock();
     if timers.used().count() == MOST_TIMERS {
@@ -178,7 +178,7 @@ fn kernel_delete(id: i32) {
     unsafe { syscall3(libc::SYS_timer_delete, id as usize, 0, 0) };
 }
 
-/// Deletes a timer that nobody has come to know.
+/// Deletes a timer that the application has not learned of.
 fn delete(known: i32) {
     if let Some(timer) = TIMERS.lock().find(known) {
         kernel_delete(timer.id);
@@ -211,7 +211,7 @@ pub fn on_delete(call: &mut Call) -> isize {
     result
 }
 
-/// What the application calls the timer that the kernel gives this id. Runs in handlers too.
+/// Returns the application's id of a timer for the kernel's id. Runs in handlers too.
 pub fn known(id: i32) -> i32 {
     let mask = syscall::set_mask(u64::MAX);
     let timers = TIMERS.lock();
@@ -222,8 +222,8 @@ pub fn known(id: i32) -> i32 {
     known
 }
 
-/// Has a timer that has ended send its signal once more, at once: its expiry waited to be taken, and was. `false` where it
-/// goes on by itself, or is not there any more.
+/// Has a timer that has ended send its signal once more, at once, because its expiry was pending and has been taken. Returns `false` if the timer continues by
+/// itself, or is gone.
 pub fn expire_again(known: i32) -> bool {
     let mask = syscall::set_mask(u64::MAX);
     let id = TIMERS.lock().find(known).map(|timer| timer.id);
@@ -256,7 +256,7 @@ pub fn expire_again(known: i32) -> bool {
     again
 }
 
-/// Holds the table still.
+/// Runs an action while the table cannot change.
 pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     let _still = TIMERS.lock();
     action()
@@ -269,7 +269,7 @@ pub fn start_forked() {
 
 const WORDS: usize = 14;
 
-/// What an image must hold: every timer with the time that is left of it.
+/// Returns what an image must hold: every timer with its remaining time.
 pub fn save() -> Vec<u8> {
     let mut words = vec![];
     let mask = syscall::set_mask(u64::MAX);
@@ -296,10 +296,10 @@ pub fn save() -> Vec<u8> {
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// Ids that are passed over to come to the one that a timer had.
+/// The number of ids that may be skipped to reach the id that a timer had.
 const MOST_PASSED_OVER: usize = 1 << 16;
 
-/// Makes a timer with the id that it had: the kernel counts them up. Where that does not lead there, with another one.
+/// Makes a timer with the id that it had. The kernel counts ids up; if that does not lead to the id, the timer gets another one.
 fn create_as(known: i32, clock: i32, event: &Event, passed: &mut usize) -> Result<i32, isize> {
     loop {
         let id = create(clock, event)?;
@@ -311,7 +311,7 @@ fn create_as(known: i32, clock: i32, event: &Event, passed: &mut usize) -> Resul
     }
 }
 
-/// Takes up what [`save`] gave, in another launch, where the threads have their ids already.
+/// Takes over the state from [`save`] in another launch, after the threads have got their ids.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let count = saved.len() / 8;
     if !count.is_multiple_of(WORDS) {
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!((timers.used().count(), timers.ever_used), (3, 3));
         timers.find(8).unwrap().used = false;
         assert!(timers.find(8).is_none() && timers.find(9).is_some());
-        // Its place is the next one's.
+        // The next timer takes its place.
         let place = timers.free().unwrap();
         (place.used, place.known) = (true, 11);
         assert_eq!((timers.find(11).is_some(), timers.ever_used), (true, 3));

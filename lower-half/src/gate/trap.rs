@@ -1,8 +1,8 @@
-//! The trap's handler: what becomes of a system call that the filter has stopped.
+//! The trap's handler: answers a system call that the filter has stopped.
 //!
-//! Rules of this place: runs on the thread's stack for handlers (`threads::handler_stack`), but for the calls that make and end
-//! threads and processes, with the application's FS, all signals blocked; so
-//! system calls by hand only, no thread-local storage, no allocation, no panics. Answers go into the signal frame.
+//! Rules of this place: runs on the thread's stack for handlers (`threads::handler_stack`), except for calls that make and end threads and processes; with the
+//! application's FS and all signals blocked. So it makes system calls directly and has no thread-local storage, no allocation and no panics. Answers go into
+//! the signal frame.
 //!
 //! A call that cannot block is made here. One that may block, or that waits for a signal, is made by the
 //! springboard after this handler has returned, so that signals find it as they would find the original.
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn on_sigsys(
     }
     let mut call = Call::of(frame);
     if table::makes_or_ends_threads(call.number()) {
-        // What it leads to may begin on this stack, or not come back to it.
+        // The call may begin a thread on this stack, or not return to it.
         return finish(&mut call);
     }
     // SAFETY: no other handler can come before this one is over; the call stays where it is.
@@ -66,7 +66,7 @@ pub fn finish(call: &mut Call) {
 fn answer(call: &mut Call) -> isize {
     match table::answers(call) {
         Some(answer) => answer(call),
-        // The filter that a program inherits may trap more than this launch's: then the call is nobody's business.
+        // A program may inherit a filter that traps more than this launch's; such a call is just made.
         None => call.redirect_plain(),
     }
 }

@@ -1,6 +1,7 @@
-//! Processor time: what earlier launches have used is added to what the kernel counts in this one, so that no clock goes back.
+//! Processor time: the time that earlier launches have used is added to the kernel's count in this one, so that no clock goes back.
 //!
-//! Rules of this place: handlers run in the trap, after a restart only; [`save`] and [`restore`] on threads of the lower half while the application stands still.
+//! Rules of this place: handlers run in the trap, after a restart only; [`save`] and [`restore`] run on threads of the lower half while the application is
+//! stopped.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI64, Ordering};
@@ -12,10 +13,10 @@ use crate::threads::registry::{self, Thread};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Nanoseconds: in all, in the program itself, in the kernel on its behalf.
+/// Nanoseconds: in all, in the program itself, and in the kernel on its behalf.
 pub type Time = [i64; 3];
 
-/// What is added for the process, and for its children that have been waited for.
+/// The time that is added for the process, and for its children that have been waited for.
 static PROCESS: [AtomicI64; 3] = [const { AtomicI64::new(0) }; 3];
 static CHILDREN: [AtomicI64; 3] = [const { AtomicI64::new(0) }; 3];
 
@@ -39,7 +40,7 @@ pub fn start_forked() {
     }
 }
 
-/// What is added to a clock; `None` where it is no clock of processor time of this process.
+/// Returns the time that is added to a clock, or `None` if it is not a clock of this process's processor time.
 fn added(clock: i32) -> Option<i64> {
     const OF_THREAD: i32 = 4;
     const COUNTED: i32 = 3;
@@ -104,7 +105,7 @@ pub fn on_rusage(call: &mut Call) -> isize {
     result
 }
 
-/// A `timeval`, so many nanoseconds later.
+/// Returns a `timeval` plus so many nanoseconds.
 fn later([seconds, microseconds]: [usize; 2], more: i64) -> [usize; 2] {
     let time = (seconds as i64 * 1_000_000 + microseconds as i64 + more / 1000).max(0);
     [time / 1_000_000, time % 1_000_000].map(|word| word as usize)
@@ -131,7 +132,7 @@ pub fn on_times(call: &mut Call) -> isize {
     result
 }
 
-/// What the kernel tells of one clock and one `getrusage`.
+/// Reads one clock and one `getrusage` from the kernel.
 fn counted(clock: i32, whose: i32) -> Time {
     let mut time = [0i64; 2];
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -168,9 +169,9 @@ fn of_children() -> Time {
     [user + system, user, system]
 }
 
-/// An errand: only a thread itself is told what it has used.
+/// An errand that reads the thread's used time: only the thread itself can.
 unsafe fn tell(place: usize) -> isize {
-    // SAFETY: whoever sends the errand waits, and the place is a `Time` of its.
+    // SAFETY: the sender of the errand waits, and the place is its own `Time`.
     unsafe { *(place as *mut Time) = counted(libc::CLOCK_THREAD_CPUTIME_ID, libc::RUSAGE_THREAD) };
     0
 }
@@ -180,7 +181,7 @@ fn sum(one: Time, other: Time) -> Time {
         .map(|at: usize| one.get(at).copied().unwrap_or(0) + other.get(at).copied().unwrap_or(0))
 }
 
-/// What an image must hold: the process's time, its children's, and each thread's behind its id.
+/// Returns what an image must hold: the process's time, its children's, and each thread's behind its id.
 pub fn save() -> Vec<u8> {
     let mut words = Vec::new();
     words.extend(sum(of_process(), load(&PROCESS)));
@@ -196,7 +197,7 @@ pub fn save() -> Vec<u8> {
     words.into_iter().flat_map(i64::to_le_bytes).collect()
 }
 
-/// Takes up what [`save`] gave, in another launch, on the main thread; what the launch itself has used so far counts for nothing.
+/// Takes over the state from [`save`] in another launch, on the main thread; the launch's own time so far does not count.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let words = super::words(saved, "processor time", saved.len() / 8)?;
     let words: Vec<i64> = words.into_iter().map(|word| word as i64).collect();
@@ -220,7 +221,7 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
             Some(thread) if Some(thread) == own => {
                 counted(libc::CLOCK_THREAD_CPUTIME_ID, libc::RUSAGE_THREAD)
             }
-            // The others have only been made.
+            // The other threads have only just been made.
             _ => Time::default(),
         };
         if let Some(thread) = thread {

@@ -1,9 +1,8 @@
-//! What the application's pointers lead to: read and written only where the kernel could do it for the application,
-//! so that a bad pointer is EFAULT under the gate too.
+//! Access through the application's pointers: memory is read and written only if the kernel could do so for the application, so that a bad pointer is EFAULT
+//! under the gate too.
 //!
-//! Rules of this place: runs in the trap's handler, all signals blocked. Whether a page can be read or written the kernel
-//! is asked by a call that reads or writes there and does nothing else. A page that another thread unmaps between question
-//! and use is the application's own race.
+//! Rules of this place: runs in the trap's handler, all signals blocked. To learn whether a page can be read or written, this makes a system call that reads or
+//! writes there and has no other effect. A page that another thread unmaps between the check and its use is the application's own race.
 
 use core::ffi::{CStr, c_char};
 
@@ -13,7 +12,7 @@ use crate::arch::syscall::{failed, syscall3, syscall4};
 
 const WORD: usize = size_of::<u64>();
 
-/// Types of which every bit pattern is a value.
+/// Types for which every bit pattern is a valid value.
 ///
 /// # Safety
 /// Only for such types, without padding.
@@ -28,11 +27,10 @@ unsafe impl Plain for u64 {}
 // SAFETY: as above.
 unsafe impl<const COUNT: usize> Plain for [usize; COUNT] {}
 
-/// `rt_sigprocmask(SIG_BLOCK, new, old)`: with every signal blocked already it only reads the one and writes the other, where
-/// they are not 0.
+/// `rt_sigprocmask(SIG_BLOCK, new, old)`: as every signal is blocked already, it only reads `new` and writes `old`, unless they are 0.
 fn touch_words(new: usize, old: usize) -> bool {
     let block = libc::SIG_BLOCK as usize;
-    // SAFETY: the kernel checks both addresses; who asks for a write is about to write there itself.
+    // SAFETY: the kernel checks both addresses; a caller that asks for a write is about to write there itself.
     !failed(unsafe { syscall4(libc::SYS_rt_sigprocmask, block, new, old, WORD) })
 }
 
@@ -45,9 +43,9 @@ fn readable_word(address: usize) -> bool {
 /// `GRND_INSECURE`: never waits for the kernel's first random numbers.
 const NEVER_WAITS: usize = 4;
 
-/// Whether the kernel can write a byte: it writes any.
+/// Whether the kernel can write a byte: it writes a random one.
 fn writable_byte(address: usize) -> bool {
-    // SAFETY: the kernel checks the address; who asks is about to write there itself.
+    // SAFETY: the kernel checks the address; the caller is about to write there itself.
     !failed(unsafe { syscall3(libc::SYS_getrandom, address, 1, NEVER_WAITS) })
 }
 
@@ -67,7 +65,7 @@ fn readable(address: usize, bytes: usize) -> bool {
     true
 }
 
-/// Whether the application can write all of these bytes. Some are written to find that out.
+/// Whether the application can write all of these bytes. The check overwrites some of them.
 fn writable(address: usize, bytes: usize) -> bool {
     let Some(end) = address.checked_add(bytes) else {
         return false;
@@ -82,7 +80,7 @@ fn writable(address: usize, bytes: usize) -> bool {
     true
 }
 
-/// Reads a value; EFAULT where the application could not.
+/// Reads a value; returns EFAULT if the application could not.
 pub fn read<T: Plain>(address: usize) -> Result<T, isize> {
     if !readable(address, size_of::<T>()) {
         return Err(errno(libc::EFAULT));
@@ -91,7 +89,7 @@ pub fn read<T: Plain>(address: usize) -> Result<T, isize> {
     Ok(unsafe { (address as *const T).read_unaligned() })
 }
 
-/// Writes a word; EFAULT where the application could not.
+/// Writes a word; returns EFAULT if the application could not.
 pub fn write_word(address: usize, value: u64) -> Result<(), isize> {
     if address == 0 || !touch_words(0, address) {
         return write(address, value);
@@ -101,7 +99,7 @@ pub fn write_word(address: usize, value: u64) -> Result<(), isize> {
     Ok(())
 }
 
-/// Writes a value; EFAULT where the application could not.
+/// Writes a value; returns EFAULT if the application could not.
 pub fn write<T: Plain>(address: usize, value: T) -> Result<(), isize> {
     // SAFETY: the value lives on this stack and has no padding.
     write_bytes(address, unsafe {
@@ -109,7 +107,7 @@ pub fn write<T: Plain>(address: usize, value: T) -> Result<(), isize> {
     })
 }
 
-/// Writes bytes; EFAULT where the application could not.
+/// Writes bytes; returns EFAULT if the application could not.
 pub fn write_bytes(address: usize, bytes: &[u8]) -> Result<(), isize> {
     if !writable(address, bytes.len()) {
         return Err(errno(libc::EFAULT));
@@ -119,15 +117,15 @@ pub fn write_bytes(address: usize, bytes: &[u8]) -> Result<(), isize> {
     Ok(())
 }
 
-/// The bytes of a string that ends in NUL, without it; `None` where the application could not read all of it.
+/// Returns the bytes of a NUL-terminated string, without the NUL, or `None` if the application could not read all of it.
 pub fn text(address: usize) -> Option<&'static [u8]> {
     text_of_many(address, &mut { NO_PAGE })
 }
 
-/// For [`text_of_many`], before the first of them.
+/// The initial value of `known` in [`text_of_many`].
 pub const NO_PAGE: usize = usize::MAX;
 
-/// The same for one of many strings, which mostly lie side by side: the kernel is not asked about the page that it was asked about last.
+/// The same for one of many strings, which mostly lie side by side: the page that was checked last is not checked again.
 pub fn text_of_many(address: usize, known: &mut usize) -> Option<&'static [u8]> {
     let mut at = address;
     loop {
@@ -148,8 +146,7 @@ pub fn text_of_many(address: usize, known: &mut usize) -> Option<&'static [u8]> 
     }
 }
 
-/// How many entries a list of pointers has before its NULL (an absent list: none); `None` where the application could not
-/// read all of it.
+/// Returns the number of entries of a list of pointers before its NULL (0 for an absent list), or `None` if the application could not read all of it.
 pub fn list_length(address: usize) -> Option<usize> {
     if address == 0 {
         return Some(0);

@@ -1,6 +1,6 @@
-//! Descriptors that come to the application without a call that makes them: by operations of an `io_uring`, and with events of
-//! `fanotify`. From the moment that there may be such, one that is neither noted nor was there before is the application's when
-//! it names it. A descriptor that the lower half makes later cannot be told from those: a checkpoint refuses while there is one.
+//! Descriptors that the application receives without a call that makes them: by operations of an `io_uring`, and with events of `fanotify`. Once such
+//! descriptors are possible, a descriptor that is neither noted nor older than that counts as the application's when the application names it. A descriptor
+//! that the lower half makes later cannot be told from those; a checkpoint refuses while there is one.
 //!
 //! Rules of this place: as the parent's.
 
@@ -11,11 +11,11 @@ use crate::arch::layout::DESCRIPTOR_LIMIT;
 use crate::arch::syscall::failed;
 
 static BEGUN: AtomicBool = AtomicBool::new(false);
-/// One bit each: the lower half's, from before.
+/// The lower half's descriptors from before, one bit each.
 static OLD: [AtomicU64; DESCRIPTOR_LIMIT / 64] =
     [const { AtomicU64::new(0) }; DESCRIPTOR_LIMIT / 64];
 
-/// Makes what may bring such descriptors; from now on there may be some, where that succeeds.
+/// Makes a source of such descriptors; if it succeeds, they are possible from now on.
 pub fn source(make: impl FnOnce() -> isize) -> isize {
     if !BEGUN.load(Ordering::Relaxed) {
         for fd in 0..DESCRIPTOR_LIMIT {
@@ -34,7 +34,7 @@ pub fn source(make: impl FnOnce() -> isize) -> isize {
     result
 }
 
-/// Whether a descriptor that has not been noted came to the application unseen; it is noted then.
+/// Whether a descriptor that has not been noted came to the application unseen; if so, it is noted.
 pub fn is_new(fd: usize) -> bool {
     let new = is_nobodys(fd);
     if new {
@@ -51,7 +51,7 @@ fn is_nobodys(fd: usize) -> bool {
     BEGUN.load(Ordering::Relaxed) && !old(fd) && !is_upper(fd) && is_open(fd)
 }
 
-/// Those that may be the application's.
+/// Returns the descriptors that may be the application's.
 pub fn doubtful() -> Vec<usize> {
     (0..DESCRIPTOR_LIMIT).filter(|fd| is_nobodys(*fd)).collect()
 }

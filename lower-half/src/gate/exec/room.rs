@@ -1,4 +1,4 @@
-//! What the new program is given: its arguments and its environment, in memory of their own.
+//! The arguments and the environment of a new program, in memory of their own.
 //!
 //! Rules of this place: those of `gate::exec`.
 
@@ -12,7 +12,7 @@ use crate::ground::environment::{AUDIT, PRELOAD, keeper};
 use crate::ground::inherited;
 use crate::threads::registry::Thread;
 
-/// Memory for the lists that an `execve` is given.
+/// Memory for the lists that are passed to an `execve`.
 pub struct Room {
     start: usize,
     bytes: usize,
@@ -60,7 +60,7 @@ impl Room {
             return None;
         }
         if let Some(thread) = Thread::current().filter(|thread| thread.shares_memory()) {
-            // The parent gives it back when this child has gone.
+            // The parent unmaps it when this child has gone.
             thread
                 .notes()
                 .scratch
@@ -126,8 +126,8 @@ impl Room {
         list
     }
 
-    /// The environment without the upper half's library, and where the lower half takes over with what it needs.
-    /// `split`: with which signals held, that the application does not block.
+    /// Builds the environment without the upper half's library; if the lower half takes over, with the variables that it needs. `split`: the lower half takes
+    /// over, with these signals held, which the application does not block.
     pub fn environment(&mut self, environment: usize, split: Option<u64>) -> usize {
         let (split, held) = (split.is_some(), split.unwrap_or(0));
         let variables = count(environment);
@@ -189,7 +189,7 @@ impl Room {
         list
     }
 
-    /// `LD_PRELOAD=...` with our library taken out, in the lower half's words where it takes over; 0 where nothing is left.
+    /// Builds `LD_PRELOAD=...` without our library, under the lower half's name if the lower half takes over; returns 0 if the list is empty.
     fn without_library(&mut self, variable: &[u8], split: bool) -> usize {
         let library = LIBRARY.load(Ordering::Relaxed) as usize;
         let library = if library == 0 { &[][..] } else { text(library) };

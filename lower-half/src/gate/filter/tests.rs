@@ -1,4 +1,4 @@
-//! The filter's program, run as the kernel would run it.
+//! Tests of the filter's program, run as the kernel would run it.
 
 use super::*;
 
@@ -126,8 +126,8 @@ fn what_is_not_in_the_table_does_not_exist_above() {
     }
 }
 
-/// The kernel's own test: a call that is allowed whatever its arguments are must be so before any of them, or the
-/// instruction pointer, is looked at. It then never runs the program for it.
+/// The kernel's own condition: a call that is allowed for all arguments must be allowed before the program reads an argument or the instruction pointer. The
+/// kernel then never runs the program for it.
 #[test]
 fn calls_without_rules_have_a_constant_answer() {
     for restarted in [false, true] {

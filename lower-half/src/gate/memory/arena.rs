@@ -1,5 +1,5 @@
-//! Where memory goes for which the application asks no address: next-fit, small and large mappings in rooms of their own, each
-//! tried with MAP_FIXED_NOREPLACE: the kernel alone knows what is free, since `munmap` is not trapped there.
+//! The place of memory without a requested address. Small and large mappings have address ranges of their own, which are searched next-fit. Each address is
+//! tried with MAP_FIXED_NOREPLACE: only the kernel knows the free ones, since `munmap` is not trapped there.
 
 use core::ops::Range;
 
@@ -9,17 +9,18 @@ use crate::arch::layout::{BREAK_START, LARGE, MORE_CODE, MORE_LARGE, MORE_SMALL,
 use crate::arch::syscall::failed;
 use crate::gate::call::errno;
 
-/// Mappings from this size on are first tried where the last one of about that size went: it may be free again.
+/// Mappings from this size on are first tried at the last place of a mapping of about that size, which may be free again.
 pub const WORTH_REUSING: usize = 1 << 20;
-/// How far from a page table's begin a large mapping begins that is not of whole huge pages. What is given back is taken from the TLB page by page, counted from there, where
-/// that is at most 33 pages (`tlb_single_page_flush_ceiling`), and at once where it is more: which takes 1.3 us less than one page. The kernel's own places are anywhere.
+/// The distance from the start of a page table at which a large mapping begins if it does not consist of whole huge pages. When it is unmapped, the kernel
+/// flushes the TLB page by page, counted from that start, for up to 33 pages (`tlb_single_page_flush_ceiling`). Beyond that it flushes the whole TLB, which
+/// takes 1.3 us less than one page.
 const BEHIND_BEGIN: usize = 64 * PAGE;
-/// Attempts to find a free place before a room counts as full.
+/// Attempts to find a free address before a range counts as full.
 const ATTEMPTS: usize = 1 << 18;
-/// No file that is larger is a program's code.
+/// Files that are larger are not a program's code.
 const MOST_CODE: usize = 1 << 36;
 
-/// A room, and where the search in it goes on.
+/// An address range, and the address at which the search in it continues.
 pub struct Room {
     pub place: Range<usize>,
     pub next: usize,
@@ -31,7 +32,7 @@ impl Room {
         Room { place, next }
     }
 
-    /// Maps at the next free place; ENOMEM where there is none.
+    /// Maps at the next free address; returns ENOMEM if there is none.
     fn map(&mut self, bytes: usize, alignment: usize, rest: [usize; 4]) -> isize {
         let [protection, flags, fd, offset] = rest;
         let span = up(bytes, PAGE);
@@ -59,7 +60,7 @@ impl Room {
     }
 }
 
-/// Where a mapping from there on begins.
+/// Returns the first suitable address for a mapping from `from` on.
 fn begin(from: usize, span: usize, alignment: usize) -> usize {
     let at = up(from, alignment);
     let table = at & !(HUGE - 1);
@@ -69,7 +70,7 @@ fn begin(from: usize, span: usize, alignment: usize) -> usize {
     }
 }
 
-/// Where its calls are seen (`gate::CODE_END`): in the first room, or in one of its own.
+/// Maps code at addresses from which calls are seen (`gate::CODE_END`): in the first range, or in one of its own.
 fn place_code(
     rooms: &mut [Room; 2],
     preferred: usize,
@@ -94,15 +95,15 @@ fn place_code(
 }
 
 pub struct Arena {
-    /// Rooms of small mappings and of large ones: the first, and the one for when that is full.
+    /// The address ranges of small and of large mappings; each has a second range for when the first is full.
     pub rooms: [[Room; 2]; 2],
-    /// Which of two rooms has had room last.
+    /// The index of the range that had a free address last, for small and for large mappings.
     preferred: [usize; 2],
     /// Last place of a mapping by the size's logarithm.
     last: [usize; 64],
     /// The program break.
     pub end: usize,
-    /// What the application has asked for where nothing belongs to it by address.
+    /// The ranges that the application has asked for at addresses that belong to neither half.
     pub asked: Ranges,
 }
 
@@ -177,19 +178,19 @@ impl Arena {
             if result != errno(libc::ENOMEM) {
                 return result;
             }
-            // That there is no place for much says nothing about smaller mappings.
+            // If there is no place for a large mapping, there may still be one for smaller mappings.
             too_large = span > most / 64;
         }
         result
     }
 
-    /// Whether all of it lies in one room.
+    /// Whether all of it lies in one range.
     fn holds(&self, start: usize, span: usize) -> bool {
         let mut rooms = self.rooms.iter().flatten();
         rooms.any(|room| room.place.start <= start && start + span <= room.place.end)
     }
 
-    /// A free place of `bytes`, held by an inaccessible mapping.
+    /// Reserves `bytes` with an inaccessible mapping.
     pub fn reserve(&mut self, bytes: usize, alignment: usize) -> isize {
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
         let protection = libc::PROT_NONE as usize;

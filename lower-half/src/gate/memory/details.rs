@@ -1,5 +1,5 @@
-//! What `/proc/self/smaps` tells of a mapping and `/proc/self/maps` does not: advice, locks, how it was made. Who has looked at it once wants to know whether
-//! it has been changed since, since the kernel goes through every page to tell it.
+//! Details of mappings that `/proc/self/smaps` shows and `/proc/self/maps` does not: advice, locks, and how a mapping was made. The kernel visits every page to
+//! produce smaps, so changes are counted here, and smaps is read again only after a change.
 //!
 //! Rules of this place: runs in the trap's handler.
 
@@ -8,27 +8,27 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::arch::short::Large;
 use crate::gate::call::Call;
 
-/// Counts calls that change what `/proc/self/smaps` tells of a mapping and `/proc/self/maps` does not; and what the short way knows of large mappings.
+/// Counts changes of details that only `/proc/self/smaps` shows; also holds the last large mapping for the short way.
 static LARGE: Large = Large {
     bytes: AtomicUsize::new(0),
     address: AtomicUsize::new(0),
     changes: AtomicU64::new(0),
 };
 
-/// For the short way.
+/// Returns the counters, for the short way.
 pub fn large() -> &'static Large {
     &LARGE
 }
 
-/// New memory has been mapped at a place that is worth to be tried again when as much is asked for.
+/// Notes the place of a new mapping, so that it is tried again for the next mapping of that size.
 pub fn placed(bytes: usize, address: usize) {
-    // Whoever reads both while they change maps at a place that is as free as another.
+    // A reader that sees a mixture of both maps at an address that is as likely to be free as any.
     LARGE.bytes.store(0, Ordering::SeqCst);
     LARGE.address.store(address, Ordering::SeqCst);
     LARGE.bytes.store(bytes, Ordering::SeqCst);
 }
 
-/// Advice that changes no mapping, only pages. (Numbers of linux/mman.h; not all have names in every C library.)
+/// Advice that changes only pages, not mappings. (Numbers of linux/mman.h; some C libraries lack names for them.)
 pub const ADVICE_ON_PAGES: &[u32] = &{
     const MADV_COLLAPSE: u32 = 25;
     [
@@ -44,35 +44,35 @@ pub const ADVICE_ON_PAGES: &[u32] = &{
     ]
 };
 
-/// Makes pages that nobody may touch, since Linux 6.13. (linux/mman.h.)
+/// Advice that makes pages inaccessible, since Linux 6.13 (linux/mman.h).
 pub const MADV_GUARD_INSTALL: libc::c_int = 102;
 
-/// Whether the application may have such pages.
+/// Whether the application may have inaccessible pages.
 static GUARDS: AtomicBool = AtomicBool::new(false);
 
-/// Whether the application may have pages that nobody may touch.
+/// Whether the application may have pages that are inaccessible through advice.
 pub fn may_be_guarded() -> bool {
     GUARDS.load(Ordering::SeqCst)
 }
 
-/// It has.
+/// Notes that it has such pages.
 pub fn are_guarded() {
     GUARDS.store(true, Ordering::SeqCst);
 }
 
-/// How often details of mappings have been changed.
+/// Returns how many times details of mappings have been changed.
 pub fn changes() -> u64 {
     LARGE.changes.load(Ordering::SeqCst)
 }
 
-/// `mmap`, `brk`, and calls that change details of mappings are counted when they are done: who has counted before may have seen what was before.
+/// Counts a finished `mmap`, `brk`, or call that changes details. The count comes after the change, so that a reader with the new count sees the change.
 pub fn changed() {
     LARGE.changes.fetch_add(1, Ordering::SeqCst);
 }
 
 /// `madvise`, `mlock` and others that change details of mappings.
 pub fn on_details(call: &mut Call) -> isize {
-    // Of `madvise` and `process_madvise`.
+    // The advice is an argument of `madvise`, or of `process_madvise`.
     let advice = [call.argument(2), call.argument(3)];
     if advice.contains(&(MADV_GUARD_INSTALL as usize)) {
         are_guarded();

@@ -1,11 +1,11 @@
-//! Memory that the application asks for at an address where nothing belongs to it by address. It gets what is free there, as it would
-//! natively, and what it has got before; never what is the lower half's. Each such range is written down, for an image must hold it.
+//! Memory that the application asks for at addresses that belong to neither half. It gets free addresses, as it would natively, and addresses that it has got
+//! before, but never those of the lower half. Each such range is noted, because an image must hold it.
 //!
-//! Rules of this place: the lock on the arena is held from the question whether a place is free to the note that it is taken, so the
-//! list always says what is mapped.
+//! Rules of this place: the lock on the arena is held from the check that an address is free to the note that it is taken, so the list always matches the
+//! mappings.
 //!
-//! Code is refused there: the filter would not know its system calls. So is memory that grows downwards, of which nobody would
-//! hear.
+//! Code is refused there, because the filter would not recognize its system calls. Memory that grows downwards is refused too, because the gate would not see
+//! it grow.
 
 use core::ops::Range;
 
@@ -20,25 +20,25 @@ fn unmap(range: Range<usize>) -> isize {
     unsafe { syscall3(libc::SYS_munmap, range.start, range.len(), 0) }
 }
 
-/// Writes down that a range is the application's. There is room: who maps there has asked before.
+/// Notes that a range is the application's. The list has a free entry: callers check that before they map.
 fn note(arena: &mut Arena, range: &Range<usize>) {
     for part in elsewhere(range.clone()) {
         if arena.asked.insert(part.clone()).is_err() {
-            // Two parts, and room for one: better no memory than memory that no image would hold.
+            // Two parts, but only one free entry: the part is unmapped, because no image would hold it.
             unmap(part);
         }
     }
 }
 
-/// Writes down that a range is nobody's any more.
+/// Notes that a range is free.
 fn forget(arena: &mut Arena, range: &Range<usize>) {
     for part in elsewhere(range.clone()) {
-        // Where a hole finds no room, all of it stays: what is not mapped no image holds either.
+        // If a hole does not fit into the list, the whole range stays: an image leaves out unmapped memory anyway.
         let _ = arena.asked.remove(part);
     }
 }
 
-/// `mmap` with a fixed address, or of a hint that is free.
+/// Answers `mmap` with a fixed address, or with a hint that is free.
 pub fn map_at(range: Range<usize>, replaces: bool, rest: [usize; 4]) -> isize {
     let [protection, flags, fd, offset] = rest;
     if touches_gate(&range) || flags & libc::MAP_GROWSDOWN as usize != 0 {
@@ -63,7 +63,7 @@ pub fn map_at(range: Range<usize>, replaces: bool, rest: [usize; 4]) -> isize {
     result
 }
 
-/// `mmap` of what takes no address but the kernel's choice: the queues of an `io_uring`.
+/// Answers `mmap` of objects that only accept the kernel's choice of an address: the queues of an `io_uring`.
 pub fn map_anywhere(bytes: usize, rest: [usize; 4]) -> isize {
     let [protection, flags, fd, offset] = rest;
     let mut arena = ARENA.lock();
@@ -79,12 +79,12 @@ pub fn map_anywhere(bytes: usize, rest: [usize; 4]) -> isize {
     result
 }
 
-/// Has `action` map over a range: over what is the application's there, and over what is free; ENOMEM where something is neither.
+/// Has `action` map over a range that is the application's or free; returns ENOMEM if some part is neither.
 pub fn over(arena: &mut Arena, range: &Range<usize>, action: impl FnOnce() -> isize) -> isize {
     if touches_gate(range) || !arena.asked.has_room() {
         return errno(libc::ENOMEM);
     }
-    // What is free is held first, so that nobody of the lower half takes it in between.
+    // Free parts are reserved first, so that the lower half does not take them in between.
     let mut held: [Range<usize>; GAPS] = [const { 0..0 }; GAPS];
     let mut count = 0;
     let mut result = 0;
@@ -113,7 +113,7 @@ pub fn over(arena: &mut Arena, range: &Range<usize>, action: impl FnOnce() -> is
     result
 }
 
-/// Free stretches between what is the application's already, in one request.
+/// The number of free parts between the application's own that one request may have.
 const GAPS: usize = 64;
 
 fn hold(gap: &Range<usize>) -> isize {
@@ -122,7 +122,7 @@ fn hold(gap: &Range<usize>) -> isize {
     map_free(gap.start, gap.len(), nothing, flags, usize::MAX, 0)
 }
 
-/// Keeps the list true over an `mremap`, which `action` makes.
+/// Keeps the list correct over an `mremap`, which `action` makes.
 pub fn remapped(call: &Call, action: impl FnOnce(&mut Arena) -> isize) -> isize {
     let [old, old_bytes, new_bytes, flags, ..] = call.arguments();
     let before = pages(old, old_bytes);
@@ -164,7 +164,7 @@ pub fn attach(range: Range<usize>, flags: usize, action: impl FnOnce() -> isize)
     result
 }
 
-/// `munmap` of addresses that belong to nobody by address: only what is the application's goes.
+/// Answers `munmap` of addresses that belong to neither half: unmaps only the application's ranges.
 pub fn on_munmap(call: &mut Call) -> isize {
     let [address, bytes, ..] = call.arguments();
     let Some(range) = pages(address, bytes).filter(|_| address.is_multiple_of(PAGE)) else {
@@ -186,14 +186,14 @@ pub fn on_munmap(call: &mut Call) -> isize {
         forget(&mut arena, &part);
         rest.start = part.end;
     }
-    // What lies behind it in the arena is the application's too.
+    // The part of the range behind these addresses, in the arena, is the application's too.
     match super::ranges::by_address(range).next() {
         Some(part) => unmap(part),
         None => 0,
     }
 }
 
-/// `mprotect` of addresses that belong to nobody by address.
+/// Answers `mprotect` of addresses that belong to neither half.
 pub fn on_mprotect(call: &mut Call) -> isize {
     let [address, bytes, protection, ..] = call.arguments();
     let foreign = |range: &Range<usize>| !settled(range);
@@ -203,14 +203,14 @@ pub fn on_mprotect(call: &mut Call) -> isize {
     }
 }
 
-/// `shmdt` of addresses that belong to nobody by address.
+/// Answers `shmdt` of addresses that belong to neither half.
 pub fn on_shmdt(call: &mut Call) -> isize {
     let mut arena = ARENA.lock();
     let result = call.make();
     if failed(result) {
         return result;
     }
-    // How long the segment was nobody says any more: its pages are those that are mapped no longer.
+    // The segment's length is not known any more: its pages are those that are no longer mapped.
     let mut page = call.argument(0);
     while arena.asked.parts(page..page + PAGE).next().is_some() && !is_mapped(page) {
         forget(&mut arena, &(page..page + PAGE));

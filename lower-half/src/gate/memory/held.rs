@@ -1,5 +1,5 @@
-//! Memory of windows that other members' images have the bytes of. The library of stubs says so by advice (`MADV_DONTDUMP`), which the application may give of
-//! any memory too. So the library's own advice is noted here.
+//! Memory of windows whose bytes are in other members' images. The library of stubs marks it by advice (`MADV_DONTDUMP`), which the application may also give.
+//! So the library's own advice is noted here.
 //!
 //! Rules of this place: runs in the trap's handler.
 
@@ -13,14 +13,14 @@ use crate::gate::call::Call;
 use crate::gate::sites;
 use crate::ground::lock::Lock;
 
-/// Memory that no image of this process needs. If the list is full, an image has more bytes than it needs.
+/// Memory that an image of this process does not need. If the list is full, an image has more bytes than it needs.
 static ELSEWHERE: Lock<Ranges> = Lock::new(Ranges::new());
 
-/// `madvise`, of what changes details of mappings.
+/// Answers `madvise` that changes details of mappings.
 pub fn on_advice(call: &mut Call) -> isize {
     let [address, bytes, advice, ..] = call.arguments();
     let result = super::on_details(call);
-    // A library that does not say where its code is has no other way to say this.
+    // A library that does not report where its code is can only give this advice.
     let by_stubs = || sites::stubs().is_none_or(|code| code.contains(&call.frame().register(PC)));
     if !failed(result)
         && advice == libc::MADV_DONTDUMP as usize
@@ -32,7 +32,7 @@ pub fn on_advice(call: &mut Call) -> isize {
     result
 }
 
-/// Other memory has come to these addresses, which nobody has said anything of yet. Other memory of windows comes by `mremap` alone.
+/// Notes that new memory has come to these addresses, with no advice yet. For windows, only `mremap` brings new memory.
 pub fn is_new(range: Range<usize>) {
     let mut elsewhere = ELSEWHERE.lock();
     if elsewhere.parts(range.clone()).next().is_some() && elsewhere.remove(range).is_err() {
@@ -40,7 +40,7 @@ pub fn is_new(range: Range<usize>) {
     }
 }
 
-/// The parts of a window's memory that this process's image has the bytes of.
+/// Returns the parts of a window's memory whose bytes are in this process's image.
 pub fn parts(range: Range<usize>) -> Vec<Range<usize>> {
     let elsewhere = ELSEWHERE.lock();
     let (mut parts, mut rest) = (Vec::new(), range);

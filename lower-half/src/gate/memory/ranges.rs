@@ -1,14 +1,13 @@
-//! Which addresses the application has asked for where nothing belongs to it by address: a sorted list of ranges of a fixed
-//! capacity. Pure.
+//! The addresses outside both halves that the application has asked for: a sorted list of ranges with a fixed capacity. Pure.
 
 use core::ops::Range;
 
 use stillpoint_wrappers::gate::{ARENA_END, ARENA_START, LOW_END};
 
-/// Ranges that touch count as one, so few programs need more than a handful.
+/// Adjacent ranges count as one, so few programs need more than a handful.
 const CAPACITY: usize = 1024;
 
-/// The list has no room for what would have to be written down.
+/// The list has no free entry for the change.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -17,7 +16,7 @@ pub struct Ranges {
     count: usize,
 }
 
-/// The parts of a range that belong to nobody by address.
+/// Returns the parts of a range that belong to neither half by address.
 pub fn elsewhere(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     [LOW_END..ARENA_START, ARENA_END..usize::MAX]
         .into_iter()
@@ -25,7 +24,7 @@ pub fn elsewhere(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         .filter(|part| part.start < part.end)
 }
 
-/// The parts of a range that belong to the upper half by address.
+/// Returns the parts of a range that belong to the upper half by address.
 pub fn by_address(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     [0..LOW_END, ARENA_START..ARENA_END]
         .into_iter()
@@ -46,19 +45,19 @@ impl Ranges {
         list.iter().map(|(start, end)| *start..*end)
     }
 
-    /// Whether one more change can be written down, whatever it is: a range is added, or a hole made in one.
+    /// Whether one more change fits, whatever it is: a range is added, or a hole made in one.
     pub fn has_room(&self) -> bool {
         self.count < CAPACITY
     }
 
-    /// The parts of `range` that are in the list.
+    /// Returns the parts of `range` that are in the list.
     pub fn parts(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         self.iter()
             .map(move |own| own.start.max(range.start)..own.end.min(range.end))
             .filter(|part| part.start < part.end)
     }
 
-    /// The first part of `range` that is not in the list.
+    /// Returns the first part of `range` that is not in the list.
     pub fn gap(&self, range: Range<usize>) -> Option<Range<usize>> {
         let mut start = range.start;
         for part in self.parts(range.clone()) {
@@ -75,7 +74,7 @@ impl Ranges {
             return Ok(());
         }
         let (mut start, mut end) = (range.start, range.end);
-        // What it overlaps or touches becomes one with it.
+        // Ranges that overlap or touch the new one are joined with it.
         let mut kept = 0;
         let mut before = 0;
         for index in 0..self.count {
@@ -147,7 +146,7 @@ impl Ranges {
         }
     }
 
-    /// Takes up a list that an image held; `None` where it is none.
+    /// Reads a list from an image; returns `None` if it is not a valid one.
     pub fn from_words(words: &[u64]) -> Option<Ranges> {
         let (pairs, []) = words.as_chunks::<2>() else {
             return None;

@@ -1,11 +1,11 @@
-//! What an image holds of the places that memory goes to.
+//! The image's record of where memory goes.
 
 use super::ARENA;
 use super::ranges::Ranges;
 use crate::arch::layout::{BREAK_END, BREAK_START};
 use crate::gate::{SavedStateError, words};
 
-/// What an image must hold: where the search goes on in each room, the program break, and what was asked for elsewhere.
+/// Returns what an image must hold: where the search continues in each address range, the program break, and the ranges outside both halves.
 pub fn save() -> Vec<u8> {
     let arena = ARENA.lock();
     let rooms = arena.rooms.iter().flatten().map(|room| room.next);
@@ -20,7 +20,7 @@ pub fn save() -> Vec<u8> {
         .collect()
 }
 
-/// Takes up what [`save`] gave, in another launch.
+/// Takes over the state from [`save`] in another launch.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     const ROOMS: usize = 4;
     let unsound = || SavedStateError::Value { part: "memory" };

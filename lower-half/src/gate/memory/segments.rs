@@ -1,11 +1,11 @@
-//! System V segments come into the arena as other memory does.
+//! Places System V segments in the arena, like other memory.
 
 use super::{ARENA, elsewhere, pages, settled, unasked};
 use crate::arch::PAGE;
 use crate::arch::syscall::{failed, syscall3, syscall4};
 use crate::gate::call::Call;
 
-/// `shmat`: System V segments are attached in the arena too, or where the application wants them.
+/// Answers `shmat`: attaches segments in the arena too, or where the application wants them.
 pub fn on_shmat(call: &mut Call) -> isize {
     let [id, address, flags, ..] = call.arguments();
     // SAFETY: as the application asks, once the place is known to be its own.

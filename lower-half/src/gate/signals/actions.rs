@@ -1,8 +1,7 @@
-//! What the application wants done when a signal comes.
+//! The application's signal dispositions.
 //!
-//! The application's dispositions are kept in a table of our own. Where it ignores a signal or leaves it at its
-//! default, the kernel is told so; where it has a handler, the kernel gets the springboard's trampoline, which
-//! looks the handler up and calls it under the upper FS.
+//! They are kept in a table of our own. For a signal that the application ignores or leaves at its default, the kernel has the same disposition. For a handler,
+//! the kernel gets the springboard's trampoline, which looks the handler up and calls it under the upper FS.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,7 +44,7 @@ impl Action {
         self.handler != SIG_DFL && self.handler != SIG_IGN
     }
 
-    /// As the kernel lays it out.
+    /// Returns the words in the kernel's order.
     fn words(&self) -> [usize; 4] {
         [
             self.handler,
@@ -79,14 +78,14 @@ static ACTIONS: Lock<[Action; MOST_SIGNALS]> = Lock::new([Action::DEFAULT; MOST_
 fn kernel_action(signal: i32, new: Option<&Action>, old: Option<&mut Action>) -> isize {
     let new = new.map_or(0, |action| action as *const Action as usize);
     let old = old.map_or(0, |action| action as *mut Action as usize);
-    // SAFETY: both are absent or alive; what is installed are our own handlers or none.
+    // SAFETY: both are absent or alive; only handlers of our own are installed, or none.
     unsafe { syscall4(libc::SYS_rt_sigaction, signal as usize, new, old, 8) }
 }
 
-/// Signals that ask for a suspend where the application leaves them at their default.
+/// Signals that request a suspend if the application leaves them at their default.
 static SUSPENDING: AtomicU64 = AtomicU64::new(0);
 
-/// Notes which signals ask for a suspend in this launch.
+/// Notes which signals request a suspend in this launch.
 pub fn suspend_by(launch: &Launch) {
     let on_term = if launch.suspend_on_term {
         bit(libc::SIGTERM)
@@ -102,12 +101,12 @@ pub fn suspend_by(launch: &Launch) {
     SUSPENDING.store((asked | on_term) & !ours(), Ordering::Relaxed);
 }
 
-/// Whether a signal asks for a suspend as soon as a thread takes it that does not block it.
+/// Whether a signal requests a suspend when a thread that does not block it takes it.
 pub fn asks_for_suspend(signal: i32) -> bool {
     SUSPENDING.load(Ordering::Relaxed) & bit(signal) != 0 && leaves_at_default(signal)
 }
 
-/// All signals that ask for a suspend now, as a mask.
+/// Returns all signals that now request a suspend, as a mask.
 pub fn suspending() -> u64 {
     let asked = SUSPENDING.load(Ordering::Relaxed);
     let all = (1..=MOST_SIGNALS as i32).filter(|signal| asked & bit(*signal) != 0);
@@ -115,7 +114,7 @@ pub fn suspending() -> u64 {
         .fold(0, |mask, signal| mask | bit(signal))
 }
 
-/// Whether the application leaves a signal at what it does by default.
+/// Whether the application leaves a signal at its default.
 pub fn leaves_at_default(signal: i32) -> bool {
     let mask = syscall::set_mask(u64::MAX);
     let action = of(signal);
@@ -123,24 +122,24 @@ pub fn leaves_at_default(signal: i32) -> bool {
     action.is_default()
 }
 
-/// Of each signal that an image had pending and that this launch was given back: its [`origin`], until it has come. 0: none.
+/// The [`origin`] of each signal that an image had pending and that this launch has made pending again, until it comes. 0: none.
 static GIVEN_BACK: [AtomicU64; MOST_SIGNALS] = [const { AtomicU64::new(0) }; MOST_SIGNALS];
 
-/// How a signal was sent, and by whom; never 0.
+/// Encodes how a signal was sent, and by which process; never 0.
 fn origin(code: i32, sender: i32) -> u64 {
-    // Codes are small numbers of either sign: their highest bit but one tells the sign too.
+    // Codes are small numbers of either sign, so setting the highest bit keeps them distinct.
     1 << 63 | u64::from(code as u32) << 32 | u64::from(sender as u32)
 }
 
-/// Notes that a signal is pending as it was in an image. If the application takes it by itself it is the application's; if it comes to nobody but
-/// Stillpoint, it asked for the suspend of an earlier launch, and asks for none of this one. Atomics only.
+/// Notes that a signal is pending as it was in an image. If the application takes it, it is the application's. If only Stillpoint gets it, it requested the
+/// suspend of an earlier launch, and does not request one now. Atomics only.
 pub fn given_back(signal: i32, code: i32, sender: i32) {
     if let Some(noted) = GIVEN_BACK.get((signal as usize).wrapping_sub(1)) {
         noted.store(origin(code, sender), Ordering::SeqCst);
     }
 }
 
-/// Whether a signal that has come is the one that was given back; it is that only once.
+/// Whether a signal that has come is the one that was made pending again; true only once.
 fn was_given_back(signal: i32, code: i32, sender: i32) -> bool {
     let noted = GIVEN_BACK.get((signal as usize).wrapping_sub(1));
     noted.is_some_and(|noted| {
@@ -150,7 +149,7 @@ fn was_given_back(signal: i32, code: i32, sender: i32) -> bool {
     })
 }
 
-/// A forked child is not the job: signals that ask for a suspend do to it what they do to anybody.
+/// Notes that a forked child is not part of the job: signals that request a suspend have their usual effect on it.
 pub fn start_forked() {
     let suspending = SUSPENDING.swap(0, Ordering::Relaxed);
     for signal in (1..=MOST_SIGNALS as i32).filter(|signal| suspending & bit(*signal) != 0) {
@@ -160,17 +159,17 @@ pub fn start_forked() {
     }
 }
 
-/// Holds the table still.
+/// Runs an action while the table cannot change.
 pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     let _still = ACTIONS.lock();
     action()
 }
 
-/// Of handlers of our own: on the alternate stack, where the thread has one, since the other may be too small.
+/// Flags of our own handlers: on the alternate stack, if the thread has one, since the other may be too small.
 const OWN_FLAGS: u64 =
     SA_RESTORER | (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64;
 
-/// A signal asks for a suspend. Runs with any FS, on any thread.
+/// Handles a signal that requests a suspend. Runs with any FS, on any thread.
 unsafe extern "C" fn on_suspend(
     signal: i32,
     info: *mut libc::siginfo_t,
@@ -187,7 +186,7 @@ unsafe extern "C" fn on_suspend(
     }
 }
 
-/// What the kernel is told where the application's own action on `signal` is `action`.
+/// Returns the kernel's action for the application's `action` on `signal`.
 fn kernel_view(signal: i32, action: &Action) -> Action {
     if action.handler == SIG_DFL && SUSPENDING.load(Ordering::Relaxed) & bit(signal) != 0 {
         return Action {
@@ -217,7 +216,7 @@ fn tell(signal: i32, action: &Action) -> isize {
     kernel_action(signal, Some(&kernel_view(signal, action)), None)
 }
 
-/// Tells the kernel once more: it forgets a handler that is to run once.
+/// Sets the kernel's action once more: the kernel resets a handler that is to run once.
 pub(super) fn tell_again(signal: i32) {
     let mask = syscall::set_mask(u64::MAX);
     if let Some(action) = ACTIONS.lock().get((signal as usize).wrapping_sub(1)) {
@@ -240,7 +239,7 @@ pub fn install_own(signal: i32, handler: usize, blocked_meanwhile: u64) -> std::
     }
 }
 
-/// Gives the application the dispositions that the process was started with: a signal whose bit is set was ignored.
+/// Sets the dispositions that the process was started with: a signal whose bit is set was ignored.
 pub fn start_with(ignored: u64) {
     let mut actions = ACTIONS.lock();
     for signal in 1..=MOST_SIGNALS as i32 {
@@ -288,7 +287,7 @@ pub fn on_sigaction(call: &mut Call) -> isize {
     0
 }
 
-/// Changes an action, if one is wanted; gives the one before.
+/// Changes an action, if one is wanted; returns the action before.
 fn exchange(signal: i32, wanted: Option<Action>) -> Result<Action, isize> {
     let mut actions = ACTIONS.lock();
     let Some(slot) = actions.get_mut((signal as usize).wrapping_sub(1)) else {
@@ -318,7 +317,7 @@ fn exchange(signal: i32, wanted: Option<Action>) -> Result<Action, isize> {
     Ok(before)
 }
 
-/// The application's own action on a signal.
+/// Returns the application's own action on a signal.
 pub(super) fn of(signal: i32) -> Action {
     ACTIONS
         .lock()
@@ -327,9 +326,9 @@ pub(super) fn of(signal: i32) -> Action {
         .unwrap_or(Action::DEFAULT)
 }
 
-/// The application's action on a signal that has arrived and that it handles; reset where it wants that.
+/// Returns the application's handler of a signal that has arrived; resets the action if it is to run once.
 pub(super) fn take(signal: i32) -> Option<Action> {
-    // Every signal must stay away while the table's lock is held.
+    // No signal may arrive while the table's lock is held.
     let mask = syscall::set_mask(u64::MAX);
     let mut taken = None;
     if let Some(action) = ACTIONS.lock().get_mut((signal as usize).wrapping_sub(1))
@@ -344,12 +343,12 @@ pub(super) fn take(signal: i32) -> Option<Action> {
     taken
 }
 
-/// Has the kernel do what it does by default.
+/// Sets the kernel's action to the default.
 pub(super) fn reset_in_kernel(signal: i32) {
     kernel_action(signal, Some(&Action::DEFAULT), None);
 }
 
-/// What an image must hold: the application's dispositions.
+/// Returns what an image must hold: the application's dispositions.
 pub fn save() -> Vec<u8> {
     let mask = syscall::set_mask(u64::MAX);
     let actions = *ACTIONS.lock();
@@ -361,7 +360,7 @@ pub fn save() -> Vec<u8> {
         .collect()
 }
 
-/// Takes up what [`save`] gave, in another launch; the kernel is told too.
+/// Takes over the state from [`save`] in another launch, and sets the kernel's actions.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let words = crate::gate::words(saved, "signals", 4 * MOST_SIGNALS)?;
     let mask = syscall::set_mask(u64::MAX);

@@ -1,11 +1,11 @@
-//! Signals of crashes that reach a thread of the lower half, while the application handles them.
+//! Crash signals that reach a thread of the lower half, while the application handles them.
 //!
-//! Threads of the lower half block what is sent, but not faults: the kernel ends a process whose thread blocks its own fault, and says
-//! nothing of it to anybody. A fault of theirs is reported here in one line, and then ends the process as it would have by itself. What was sent
-//! to the process is the application's: it is passed on to a thread that takes it, or waits until one does.
+//! Threads of the lower half block signals that are sent, but not faults: if a thread blocks its own fault, the kernel ends the process without a message. A
+//! fault of such a thread is reported here in one line, and then ends the process as it would have anyway. A signal that was sent to the process is the
+//! application's: it is passed on to a thread that takes it, or waits until one does.
 //!
-//! Rules of this place: runs in a signal handler on the thread's own stack, in a process whose memory may be broken: no allocation, and
-//! system calls by hand.
+//! Rules of this place: runs in a signal handler on the thread's own stack, in a process whose memory may be corrupt: no allocation, and system calls made
+//! directly.
 
 use core::fmt::{self, Write};
 
@@ -14,7 +14,7 @@ use crate::arch::frame::{Frame, PC};
 use crate::arch::syscall::{self, failed, syscall3, syscall4};
 use crate::threads::lower::FAULTS;
 
-/// A signal that the application handles has come to the calling thread, which is the lower half's.
+/// Handles a signal with a handler of the application that has come to the calling thread of the lower half.
 ///
 /// # Safety
 /// The kernel's own arguments.
@@ -25,7 +25,7 @@ pub(super) unsafe fn came(signal: i32, info: *mut libc::siginfo_t, frame: Frame)
     let own = signal == libc::SIGABRT || (code > 0 && FAULTS & bit(signal) != 0);
     if !own {
         frame.set_mask(frame.mask() | bit(signal));
-        // It has not come yet, as the application sees it.
+        // As the application sees it, the signal has not come yet.
         actions::tell_again(signal);
         // SAFETY: the kernel's own structure, sent on as it came.
         unsafe {
@@ -39,7 +39,7 @@ pub(super) unsafe fn came(signal: i32, info: *mut libc::siginfo_t, frame: Frame)
         return;
     }
     report(signal, code, address, frame.register(PC));
-    // The instruction is tried again, or `abort` raises it again: now the kernel ends the process.
+    // The instruction runs again, or `abort` raises the signal again: now the kernel ends the process.
     actions::reset_in_kernel(signal);
 }
 
@@ -55,7 +55,7 @@ fn report(signal: i32, code: i32, address: usize, instruction: usize) {
         )
     };
     let mut text = Text::<512>::EMPTY;
-    // What does not fit is left out.
+    // Text that does not fit is left out.
     let _ = write!(
         text,
         "stillpoint: process {}: a thread of the lower half ('{}') has crashed: signal {signal} (code {code}) at address {address:#x}, instruction {instruction:#x}",
@@ -76,7 +76,7 @@ fn until_nul(bytes: &[u8]) -> &str {
     core::str::from_utf8(name).unwrap_or_default()
 }
 
-/// Room for some bytes; what does not fit is left out.
+/// A buffer for text; text that does not fit is left out.
 struct Text<const ROOM: usize> {
     bytes: [u8; ROOM],
     used: usize,
@@ -108,7 +108,7 @@ impl<const ROOM: usize> Write for Text<ROOM> {
     }
 }
 
-/// The line of `/proc/self/maps` that an address lies in.
+/// Reads the line of `/proc/self/maps` that an address lies in.
 fn line_of<const ROOM: usize>(address: usize, line: &mut Text<ROOM>) -> bool {
     let path = c"/proc/self/maps".as_ptr() as usize;
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;

@@ -8,12 +8,12 @@ use crate::gate::{descriptors, identity};
 use crate::threads::registry::Thread;
 use crate::threads::{beneath, interrupted};
 
-/// What [`enter`] tells the trampoline.
+/// The result of [`enter`] for the trampoline.
 #[repr(C)]
 pub struct Entered {
     /// The application's handler; 0: none, return.
     handler: usize,
-    /// For [`leave`]: the FS to put back after the handler (0: it was not changed), [`ENTERED`] and [`ON_TOP`].
+    /// For [`leave`]: the FS to restore after the handler (0: unchanged), [`ENTERED`] and [`ON_TOP`].
     way_back: u64,
 }
 
@@ -24,12 +24,12 @@ impl Entered {
     };
 }
 
-/// In a way back: the handler lies on top of code that a restart finds elsewhere. (Every FS is a multiple of 4.)
+/// A flag in `way_back`: the handler interrupts code that a restart places elsewhere. (Every FS is a multiple of 4.)
 const ON_TOP: u64 = 1;
-/// ... and: a handler runs at all.
+/// A flag in `way_back`: a handler runs at all.
 const ENTERED: u64 = 2;
 
-/// Called by the trampoline before the application's handler: finds it, and puts the upper FS in place.
+/// Called by the trampoline before the application's handler: finds the handler, and sets the upper FS.
 unsafe extern "C" fn enter(
     signal: i32,
     info: *mut libc::siginfo_t,
@@ -50,7 +50,7 @@ unsafe extern "C" fn enter(
     short::settle(frame);
     interrupted::by_handler(frame, signal, action.restarts());
     masks::entered(thread, frame, action.mask);
-    // The thread may be stopped in the handler, whose way back leads there.
+    // The thread may be stopped in the handler, which returns to this frame.
     descriptors::note_behind(frame);
     let mut way_back = ENTERED;
     if beneath::entered(thread, frame) {
@@ -85,7 +85,7 @@ unsafe extern "C" fn leave(way_back: u64, context: *mut libc::ucontext_t) {
     }
 }
 
-/// One of our signals has come from elsewhere: does what the application wants done with it.
+/// Applies the application's action to one of our signals that another sender has sent.
 pub fn deliver_here(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     let action = actions::of(signal);
     if action.handles() {
@@ -101,7 +101,7 @@ pub fn deliver_here(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
             leave(entered.way_back, context);
         }
     } else if action.is_default() {
-        // The default of both is to end the process.
+        // The default action of both ends the process.
         actions::reset_in_kernel(signal);
         // SAFETY: the frame is the kernel's, of the handler that called us.
         let frame = unsafe { Frame::new(context) };

@@ -1,7 +1,7 @@
 //! Signal masks of the application: SIGSYS and the stop signal are kept out of the kernel's masks.
 //!
-//! Where the application believes that it blocks one of them, that is noted for its thread, so that it reads back what it
-//! has set. In a signal frame that the application sees, the mask is what it believes.
+//! If the application believes that it blocks one of them, that is noted for its thread, so that it reads back the mask that it has set. In a signal frame that
+//! the application sees, the mask is the one that it believes in.
 
 use core::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use crate::gate::{sleep, user};
 use crate::threads::deadlines;
 use crate::threads::registry::{Thread, flag};
 
-/// What the kernel never lets anybody block.
+/// The signals that the kernel does not let a process block.
 const UNBLOCKABLE: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP);
 
 /// Whether the thread believes that it blocks SIGSYS, and the stop signal.
@@ -22,7 +22,7 @@ pub fn beliefs(thread: Thread) -> [bool; 2] {
     [flag::BELIEVES_SIGSYS, flag::BELIEVES_STOP].map(|flag| flags & flag != 0)
 }
 
-/// Notes what the thread believes.
+/// Notes the beliefs of a thread.
 pub fn believe_again(thread: Thread, beliefs: [bool; 2]) {
     let flags = &thread.notes().flags;
     for (flag, believed) in [flag::BELIEVES_SIGSYS, flag::BELIEVES_STOP]
@@ -37,26 +37,25 @@ pub fn believe_again(thread: Thread, beliefs: [bool; 2]) {
     }
 }
 
-/// Those of our signals that the thread believes it blocks.
+/// Returns those of our signals that the thread believes it blocks.
 pub fn believed(thread: Thread) -> u64 {
     let [sigsys, stop] = beliefs(thread);
     let either = |believed, signal| if believed { bit(signal) } else { 0 };
     either(sigsys, libc::SIGSYS) | either(stop, stop_signal())
 }
 
-/// Notes what of `mask` is ours: the thread believes that it blocks that, and no other signal of ours.
+/// Notes which of our signals are in `mask`: the thread believes that it blocks these, and no others of ours.
 pub fn believe(thread: Thread, mask: u64) {
     let signals = [libc::SIGSYS, stop_signal()];
     believe_again(thread, signals.map(|signal| mask & bit(signal) != 0));
 }
 
-/// The mask that the application believes its calling thread to have, where the kernel has `mask`.
+/// Returns the mask that the calling thread believes it has, for the kernel's `mask`.
 pub fn as_believed(mask: u64) -> u64 {
     mask | Thread::current().map_or(0, believed)
 }
 
-/// A handler of the application is about to run on top of `frame`, with `blocked` besides: shows it the mask that it
-/// believes in.
+/// Called before a handler of the application runs on top of `frame` with `blocked` as well: puts the mask that the application believes in into the frame.
 pub(super) fn entered(thread: Thread, frame: Frame, blocked: u64) {
     let before = believed(thread);
     frame.set_mask(frame.mask() | before);
@@ -65,7 +64,7 @@ pub(super) fn entered(thread: Thread, frame: Frame, blocked: u64) {
     }
 }
 
-/// The handler has returned, having set the mask in `frame` as it likes.
+/// Called after the handler has returned; it may have changed the mask in `frame`.
 pub(super) fn left(thread: Thread, frame: Frame) {
     let mask = frame.mask();
     believe(thread, mask);
@@ -106,8 +105,8 @@ pub fn on_sigprocmask(call: &mut Call) -> isize {
     0
 }
 
-/// A call that has a signal mask as an argument: it is made with our signals taken out of the mask. Where there is no
-/// mask, or it cannot be read, the kernel says so.
+/// Answers a call with a signal mask as an argument: the call is made without our signals in the mask. If there is no mask, or it cannot be read, the kernel
+/// reports that.
 pub fn on_mask_argument(call: &mut Call, argument: usize, piece: Piece) -> isize {
     match user::read::<u64>(call.argument(argument)) {
         Ok(mask) => call.redirect(piece, (mask & !ours()) as usize),
@@ -115,7 +114,7 @@ pub fn on_mask_argument(call: &mut Call, argument: usize, piece: Piece) -> isize
     }
 }
 
-/// The same of a wait with a time, which `until` is the piece for.
+/// The same for a wait with a timeout, for which `until` is the piece.
 fn on_mask_until(
     call: &mut Call,
     argument: usize,

@@ -1,6 +1,6 @@
-//! What kinds of system calls there are, by what a checkpoint has to do with them.
+//! The classes of system calls, by what a checkpoint has to do about them.
 
-/// What a call is, as far as a checkpoint is concerned.
+/// A class of system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     Files,
@@ -53,7 +53,7 @@ impl Class {
         Class::Absent,
     ];
 
-    /// Calls of this class are never trapped: they cost what they cost natively.
+    /// Whether calls of this class are never trapped, so that they are as fast as natively.
     pub const fn is_untrapped(self) -> bool {
         matches!(
             self,
@@ -61,13 +61,13 @@ impl Class {
         )
     }
 
-    /// What answers calls of this class looks at more of the trap's frame than registers and mask, whatever their arguments.
+    /// Whether answers to this class need more of the trap's frame than registers and mask, for any arguments.
     pub const fn needs_frame(self) -> bool {
         matches!(self, Class::Threads)
     }
 
-    /// Calls of this class may wait: how each goes on that a handler of ours has interrupted is listed (`threads::calls`). All others are made again as they
-    /// were.
+    /// Whether calls of this class may wait: `threads::calls` lists how each continues after a handler of ours has interrupted it. All other calls are made
+    /// again unchanged.
     pub const fn waits(self) -> bool {
         matches!(
             self,
@@ -75,7 +75,7 @@ impl Class {
         )
     }
 
-    /// Calls of this class mean nothing without a rule. (What makes a descriptor has one by its class.)
+    /// Whether calls of this class need a rule of their own. (Calls that make a descriptor get one from their class.)
     pub const fn needs_rule(self) -> bool {
         matches!(
             self,
@@ -110,7 +110,7 @@ impl Class {
         }
     }
 
-    /// What happens to what such calls have made or changed.
+    /// Describes what a checkpoint does about the effects of such calls.
     #[cfg(test)]
     pub fn at_a_checkpoint(self) -> &'static str {
         match self {

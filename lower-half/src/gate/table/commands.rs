@@ -1,5 +1,4 @@
-//! Calls that are many in one: each command of `prctl`, `arch_prctl`, `fcntl` and `ioctl` that leaves something in the kernel, and
-//! what becomes of it.
+//! System calls that are many in one: each command of `prctl`, `arch_prctl`, `fcntl` and `ioctl` that leaves something in the kernel, and how that is treated.
 //!
 //! Rules of this place: as the table's.
 
@@ -7,14 +6,14 @@ use super::super::call::{Call, errno};
 use super::super::holdings::{self, Holding};
 use super::super::{descriptors, naming};
 
-/// What becomes of what a command leaves behind.
+/// The treatment of a command.
 #[derive(Clone, Copy)]
 pub enum Fate {
     /// Never trapped.
     Free,
-    /// It cannot be carried: noted, and the checkpoint refuses. With this value as the command's argument it leaves nothing.
+    /// Its effect cannot be carried: it is noted, and the checkpoint refuses. With this value as its argument, the command has no effect.
     Holds(Holding, Option<usize>),
-    /// It fails with this error at once, as on a kernel that does not have it.
+    /// Fails with this error at once, as on a kernel that does not have the command.
     Refused(i32),
 }
 
@@ -34,7 +33,7 @@ const fn command(
     fate: Fate,
     at_a_checkpoint: &'static str,
 ) -> Command {
-    // Both are for the page.
+    // Only the generated page uses both.
     let _ = (name, at_a_checkpoint);
     Command {
         number,
@@ -46,7 +45,7 @@ const fn command(
     }
 }
 
-/// The numbers of the commands that are never trapped.
+/// Returns the numbers of the commands that are never trapped.
 const fn free<const COUNT: usize>(commands: &[Command]) -> [u32; COUNT] {
     let mut numbers = [0; COUNT];
     let (mut from, mut to) = (0, 0);
@@ -70,8 +69,7 @@ const fn count_free(commands: &[Command]) -> usize {
     count
 }
 
-/// A trapped command: its number is the first argument, what it sets the second. One that is not in the list is one that a newer
-/// kernel has brought.
+/// Answers a trapped command: its number is the first argument, its value the second. A command that is not in the list is one of a newer kernel.
 fn on_command(call: &Call, commands: &[Command]) -> isize {
     let number = call.argument(0) as u32;
     let fate = commands
@@ -267,7 +265,7 @@ const NEW_WITHIN: [(u32, usize); 5] = [
     (0xc00c_aee0, 4), // KVM_CREATE_DEVICE
 ];
 
-/// Both kinds.
+/// The requests of both kinds.
 pub const NEW_BY_IOCTL: &[u32] = &{
     let mut requests = [0; NEW_RESULT.len() + NEW_WITHIN.len()];
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What each system call is, by name: those that Linux has on every processor. In the order of their numbers on x86-64.
+//! The meaning of each system call, by name: those that Linux has on every processor, in the order of their numbers on x86-64.
 
 use super::Class::*;
 use super::When::*;
@@ -17,7 +17,7 @@ pub const NEVER: &[Rule] = &[];
 /// The path is the first argument, or the second behind a directory.
 pub const PATH: &[Rule] = &[every(Always, |call| paths::on_path(call, 0))];
 pub const PATH_AT: &[Rule] = &[every(Always, |call| paths::on_path(call, 1))];
-/// ... where only ids in it matter.
+/// The same for calls in which only ids in the path matter.
 pub const LATER_PATH: &[Rule] = &[restarted(Always, |call| paths::on_link(call, 0))];
 const DETAILS: &[Rule] = &[every(Always, memory::on_details)];
 const THREAD: &[Rule] = &[restarted(Given(0), naming::on_thread)];
@@ -25,7 +25,7 @@ const WHICH: &[Rule] = &[restarted(Given(1), naming::on_priority)];
 const WHOSE_IO: &[Rule] = &[restarted(Given(1), naming::on_io_priority)];
 const CLOCK: &[Rule] = &[restarted(Negative(0), naming::on_clock)];
 const EVENTS: &[Rule] = &[every(Given(4), |call| sleep::on_interval(call, 4))];
-/// A time in milliseconds that is not waited for.
+/// A timeout of 0 milliseconds, which does not wait.
 pub const NOTHING: &[u32] = &[0];
 /// The clocks of the calling process's and thread's processor time.
 const PROCESSOR_TIME: &[u32] = &[2, 3];

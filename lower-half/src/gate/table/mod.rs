@@ -1,9 +1,9 @@
-//! The one table of Linux's system calls: what class each is of, when it is trapped, and what answers it then. It knows calls by name; which
-//! number is which call says `arch`.
+//! The table of Linux's system calls: the class of each, when it is trapped, and the function that answers it. The table knows calls by name; `arch` knows
+//! their numbers.
 //!
-//! The filter's rules, the trap's answers and `docs/reference/system-calls.md` all follow from it. A rule holds what answers it, so none
-//! can lack one; what makes a descriptor is known by its class; and a call that is not in the table does not exist for the
-//! upper half, as it would not on an older kernel: nothing that a newer one brings slips through unknown.
+//! The filter's rules, the trap's answers and `docs/reference/system-calls.md` all follow from it. A rule contains its answer, so no rule can lack one. Calls
+//! that make a descriptor are known by their class. A call that is not in the table does not exist for the upper half, as on an older kernel, so new kernels'
+//! calls are not made unnoticed.
 //!
 //! Rules of this place: read by the trap's handler; static data only.
 
@@ -24,7 +24,7 @@ use crate::arch::calls;
 use crate::arch::short::DECIDED;
 use crate::threads::calls as waits;
 
-/// Which system calls with a rule's number it is about.
+/// The condition under which a rule applies to its system call.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
     Always,
@@ -68,22 +68,22 @@ impl When {
     }
 }
 
-/// What becomes of a call that a rule is about.
+/// The treatment of a call to which a rule applies.
 #[derive(Clone, Copy)]
 pub enum Answer {
-    /// It is trapped, and this answers it.
+    /// The call is trapped, and this function answers it.
     By(fn(&mut Call) -> isize),
-    /// It fails with this error at once.
+    /// The call fails with this error at once.
     Error(u32),
 }
 
-/// The first rule that holds for a call is the one that counts.
+/// The first rule that applies to a call counts.
 #[derive(Clone, Copy)]
 pub struct Rule {
     pub when: When,
     pub answer: Answer,
-    /// In restarted processes only: before that the application knows every process and thread by the kernel's own id. (An id
-    /// of 0 means the caller, whatever it is called.)
+    /// Applies in restarted processes only: before, the application knows every process and thread by the kernel's own id. (An id of 0 always means the
+    /// caller.)
     pub restarted: bool,
 }
 
@@ -104,7 +104,7 @@ const fn restarted(when: When, by: fn(&mut Call) -> isize) -> Rule {
     }
 }
 
-/// A call that is answered as by a kernel that does not have it.
+/// A call that fails as on a kernel that does not have it.
 const fn refused(when: When, error: i32) -> Rule {
     Rule {
         when,
@@ -113,13 +113,13 @@ const fn refused(when: When, error: i32) -> Rule {
     }
 }
 
-/// What a system call is, wherever there is one of that name.
+/// The meaning of a system call, by name, on every processor that has it.
 #[derive(Clone, Copy)]
 struct Meaning {
     name: &'static str,
     class: Class,
     rules: &'static [Rule],
-    /// What else there is to say of it at a checkpoint.
+    /// A note about the call at a checkpoint.
     note: &'static str,
 }
 
@@ -149,17 +149,17 @@ pub struct Entry {
     pub name: &'static str,
     pub class: Class,
     rules: &'static [Rule],
-    /// What else there is to say of it at a checkpoint.
+    /// A note about the call at a checkpoint.
     #[cfg(test)]
     pub note: &'static str,
 }
 
-/// What is trapped where nothing else is said: by class.
+/// The rule of calls that make a descriptor and have no other rule.
 static NEW_DESCRIPTOR: &[Rule] = &[every(When::Always, descriptors::on_new)];
 
 impl Entry {
     const fn of(number: i64, meaning: &Meaning) -> Entry {
-        // Both are for the page.
+        // Only the generated page uses both.
         let _ = (meaning.name, meaning.note);
         Entry {
             number,
@@ -181,7 +181,7 @@ impl Entry {
     }
 }
 
-/// Calls by number, in two stretches.
+/// Calls by number, in two ranges.
 static FIRST: [Entry; calls::FIRST.len()] = numbered(0, calls::FIRST);
 static NEWER: [Entry; calls::NEWER.len()] = numbered(calls::NEWER_FROM, calls::NEWER);
 
@@ -201,13 +201,13 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
     FIRST.iter().chain(&NEWER)
 }
 
-/// Whether a call is one of those that make threads and processes, become another program, or end.
+/// Whether a call makes threads or processes, executes another program, or ends one.
 pub fn makes_or_ends_threads(number: i64) -> bool {
     entry(number).is_none_or(|entry| matches!(entry.class, Class::Threads))
 }
 
-/// Whether a call may go the short way (`gate::short`): in every launch it is trapped whatever its arguments, or
-/// the way itself tells those that are, and its answer needs no whole frame.
+/// Whether a call may go the short way (`gate::short`): in every launch it is trapped for all arguments, or the short way itself decides by the arguments, and
+/// its answer does not need a whole frame.
 pub fn goes_short(number: i64) -> bool {
     entry(number).is_some_and(|entry| {
         let always = |rule: &Rule| {
@@ -218,7 +218,7 @@ pub fn goes_short(number: i64) -> bool {
     })
 }
 
-/// What answers a call that the filter has stopped.
+/// Returns the function that answers a call that the filter has stopped.
 pub fn answers(call: &Call) -> Option<fn(&mut Call) -> isize> {
     let arguments = call.arguments();
     let mut rules = entry(call.number())?.rules().iter();
@@ -228,7 +228,7 @@ pub fn answers(call: &Call) -> Option<fn(&mut Call) -> isize> {
     })
 }
 
-/// The calls with these names, numbered from `first` on. One that the table does not know is a mistake that the compiler finds.
+/// Returns the calls with these names, numbered from `first` on. A name that the table does not know is a compile-time error.
 const fn numbered<const COUNT: usize>(first: usize, names: [&str; COUNT]) -> [Entry; COUNT] {
     let mut entries = [Entry::of(0, &entries::EVERYWHERE[0]); COUNT];
     let mut at = 0;
@@ -266,7 +266,7 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// Whether a class has the rules that it needs, and it is known how its calls that wait go on.
+/// Whether a class has the rules that it needs, and the list of interrupted calls has its calls that wait.
 const fn sound(meaning: &Meaning) -> bool {
     if meaning.class.waits() && !waits::is_listed(meaning.name) {
         return false;

@@ -7,7 +7,7 @@ use crate::threads::calls::in_words;
 
 const PATH: &str = concat!(env!("LOWER_HALF"), "/../docs/reference/system-calls.md");
 
-/// When a call is trapped, in words.
+/// Describes when a call is trapped.
 fn trapped(entry: &super::Entry) -> String {
     let rules = entry.rules().iter().map(|rule| {
         let when = match rule.when {
@@ -66,7 +66,7 @@ fn requests_of(text: &mut String, name: &str, list: &[(&str, &str)]) {
     }
 }
 
-/// How calls go on that a signal of ours has interrupted.
+/// Describes how calls continue that a signal of ours has interrupted.
 fn interrupted(text: &mut String) {
     text.push_str(
         "\n## Interrupted calls\n\nA signal of Stillpoint's ends no call of the application's: the call is over when it would have been without. After a restart what was left\n\

@@ -1,5 +1,5 @@
-//! What the other system calls are: those that only some processors have, mostly because they are older than the calls that have taken
-//! their place, or because they are about the processor itself. Which there are says `arch`.
+//! The meaning of the other system calls: those that only some processors have, mostly older calls that have been replaced, or calls about the processor
+//! itself. `arch` lists which ones exist.
 
 use super::Class::*;
 use super::When::*;

@@ -25,7 +25,7 @@ fn the_kernels_headers_have_the_same_calls() {
     }
 }
 
-/// Calls of 64-bit processors that Linux has been brought to lately, aarch64 among them: those that nothing has taken the place of.
+/// System calls of 64-bit processors that Linux has supported recently, such as aarch64: calls that have not been replaced.
 fn generic() -> Vec<String> {
     let text = std::fs::read_to_string("/usr/include/asm-generic/unistd.h").unwrap();
     let wide = text.split("#define __NR_fcntl64").next().unwrap();
@@ -36,7 +36,7 @@ fn generic() -> Vec<String> {
     let numbers: BTreeMap<String, String> = wide.lines().filter_map(defined).collect();
     let counts = |(name, number): &(&String, &String)| {
         let number = match number.strip_prefix("__NR") {
-            // `fstat` is what 32-bit processors call otherwise.
+            // On 32-bit processors, `fstat` has another name.
             Some(wide) => numbers.get(wide),
             None => Some(*number),
         };
@@ -87,7 +87,7 @@ fn calls_of_some_processors_are_made_below_arch_only() {
     }
 }
 
-/// What the table knows and this processor does not have would be known in vain.
+/// The table must not have calls that this processor lacks.
 #[test]
 fn every_line_of_the_table_is_a_call() {
     let names: std::collections::BTreeSet<&str> = all().map(|entry| entry.name).collect();
@@ -110,7 +110,7 @@ fn numbers_that_the_c_library_knows_are_those_of_the_table() {
     }
 }
 
-/// Whatever makes a descriptor tells the gate so, in every launch, whatever else its arguments are.
+/// Every call that makes a descriptor reports it to the gate, in every launch and for all other arguments.
 #[test]
 fn what_makes_a_descriptor_is_noted() {
     let makers = all().filter(|entry| entry.class == Class::MakesDescriptor);

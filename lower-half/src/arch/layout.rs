@@ -1,8 +1,7 @@
-//! Who lies where: the parts of the gate region, and the rooms of the arena.
+//! The memory layout: the parts of the gate region, and the rooms of the arena.
 //!
-//! What the application's stack may lead to while it is stopped - a restorer, a trampoline, a call under
-//! way - must be found at the same address in the next launch, so it lies in the gate region, at addresses
-//! that never change. The gate region is made anew by every launch; the arena is what images hold.
+//! A stopped application's stack may lead to a restorer, a trampoline or a call under way. The next launch must find these at the same address, so they lie in
+//! the gate region, at addresses that never change. Every launch makes the gate region anew; images hold the arena.
 
 use core::ops::Range;
 
@@ -17,9 +16,9 @@ pub const SPRINGBOARD: usize = GATE_ADDRESS + 0x2000;
 pub const SPRINGBOARD_BYTES: usize = 0x1000;
 /// The short way of system calls: code whose first address never changes, a page (`arch::short`).
 pub const SHORT_WAY: usize = GATE_ADDRESS + 0x3000;
-/// One bit a descriptor: set where it belongs to the upper half (`gate::descriptors`).
+/// One bit for each descriptor, set if it belongs to the upper half (`gate::descriptors`).
 pub const DESCRIPTORS: usize = GATE_ADDRESS + 0x4000;
-/// Descriptors that have a bit; higher ones always belong to the upper half.
+/// The number of descriptors that have a bit; higher ones always belong to the upper half.
 pub const DESCRIPTOR_LIMIT: usize = 0x1_0000;
 /// The path of the application's executable, NUL-terminated.
 pub const EXE_PATH: usize = GATE_ADDRESS + 0x6000;
@@ -29,11 +28,11 @@ const _: () = assert!(size_of::<GatePage>() <= 0x1000);
 const _: () = assert!(EXE_PATH + EXE_PATH_BYTES <= GATE_ADDRESS + GATE_BYTES);
 const _: () = assert!(DESCRIPTORS + DESCRIPTOR_LIMIT / 8 <= EXE_PATH);
 
-/// Bytes of a thread's stack for handlers (room for a few signal frames, of up to 16 KB each, and what handlers need), and where from GS on lies
-/// where it begins.
+/// The size of a thread's stack for handlers (space for a few signal frames, of up to 16 KB each, and for the handlers themselves), and the offset from GS at
+/// which its address lies.
 pub const HANDLER_STACK_BYTES: usize = 96 * 1024;
 pub const HANDLER_STACK_AT: usize = 200;
-/// In a thread's flags: it is a child process that shares its parent's memory until it execs.
+/// A thread's flag: it is a child process that shares its parent's memory until it execs.
 pub const SHARES_MEMORY: u64 = 2;
 
 /// Indexes of the words at [`SLOTS`].
@@ -43,26 +42,26 @@ pub enum Slot {
     /// `signals::enter` and `signals::leave`, for the trampoline.
     EnterHandler = 0,
     LeaveHandler = 1,
-    /// The process's id as the kernel knows it, and the stop signal.
+    /// The process's id in the kernel, and the stop signal.
     RealPid = 2,
     StopSignal = 3,
-    /// The kernel's vDSO functions, or the springboard's own system calls in their stead.
+    /// The kernel's vDSO functions, or the springboard's own system calls in their place.
     ClockGettime = 4,
     Gettimeofday = 5,
     Time = 6,
     Getcpu = 7,
     /// The process's id as the application knows it.
     KnownPid = 8,
-    /// Of the short way: not 0 where it is closed; the function that answers; the pieces of the springboard that make a call as it is, note a
-    /// descriptor, and close one.
+    /// Of the short way: a word that is not 0 while it is closed; the function that answers; the pieces of the springboard that note a descriptor, close one,
+    /// and make a call unchanged.
     ShortOff = 9,
     ShortAnswer = 10,
     ShortNoting = 11,
     ShortClose = 12,
     ShortPlain = 13,
-    /// What it knows of large mappings.
+    /// The short way's data about large mappings.
     ShortLarge = 14,
-    /// The calls that go that way, a bit each.
+    /// The calls that go the short way from the C library's `syscall`, a bit each.
     ShortNumbers = 15,
 }
 
@@ -71,7 +70,7 @@ pub const fn slot(slot: Slot) -> usize {
     SLOTS + 8 * slot as usize
 }
 
-/// Rooms of the arena, from low to high; then those for what does not fit there.
+/// Rooms of the arena, from low to high addresses; then the rooms that are used when those are full.
 ///
 /// ```text
 ///  0x5501_0000_0000  vDSO image
@@ -87,17 +86,16 @@ pub const fn slot(slot: Slot) -> usize {
 ///  0x1400_0000_0000  mappings of 2 MiB and more, when theirs is
 /// ```
 ///
-/// Each has a shade of its own. Processors that look a cache line up by a hash of its linear address (AMD's families 17h and
-/// 19h, Software Optimization Guide 2.6.2, "microtag") take two lines of one hash, at the same place of their pages, for one
-/// another, and miss. With a heap at `0x1010_0000_0000` and a stack below `0x100f_0000_0000` the second pages of both had one
-/// hash, and `MPI_Bcast` of 1 KB from there took 12 % longer. Addresses at random, as the kernel gives them, meet so once in
-/// 256 times.
+/// Each has a shade of its own. Some processors look a cache line up by a hash of its linear address (AMD's families 17h and 19h, Software Optimization Guide
+/// 2.6.2, "microtag"). They confuse two lines with the same hash at the same place of their pages, and miss. With a heap at `0x1010_0000_0000` and a stack
+/// below `0x100f_0000_0000`, the second pages of both have the same hash, and `MPI_Bcast` of 1 KB from there takes 12 % longer. With random addresses, as the
+/// kernel gives them, this happens once in 256 times.
 pub const VDSO: usize = ARENA_START;
 pub const EXECUTABLE: usize = ARENA_START + 0x4060_0000;
 /// Islands of the executable's calls (`gate::sites`).
 pub const ISLANDS: Range<usize> = EXECUTABLE - 0x1_0000..EXECUTABLE;
 pub const STACK_TOP: usize = ARENA_START + 0x0f_0006_0000;
-/// The size that a stack without a limit counts as. Below its top it has 58 GiB.
+/// The size that a stack without a limit counts as. There are 58 GiB below its top.
 pub const STACK_MOST: usize = 0x4_0000_0000;
 pub const BREAK_START: usize = ARENA_START + 0x10_0009_0000;
 pub const BREAK_END: usize = ARENA_START + 0x30_0000_0000;

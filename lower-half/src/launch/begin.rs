@@ -1,5 +1,5 @@
-//! What the command has left to this process to hear of how its launch begins ([`stillpoint_protocol::beginning`]): that takes as long
-//! as it takes to load the lower half and the application.
+//! Messages of the command about the beginning of the launch ([`stillpoint_protocol::beginning`]). They take as long as loading the lower half and the
+//! application.
 
 use std::fs::File;
 use std::os::fd::FromRawFd;
@@ -12,14 +12,14 @@ use stillpoint_protocol::launch::{Launch, VARIABLE};
 use super::error::LaunchError;
 use crate::ground::{inherited, say};
 
-/// A descriptor on which something is to be heard is not the application's.
+/// Hides the descriptor that such a message comes on from the application.
 pub fn keep_apart(launch: &Launch) {
     if let Some(Awaits::Coordinator { answer, .. }) = launch.awaits {
         inherited::let_go(answer as usize);
     }
 }
 
-/// Returns when this rank can join its job: the launch, with all that is known then. Does not return where there is no job to join.
+/// Returns when this rank can join its job: the launch, with all that is known then. Does not return if there is no job to join.
 ///
 /// # Safety
 /// No other thread may have been started in this process, which hears this once.
@@ -33,7 +33,7 @@ pub unsafe fn hear(launch: &Launch) -> Result<Launch, LaunchError> {
             let heard = beginning::hear(answer, first);
             forget_its_end();
             if let Err(why) = heard {
-                // Before the others end: a launcher may end this one with them.
+                // Before the others end: a launcher may then end this process too.
                 say::line(&why);
                 beginning::tell(&launch.launch, launch.size.saturating_sub(1), &why);
                 exit(why.status.into());
@@ -52,19 +52,19 @@ pub unsafe fn hear(launch: &Launch) -> Result<Launch, LaunchError> {
             know(&mut launch, job)?;
         }
     }
-    // What this program starts or becomes is told the same.
+    // Programs that this program starts or executes inherit the same.
     // SAFETY: the caller's: there is one thread.
     unsafe { std::env::set_var(VARIABLE, launch.to_variable()) };
     Ok(launch)
 }
 
-/// The child's end is not the application's to hear of, where its signal has been blocked.
+/// Takes the signal of the child's end, while it is blocked: it does not concern the application.
 fn forget_its_end() {
     let at_once = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: both structures are this function's; who sent the signal is of no interest.
+    // SAFETY: both structures are this function's; the sender of the signal is of no interest.
     unsafe {
         let mut ended: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut ended);
@@ -73,7 +73,7 @@ fn forget_its_end() {
     }
 }
 
-/// Takes up what rank 0 has started, if it is what this rank starts.
+/// Takes over the job that rank 0 has started, if it is the one that this rank starts.
 fn know(launch: &mut Launch, job: JobFile) -> Result<(), LaunchError> {
     let differs = |what: String| LaunchError::Differs {
         rank: launch.rank,

@@ -1,4 +1,4 @@
-//! From what the user typed to the file that is loaded: the PATH, permission, `#!` lines (execve(2)).
+//! From the user's command to the file that is loaded: the PATH, permissions, `#!` lines (execve(2)).
 
 use std::fs::File;
 use std::io;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::LaunchError;
 
-/// What the kernel reads of a script to find its first line (BINPRM_BUF_SIZE).
+/// The number of bytes that the kernel reads to find a script's first line (BINPRM_BUF_SIZE).
 const FIRST_LINE: usize = 256;
-/// Scripts whose interpreters are scripts: as many as the kernel follows.
+/// The depth of scripts whose interpreters are scripts: as many as the kernel follows.
 const DEEPEST: usize = 5;
 
 /// A program that can be opened.
@@ -18,10 +18,10 @@ const DEEPEST: usize = 5;
 pub struct Program {
     /// The path that was asked for (the script's, if it is one).
     pub asked: PathBuf,
-    /// The executable: the program itself, or the interpreter in the end.
+    /// The executable: the program itself, or the last interpreter.
     pub path: PathBuf,
     pub file: File,
-    /// Arguments, the interpreter's put in.
+    /// The arguments, with the interpreter's inserted.
     pub arguments: Vec<Vec<u8>>,
 }
 
@@ -29,7 +29,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Looks a command up as the shell does: names without a slash in PATH.
+/// Looks a command up as the shell does: names without a slash are searched in PATH.
 pub fn look_up(name: &Path, search: Option<&[u8]>) -> Result<PathBuf, LaunchError> {
     if name.as_os_str().as_bytes().contains(&b'/') {
         return Ok(name.to_owned());
@@ -78,12 +78,12 @@ fn check(path: &Path) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// What a script's first line says: interpreter and at most one argument.
+/// Returns a script's interpreter, and at most one argument, from its first line.
 fn first_line(head: &[u8]) -> Option<(PathBuf, Option<Vec<u8>>)> {
     let blank = |byte: &u8| *byte == b' ' || *byte == b'\t';
     let line = head.get(2..)?;
     let end = line.iter().position(|byte| *byte == b'\n');
-    // A line that is cut off is taken as it is, unless that cuts the interpreter's path.
+    // A truncated line is used as it is, unless the interpreter's path is truncated.
     let whole = end.is_some() || head.len() < FIRST_LINE;
     let line = &line[..end.unwrap_or(line.len())];
     let line = &line[line.iter().position(|byte| !blank(byte))?..];

@@ -1,4 +1,4 @@
-//! Why a program could not be started: one line, and the exit status that shells give in such a case.
+//! The reasons why a program could not be started: one line each, and the exit status that shells use in such a case.
 
 use std::io;
 use std::path::PathBuf;
@@ -88,7 +88,7 @@ impl LaunchError {
             | LaunchError::Linker { .. }
             | LaunchError::Space(_) => 126,
             LaunchError::Usage | LaunchError::Argument(_) => 2,
-            // As the command has it.
+            // The same status as the command's.
             LaunchError::NoJob {
                 missing: Missing::Directory { source, .. },
                 ..
@@ -105,7 +105,7 @@ impl LaunchError {
         }
     }
 
-    /// Adds what was being set up.
+    /// Adds a description of the step that failed.
     pub fn set_up(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
         move |source| LaunchError::SetUp { what, source }
     }

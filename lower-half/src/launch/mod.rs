@@ -28,24 +28,24 @@ use crate::mpi::{self, backend::BACKEND};
 use crate::threads::registry::Thread;
 use error::LaunchError;
 
-/// Whether a refused program can be started as it is.
+/// The way that a program comes in, which decides whether an unsuitable one can be started as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
-    /// `stillpoint run`: what cannot be split is refused.
+    /// `stillpoint run`: a program that cannot be split is refused.
     Run,
-    /// `execve` by an application that does not use MPI yet: what cannot be split starts as it is.
+    /// `execve` by an application that does not use MPI yet: a program that cannot be split starts as it is.
     Exec,
 }
 
 /// The file name of the upper half's library.
 const LIBRARY: &str = "libstillpoint_upper_openmpi.so";
-/// Where it says which contract it was built with.
+/// The symbol with the contract that the library was built with.
 const CONTRACT: &str = "stillpoint_contract";
 
 /// Runs `arguments[0]` in this process, split.
 ///
 /// # Errors
-/// Whatever keeps the application from starting; it has not run a single instruction then.
+/// Any reason that prevents the application from starting; it has not run a single instruction then.
 pub fn run(
     entrance: Entrance,
     path: &Path,
@@ -60,7 +60,7 @@ pub fn run(
     enough_addresses()?;
     launch.iter().for_each(|launch| input::under(&launch.input));
     match entrance {
-        // Where it cannot be fed, a checkpoint says who is in the way.
+        // If the input cannot be fed, a checkpoint names the reason.
         Entrance::Run => input::start().unwrap_or_default(),
         Entrance::Exec => {
             input::inherit();
@@ -79,7 +79,7 @@ pub fn run(
         None => (None, contract::VERSION),
     };
 
-    // No signal before the application can take it; the lower half's threads keep this mask for ever.
+    // No signal may come before the application can take it; the lower half's threads keep this mask for ever.
     syscall::set_mask(process::LOWER_MASK);
     let page = process::prepare(contract)?;
 
@@ -91,7 +91,7 @@ pub fn run(
         other => other?,
     };
     let application = environment::of_application(library.as_deref(), &mapped.program.needed);
-    // What MPI shall find is not the application's.
+    // The application has its own environment, without the variables for MPI.
     // SAFETY: no other thread has been started yet.
     unsafe {
         environment::prepare_for_mpi(BACKEND.environment, BACKEND.unless_told);
@@ -129,7 +129,7 @@ pub fn run(
     appearance::set_name(&program.asked);
     appearance::show(&stack);
     drop(program.file);
-    // SAFETY: everything that the interpreter expects is in place. What lies on this stack stays there for ever.
+    // SAFETY: everything that the interpreter expects is in place. This stack's contents stay there for ever.
     unsafe {
         process::drop_alternate_stack();
         crate::arch::registers::set_fs(0);
@@ -138,12 +138,12 @@ pub fn run(
     }
 }
 
-/// Whether an application can start in the address space that it may have.
+/// Checks whether the address space is large enough for the application.
 fn enough_addresses() -> Result<(), LaunchError> {
     space::too_little().map_or(Ok(()), |reason| Err(LaunchError::Space(reason)))
 }
 
-/// The application's stack: its arguments, its environment, its vDSO.
+/// Builds the application's stack: its arguments, its environment, its vDSO.
 fn stack_of(
     program: &command::Program,
     mapped: &Loaded,
@@ -169,7 +169,7 @@ fn stack_of(
     .map_err(LaunchError::set_up("the stack"))
 }
 
-/// What `/proc/self/exe` is to the application.
+/// Notes the path that `/proc/self/exe` has for the application.
 fn note_executable(program: &command::Program) {
     let executable = std::fs::canonicalize(&program.path).unwrap_or_else(|_| program.path.clone());
     if let Ok(executable) = CString::new(executable.as_os_str().as_bytes()) {
@@ -177,7 +177,7 @@ fn note_executable(program: &command::Program) {
     }
 }
 
-/// The calling thread becomes the application's main thread.
+/// Makes the calling thread the application's main thread.
 fn adopt_this_thread() -> Result<(), LaunchError> {
     let thread = Thread::take().ok_or(LaunchError::Usage)?;
     (thread.record().virtual_tid).store(identity::virtual_pid(), Relaxed);
@@ -219,7 +219,7 @@ fn load(program: &command::Program) -> Result<Loaded, LaunchError> {
     })
 }
 
-/// Starts a program without a split, as the `execve` that led here would have.
+/// Starts a program without a split, as the original `execve` would have.
 fn start_as_it_is(path: &Path, arguments: &[Vec<u8>]) -> ! {
     use std::os::unix::process::CommandExt;
     let arguments: Vec<std::ffi::OsString> = arguments
@@ -247,8 +247,8 @@ fn start_as_it_is(path: &Path, arguments: &[Vec<u8>]) -> ! {
     std::process::exit(126)
 }
 
-/// The upper half's library: as the launch says, as STILLPOINT_UPPER says (`none`: none), or beside this executable.
-/// And the contract that it was built with.
+/// Returns the upper half's library and the contract that it was built with. The library is the launch's, that of STILLPOINT_UPPER (`none`: none), or the one
+/// beside this executable.
 fn library(launch: Option<&Launch>) -> Result<Option<(PathBuf, u32)>, LaunchError> {
     let path = match (launch, std::env::var_os("STILLPOINT_UPPER")) {
         (_, Some(path)) if path == "none" => return Ok(None),
@@ -273,7 +273,7 @@ fn library(launch: Option<&Launch>) -> Result<Option<(PathBuf, u32)>, LaunchErro
     }
 }
 
-/// Tells the gate how `execve` starts programs. What it is given lives as long as the process.
+/// Tells the gate how `execve` starts programs. The strings live as long as the process.
 pub fn configure_exec(
     library: Option<&Path>,
     low_text: filter::LowText,

@@ -1,4 +1,4 @@
-//! What a fresh start and a restart have in common: the gate, the lower half's threads and handlers, the filter.
+//! The common part of a fresh start and a restart: the gate, the lower half's threads and handlers, the filter.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -16,11 +16,11 @@ use crate::launch::region;
 use crate::threads::{areas, near};
 use crate::{agent, capture, mpi, parts};
 
-/// Tells a split process that `execve` has started which filter it has inherited.
+/// The variable that tells a split process that `execve` has started which filter it has inherited.
 const FILTER: &str = "STILLPOINT_FILTER";
 
-/// What threads of the lower half block: everything, so that the application's signals find the application's threads;
-/// but not SIGSYS, since they may run upper code (a restart rebuilds MPI's objects), whose trapped calls must not kill.
+/// The mask of the lower half's threads: all signals, so that the application's signals reach the application's threads. SIGSYS is not in it, since these
+/// threads may run upper code (a restart rebuilds MPI's objects), whose trapped calls must not end the process.
 pub const LOWER_MASK: u64 = !(1 << (libc::SIGSYS - 1));
 
 /// Maps and fills the gate region for an upper half that was built with that contract, and notes which descriptors the application has from the start.
@@ -45,7 +45,7 @@ pub fn offer_mpi() {
     region::set_dispatch(dispatch);
 }
 
-/// What the lower half does for the upper besides MPI; the agent adds its own part.
+/// Returns the lower half's services for the upper half besides MPI; the agent adds its own.
 fn services() -> Services {
     // SAFETY: the springboard's piece is a function without arguments, at this address once the region is filled.
     let park_self =
@@ -104,14 +104,14 @@ fn restarted() -> bool {
     unsafe { page() }.restarted.load(Ordering::Relaxed) != 0
 }
 
-/// Whether a filter that was inherited traps all that has to be trapped here.
+/// Whether an inherited filter traps all calls that have to be trapped here.
 fn covers(filter: &str, low_text: filter::LowText) -> bool {
     filter == filter_value(low_text, true)
         || (!restarted() && filter == filter_value(low_text, false))
 }
 
 fn install_handlers() -> io::Result<()> {
-    // In the trap's handler nothing may interrupt; a stopped thread can still trap, and crash.
+    // The trap's handler must not be interrupted; a stopped thread can still trap, and crash.
     signals::install_own(
         libc::SIGSYS,
         crate::gate::trap::on_sigsys as *const () as usize,
@@ -144,15 +144,15 @@ fn filter_value(low_text: filter::LowText, restarted: bool) -> String {
     }
 }
 
-/// The variable that tells which filter a program started by `execve` inherits.
+/// Returns the variable that tells a program started by `execve` which filter it inherits.
 pub fn filter_variable(low_text: filter::LowText) -> String {
     format!("{FILTER}={}", filter_value(low_text, restarted()))
 }
 
-/// Rust's runtime has given the main thread an alternate signal stack: the application has none.
+/// Removes the alternate signal stack that Rust's runtime has given the main thread: the application has none.
 ///
 /// # Safety
-/// Nothing of the lower half may handle a stack overflow on this thread any more.
+/// The lower half must not need to handle a stack overflow on this thread any more.
 pub unsafe fn drop_alternate_stack() {
     let none = libc::stack_t {
         ss_sp: std::ptr::null_mut(),

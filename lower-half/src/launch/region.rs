@@ -14,13 +14,13 @@ use crate::arch::{PAGE, registers, short, springboard};
 use crate::gate::{self, identity, signals};
 use crate::loader::vdso;
 
-// The command finds out by this mapping that it is part of a job.
+// The command recognizes by this mapping that it is part of a job.
 const _: () = assert!(GATE_ADDRESS as u64 == RANK_MARK);
 
-/// Maps the region for an upper half that was built with that contract, and fills everything but what MPI and the agent bring (`dispatch`, some services).
+/// Maps the region for an upper half that was built with that contract, and fills everything except what MPI and the agent provide (`dispatch`, some services).
 ///
 /// # Errors
-/// Where the address is taken or the kernel refuses the mapping.
+/// If the address is taken or the kernel refuses the mapping.
 pub fn fill(services: Services, contract: u32) -> io::Result<&'static GatePage> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
@@ -59,7 +59,7 @@ pub fn fill(services: Services, contract: u32) -> io::Result<&'static GatePage> 
     Ok(page)
 }
 
-/// Puts code to a part of the region.
+/// Copies code to a part of the region.
 fn put_code(part: usize, bytes: usize, code: &[u8]) -> io::Result<()> {
     let protection = libc::PROT_READ | libc::PROT_EXEC;
     // SAFETY: this part of the region is the code's and large enough; only its protection changes.

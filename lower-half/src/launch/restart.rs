@@ -1,4 +1,4 @@
-//! The whole way from an image to the application's next instruction, in the order that it must have.
+//! The whole way from an image to the application's next instruction, in the required order.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,15 +28,14 @@ use crate::restore::{Restore, RestoreError, credentials};
 use crate::threads::Thread;
 use crate::threads::registry::State;
 
-/// A rank whose image is broken finds that itself and says so, and its launcher ends the others. Those that need the image too give it so much time,
-/// lest each of them says the same.
+/// How long ranks that also need a broken image wait before they report it. The rank itself reports it first, and its launcher then ends the others; without
+/// the pause, each would report the same.
 const FIRST_WORD: Duration = Duration::from_secs(2);
 
-/// Restores this rank and goes on with it. `join` makes this rank a member of its job.
+/// Restores this rank and runs it. `join` makes this rank a member of its job.
 ///
 /// # Errors
-/// Whatever keeps the rank from coming back. Until the barrier `checked` nothing has been changed but this
-/// process's memory.
+/// Any reason that prevents the rank from being restored. Until the barrier `checked`, only this process's memory has been changed.
 pub fn run<J: Job>(
     launch: &Launch,
     join: impl FnOnce(&Launch) -> Result<J, String>,
@@ -67,7 +66,7 @@ pub fn run<J: Job>(
     let restore = unsafe { Restore::open(wanted, launch.rank, launch.size, workers, parts::check) };
     let restore = restore.map_err(failed)?;
     if restore.needs_launchers_input() {
-        // As at a fresh start: where it cannot be fed, a checkpoint says who is in the way.
+        // As at a fresh start: if the input cannot be fed, a checkpoint names the reason.
         input::start().unwrap_or_default();
     }
     // SAFETY: no other thread has been started yet.
@@ -82,7 +81,7 @@ pub fn run<J: Job>(
         ));
     };
 
-    // No signal before the application can take it; the lower half's threads keep this mask for ever.
+    // No signal may come before the application can take it; the lower half's threads keep this mask for ever.
     syscall::set_mask(process::LOWER_MASK);
     // SAFETY: no other thread has been started yet.
     unsafe {
@@ -120,7 +119,7 @@ pub fn run<J: Job>(
     let low_text = low_text(&back.restore);
     launch::configure_exec(Some(&launch.upper_library), low_text)?;
     at(Point::RestartMain)?;
-    // SAFETY: this is the main thread, which is no thread of the upper half yet.
+    // SAFETY: this is the main thread, which is not a thread of the upper half yet.
     unsafe { adopt_main(main) }.map_err(LaunchError::set_up("the main thread's record"))?;
     gate::signals::suspend_by(launch);
     process::begin(Some(launch), low_text)?;
@@ -154,7 +153,7 @@ fn make(others: &[Returning], launch: &Launch) -> Result<Vec<Thread>, LaunchErro
             .map_err(LaunchError::set_up("the application's threads"))?;
         made.push(thread);
     }
-    // From its first instruction on, the application may name any of its threads to the kernel.
+    // From its first instruction on, the application may pass any thread's id to the kernel.
     for thread in &made {
         while thread.state() != State::Alive {
             syscall::yield_now();
@@ -169,7 +168,7 @@ fn make(others: &[Returning], launch: &Launch) -> Result<Vec<Thread>, LaunchErro
     }
 }
 
-/// Starts MPI as the application had it, and sees that it gives the same rank and size.
+/// Starts MPI with the application's thread level, and checks that it gives the same rank and size.
 fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), String> {
     let refused =
         |what: &str, error: i32| format!("MPI cannot be started again: {what} returns {error}");

@@ -15,7 +15,7 @@ use crate::gate::filter::HIGH_TEXT;
 use crate::gate::memory;
 use crate::ground::elf::{self, ElfError, Header, PT_GNU_STACK, PT_INTERP, PT_LOAD};
 
-/// Why a file could not be mapped.
+/// The reasons why a file could not be mapped.
 #[derive(Debug, thiserror::Error)]
 pub enum MapError {
     #[error(transparent)]
@@ -31,17 +31,17 @@ pub enum MapError {
 /// A mapped file.
 #[derive(Clone, Debug)]
 pub struct Mapped {
-    /// What was added to the file's own addresses.
+    /// The number that was added to the file's own addresses.
     pub base: usize,
     pub entry: usize,
-    /// Where the program headers lie in memory, and how many.
+    /// The address of the program headers in memory, and their number.
     pub segments: usize,
     pub segment_count: usize,
     pub interpreter: Option<String>,
-    /// The libraries that it names.
+    /// The libraries that the file names.
     pub needed: Vec<String>,
     pub executable_stack: bool,
-    /// Text at low addresses that makes system calls itself.
+    /// Text at low addresses that itself makes system calls.
     pub low_text: Option<(u32, u32)>,
 }
 
@@ -90,7 +90,7 @@ const fn up(value: usize) -> usize {
     value.wrapping_add(PAGE - 1) & !(PAGE - 1)
 }
 
-/// Maps a file. Position-independent ones go to `wanted`, or where there is room if that is `None`.
+/// Maps a file. A position-independent one goes to `wanted`, or to any free place if that is `None`.
 pub fn map(file: &File, wanted: Option<usize>) -> Result<Mapped, MapError> {
     let header = elf::header(&head(file)?)?;
     let segments = segments(file, &header)?;
@@ -98,7 +98,7 @@ pub fn map(file: &File, wanted: Option<usize>) -> Result<Mapped, MapError> {
         .iter()
         .filter(|segment| segment.p_type == PT_LOAD)
         .collect();
-    // Memory behind a file's end can be mapped, but not looked at: that would be SIGBUS.
+    // Memory behind a file's end can be mapped, but reading it is a SIGBUS.
     let bytes = file.metadata()?.len();
     let whole = |load: &&Elf64_Phdr| {
         let end = load.p_offset.checked_add(load.p_filesz);
@@ -168,7 +168,7 @@ pub fn map(file: &File, wanted: Option<usize>) -> Result<Mapped, MapError> {
     })
 }
 
-/// Holds the addresses from `low` to `high` (the file's own) and gives what is to be added to them.
+/// Reserves the addresses from `low` to `high` (the file's own) and returns the number to be added to them.
 fn reserve(
     header: &Header,
     loads: &[&Elf64_Phdr],
@@ -256,7 +256,7 @@ fn map_segment(file: &File, load: &Elf64_Phdr, base: usize) -> Result<(), MapErr
     let file_end = if load.p_filesz > 0 { file_end } else { start };
     if load.p_memsz > load.p_filesz {
         if in_file < file_end && load.p_filesz > 0 && load.p_flags & libc::PF_W != 0 {
-            // The whole rest of the page: ld.so's first allocator takes what lies behind its own data there.
+            // The whole rest of the page: ld.so's first allocator uses the memory behind its own data there.
             // SAFETY: the page was mapped just now, writable.
             unsafe { std::ptr::write_bytes(in_file as *mut u8, 0, file_end - in_file) };
         }

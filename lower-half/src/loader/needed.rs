@@ -1,4 +1,4 @@
-//! The libraries that an executable's file says it needs (`DT_NEEDED`), in its order. Reads bytes that may be anything.
+//! The libraries that an executable's file needs (`DT_NEEDED`), in its order. The file's bytes may be invalid.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,11 +10,11 @@ use crate::ground::elf::PT_LOAD;
 const PT_DYNAMIC: u32 = 2;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
-/// Entries that are looked at, and the longest name: more than any linker writes.
+/// The largest number of entries, and the longest name: more than any linker writes.
 const MOST_ENTRIES: usize = 4096;
 const LONGEST: usize = 1024;
 
-/// The names; none where the file's dynamic section cannot be read.
+/// Returns the names; none if the file's dynamic section cannot be read.
 pub fn libraries(file: &File, segments: &[Elf64_Phdr]) -> Vec<String> {
     read(file, segments).unwrap_or_default()
 }
@@ -39,7 +39,7 @@ fn read(file: &File, segments: &[Elf64_Phdr]) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Where the file has what is loaded at this address of its own.
+/// Returns the offset in the file of the data that is loaded at this address.
 fn in_file(segments: &[Elf64_Phdr], address: u64) -> Option<u64> {
     let loads = segments.iter().filter(|segment| segment.p_type == PT_LOAD);
     loads.into_iter().find_map(|load| {

@@ -1,4 +1,4 @@
-//! The stack that a program begins on: arguments, environment, auxiliary vector, as the kernel lays them out.
+//! The stack that a program begins on: arguments, environment and auxiliary vector, in the kernel's layout.
 //!
 //! ```text
 //!   high   path of the executable, environment strings, argument strings, platform, 16 random bytes
@@ -8,8 +8,8 @@
 //!   low    argument count                              <- stack pointer, a multiple of 16
 //! ```
 //!
-//! It grows as the kernel's own stacks do (`MAP_GROWSDOWN`): when it is touched, as far as the soft limit allows at that moment. Nothing else is mapped in the
-//! room below it, so a limit that is raised at run time, even to no limit at all, needs nothing kept for it.
+//! It grows like the kernel's own stacks (`MAP_GROWSDOWN`): on access, as far as the soft limit permits at that moment. The range below it is kept free, so a
+//! limit that is raised at run time, even to unlimited, needs no reservation.
 
 use std::ffi::CString;
 use std::io;
@@ -23,13 +23,13 @@ use crate::ground::environment::Environment;
 
 /// `linux/auxvec.h`: the size of a signal frame at least.
 const AT_MINSIGSTKSZ: u64 = 51;
-/// Restartable sequences are refused above, so their sizes are left out.
+/// The gate refuses restartable sequences, so their sizes are left out.
 const LEFT_OUT: [u64; 2] = [27, 28];
 
-/// The stack, its strings' places included.
+/// The stack, with the places of its strings.
 #[derive(Clone, Copy, Debug)]
 pub struct Stack {
-    /// Stack pointer to begin with.
+    /// The initial stack pointer.
     pub pointer: usize,
     pub arguments: (usize, usize),
     pub environment: (usize, usize),
@@ -49,7 +49,7 @@ impl Writer {
         self.at
     }
 
-    /// Puts strings one behind the other, as they are in the list.
+    /// Puts strings one after the other, in the order of the list.
     fn strings(&mut self, strings: &[CString]) -> (Vec<u64>, (usize, usize)) {
         let end = self.at;
         let mut places: Vec<u64> = strings
@@ -62,10 +62,10 @@ impl Writer {
     }
 }
 
-/// Bytes that the kernel gives a new stack besides what is on it.
+/// Bytes of a new stack that the kernel provides beyond its contents.
 const SPARE: usize = 128 * 1024;
 
-/// The limit on the stack, within reason.
+/// Returns the limit on the stack, within reason.
 fn limit() -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -79,7 +79,7 @@ fn limit() -> usize {
 /// Maps the stack and lays everything out on it.
 ///
 /// # Errors
-/// `E2BIG` where arguments and environment leave too little of the stack, or what the kernel says to the mapping.
+/// `E2BIG` if arguments and environment leave too little of the stack, or the kernel's error for the mapping.
 pub fn build(
     program: &Mapped,
     interpreter: &Mapped,
@@ -123,7 +123,7 @@ pub fn build(
 
     let mut writer = Writer { at: STACK_TOP - 8 };
     let path = writer.put(path.as_bytes_with_nul());
-    // What only the loader is to see lies outside of what `/proc` shows.
+    // Variables for the loader only lie outside of the range that `/proc` shows.
     let (of_loader, _) = writer.strings(&environment.of_loader);
     let (variables, variable_bytes) = writer.strings(&environment.variables);
     let (arguments, argument_bytes) = writer.strings(arguments);
@@ -153,7 +153,7 @@ pub fn build(
     })
 }
 
-/// This process's own auxiliary vector, with what is different for the application.
+/// Builds the application's auxiliary vector from this process's own.
 fn auxiliary(
     program: &Mapped,
     interpreter: &Mapped,

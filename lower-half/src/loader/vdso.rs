@@ -1,9 +1,8 @@
 //! A vDSO of our own for the upper half, at the same address in every launch.
 //!
-//! The kernel's moves from launch to launch and differs between kernels, so the upper half must not bind to it. Ours is
-//! a small ELF image whose functions jump through words of the gate region, which every launch fills with the
-//! kernel's functions. It has exactly one loadable segment, at virtual address 0, with the dynamic
-//! section inside: glibc computes a wrong base otherwise and silently goes without.
+//! The kernel's vDSO moves from launch to launch and differs between kernels, so the upper half must not bind to it. Ours is a small ELF image whose functions
+//! jump through words of the gate region, which every launch fills with the kernel's functions. It has exactly one loadable segment, at virtual address 0, with
+//! the dynamic section inside: otherwise glibc computes a wrong base and silently does without it.
 //!
 //! ```text
 //!   0x000  ELF header, two program headers (PT_LOAD, PT_DYNAMIC)
@@ -11,8 +10,8 @@
 //!          code: for each function `mov r11, slot; jmp [r11]`
 //! ```
 //!
-//! Clocks that are named by a process's or thread's id are negative numbers. `clock_gettime` makes a system call of its own
-//! for those, which is trapped where the application's ids are not the kernel's; one that the kernel's function makes is not.
+//! Clocks of a process or thread with a given id have negative numbers. For those, `clock_gettime` makes a system call of its own, which is trapped if the
+//! application's ids are not the kernel's; a call that the kernel's function makes is not trapped.
 
 use std::ffi::CStr;
 use std::io;
@@ -72,7 +71,7 @@ impl Image {
     }
 }
 
-/// The strings, and where each begins.
+/// The strings, and the offset of each.
 struct Strings {
     bytes: Vec<u8>,
 }
@@ -86,7 +85,7 @@ impl Strings {
     }
 }
 
-/// The image; every address in it counts from its start.
+/// Builds the image; addresses in it count from its start.
 fn image() -> Vec<u8> {
     let mut strings = Strings { bytes: vec![0] };
     let soname = strings.add(NAME.as_bytes());
@@ -115,7 +114,7 @@ const HEADERS: usize = 64 + 2 * 56;
 const DYNAMIC_ENTRIES: usize = 10;
 const CODE_BYTES: usize = 64;
 
-/// Where everything goes.
+/// The offsets of the image's parts.
 struct Places {
     hashes: usize,
     table: usize,
@@ -147,7 +146,7 @@ impl Places {
 }
 
 impl Image {
-    /// The file's head and those of its two segments.
+    /// Writes the file's header and those of its two segments.
     fn heads(&mut self, places: &Places) {
         self.0.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
         self.half(3); // ET_DYN
@@ -192,7 +191,7 @@ impl Image {
         }
     }
 
-    /// One bucket, every symbol in its chain.
+    /// Writes the hash table: one bucket, with every symbol in its chain.
     fn hashes(&mut self) {
         self.word(1);
         self.word(SYMBOLS as u32);
@@ -215,7 +214,7 @@ impl Image {
         }
     }
 
-    /// The version of each symbol, and what the versions are called.
+    /// Writes the version of each symbol, and the versions' names.
     fn versions(&mut self, soname: u32, version: u32) {
         self.half(0);
         for _ in FUNCTIONS {
@@ -246,7 +245,7 @@ impl Image {
     }
 }
 
-/// Maps the image; gives its address, for AT_SYSINFO_EHDR.
+/// Maps the image; returns its address, for AT_SYSINFO_EHDR.
 pub fn map() -> io::Result<usize> {
     let image = image();
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
@@ -266,7 +265,7 @@ pub fn map() -> io::Result<usize> {
     Ok(VDSO)
 }
 
-/// Points the image's functions at this launch's kernel's, or at plain system calls where it has none.
+/// Points the image's functions at this kernel's, or at plain system calls if it has none.
 pub fn fill_slots() {
     // SAFETY: a library that the kernel has mapped, or nothing.
     let library = unsafe {

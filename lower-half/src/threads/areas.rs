@@ -1,11 +1,11 @@
 //! Thread areas of the lower half for threads of the upper half.
 //!
-//! The real MPI keeps thread-local state, so every thread that calls it needs a thread area (an FS) of the lower half's
-//! libc. The main thread has the process's own. Every other borrows one: the keeper, a thread of the lower half, makes
-//! a thread that does nothing but sleep, and lends its area. An area is given back when its borrower ends, and lent again.
+//! The real MPI keeps thread-local state, so every thread that calls it needs a thread area (an FS) of the lower half's libc. The main thread has the process's
+//! own. Every other thread borrows one: the keeper, a thread of the lower half, makes a thread that only sleeps, and lends its area. The area is given back
+//! when its borrower ends, and lent again.
 //!
-//! There is a keeper from the application's second thread on, or from a restart: what the kernel allows to processes of one thread alone it
-//! allows to most programs that a script starts.
+//! The keeper starts with the application's second thread, or at a restart. Until then, the application may use system calls that the kernel permits only to
+//! single-threaded processes, such as most programs that a script starts.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -22,14 +22,14 @@ static AREAS: Lending<MOST_THREADS> = Lending::new();
 /// Whether there is a keeper.
 static KEPT: AtomicBool = AtomicBool::new(false);
 
-/// The calling thread of the application, which has a lower FS, is about to make another thread: `false` where there can be no keeper. In the trap's
-/// handler, all signals blocked, but not on the stack for handlers.
+/// Starts the keeper before the calling thread of the application, which has a lower FS, makes another thread; returns `false` if that fails. Runs in the
+/// trap's handler with all signals blocked, but not on the stack for handlers.
 pub fn before_threads(thread: Thread) -> bool {
     unsafe extern "C" fn start(area: usize) {
         let before = registers::fs();
-        // SAFETY: the area is this thread's own, and nobody uses it: the thread has come here from the application.
+        // SAFETY: the area is this thread's own and not in use: the thread has come here from the application.
         unsafe { registers::set_fs(area as u64) };
-        // Whether there is one is asked below.
+        // Whether the keeper runs is checked below.
         let _ = start_keeper();
         // SAFETY: as it was.
         unsafe { registers::set_fs(before) };
@@ -82,12 +82,12 @@ fn make_one() {
                 futex_wait(&AREAS.made, made, 0);
             }
         }
-        // The process may have as many threads as it is allowed: it may have fewer soon.
+        // The process has reached its limit of threads, but may have fewer soon.
         Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
     }
 }
 
-/// `Services::borrow_thread_area`: any FS. Returns when the record has an area.
+/// Implements `Services::borrow_thread_area`, with any FS. Returns when the record has an area.
 ///
 /// # Safety
 /// `record` must be the calling thread's.
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn borrow(record: *mut ThreadRecord) {
     }
 }
 
-/// The borrower ends.
+/// Gives the area back when the borrower ends.
 pub fn give_back(thread: Thread) {
     let number = thread.notes().area.swap(0, Ordering::Relaxed);
     if let Some(number) = (number as usize).checked_sub(1) {

@@ -1,12 +1,12 @@
-//! What libraries of the lower half want to be called at the process's end. The process ends as the application's libc has it, which knows nothing of these: they
-//! are called earlier, when their library's work is over.
+//! Functions that libraries of the lower half register for the process's end. The application's libc ends the process and does not know these functions, so
+//! they are called earlier, when their library's work is over.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::own_area::{in_own_area, next};
 
-/// Libraries that have asked; what one has in `__cxa_atexit` says who it is. More are not noted, and not called.
+/// Libraries that have registered functions, by the handles that they pass to `__cxa_atexit`. If there are more, their functions are not called.
 static ASKED: [AtomicPtr<c_void>; 64] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 64];
 
 #[cfg(not(library = "openmpi"))]
@@ -47,10 +47,10 @@ fn note(library: *mut c_void) {
     }
 }
 
-/// Calls what the library that `function` is in has asked for, once.
+/// Calls the functions that the library of `function` has registered, once.
 ///
 /// # Safety
-/// The library's work must be over; any thread with the lower half's area.
+/// The library's work must be over; on any thread with the lower half's area.
 #[cfg(not(library = "openmpi"))]
 pub unsafe fn over(function: *const c_void) {
     let Some(library) = file_of(function) else {
@@ -63,12 +63,12 @@ pub unsafe fn over(function: *const c_void) {
     }
 }
 
-/// Where the file is mapped that an address lies in.
+/// Returns the address at which the file that contains an address is mapped.
 #[cfg(not(library = "openmpi"))]
 fn file_of(address: *const c_void) -> Option<*mut c_void> {
     // SAFETY: numbers and pointers, which may be 0.
     let mut about: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: looks only, and writes to a place of ours.
+    // SAFETY: only reads, and writes to a place of ours.
     let found = !address.is_null() && unsafe { libc::dladdr(address, &raw mut about) } != 0;
     found.then_some(about.dli_fbase)
 }

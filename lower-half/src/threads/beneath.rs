@@ -1,9 +1,9 @@
-//! Handlers of the application that lie on top of code which a restart finds elsewhere: the kernel's vDSO, or the lower
-//! half's own few instructions on the way into another handler or into a stop of their own. Or on top of a stub's, which may have decided something by
-//! what this launch's MPI is. While one runs, its thread cannot stop, for the handler could not return in another launch.
+//! Handlers of the application on top of code that a restart places elsewhere: the kernel's vDSO, or the lower half's own few instructions on the way into
+//! another handler or into a stop. Or on top of a stub's code, which may depend on this launch's MPI. While such a handler runs, its thread cannot stop,
+//! because the handler could not return in another launch.
 //!
-//! Such a thread is left alone for longer each time: asking it interrupts what it sleeps in, and a sleep that is begun again
-//! whenever it is asked would never end. It is asked at once when the handler has returned.
+//! The agent leaves such a thread alone for a longer time after each attempt: an attempt interrupts the call that it sleeps in, and a sleep that restarts at
+//! every attempt would never end. It is asked again at once when the handler has returned.
 //!
 //! Rules of this place: runs in signal handlers, on the application's stack, with either half's FS.
 
@@ -16,8 +16,8 @@ use crate::arch::frame::{BEHIND, Frame, PC, RESULT, SP};
 use crate::arch::springboard::{self, SYSCALL, Standing};
 use crate::arch::syscall::{failed, syscall3};
 
-/// Whether a thread may stop where it stands in `frame`: the code is there in every launch, what lies beneath it is known, and
-/// nothing that it is about to do or to look at is this launch's.
+/// Whether a thread may stop where it stands in `frame`: the code is there in every launch, the code beneath it is known, and its next steps do not depend on
+/// this launch.
 pub fn stays(frame: Frame) -> bool {
     let rip = frame.register(PC);
     if gate::is_upper(rip) {
@@ -34,8 +34,9 @@ pub fn stays(frame: Frame) -> bool {
     springboard::holds(rip) && !passing
 }
 
-/// Whether a thread is in a stub's code. It may say there that it is outside of MPI: not yet inside, on a way that this launch has open, or just come out with an
-/// operation that nobody has heard of. At a system call it stands aside, so that it can be stopped: the stubs make none elsewhere while they say that.
+/// Whether a thread is in a stub's code. Its record may say there that it is outside of MPI: not yet inside, on a way that this launch has open, or just
+/// returned with an operation that has not been noted. At a system call, the thread can be stopped: while a record says that, stubs make system calls only
+/// where they stand aside.
 pub fn in_stub(frame: Frame) -> bool {
     // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
     let hooks =
@@ -45,23 +46,23 @@ pub fn in_stub(frame: Frame) -> bool {
         .map_or([0; 2], |hooks| hooks.closed);
     let here = frame.register(PC);
     (start..end).contains(&(here as u64))
-        // SAFETY: code of the library, whose end is no code of a stub.
+        // SAFETY: code of the library, whose end is not code of a stub.
         && unsafe { (here as *const [u8; SYSCALL.len()]).read_unaligned() } != SYSCALL
 }
 
-/// Where a trapped call is about to be made by the springboard, sets the thread back to before the trap: what the trap has prepared -
-/// a thread's id, say - is this launch's.
+/// If the springboard is about to make a trapped call, moves the thread back to before the trap: the trap's preparations, such as a thread's id, belong to this
+/// launch.
 pub fn set_back(frame: Frame) {
     if springboard::standing(frame.register(PC)) == Standing::Begins {
         let behind = frame.register(BEHIND);
         frame.set_register(PC, behind.wrapping_sub(SYSCALL.len()));
-        // Without what the piece was told besides the number.
+        // Without the word that the piece got besides the number.
         frame.set_register(RESULT, frame.register(RESULT) as u32 as usize);
     }
 }
 
-/// A handler is about to run on top of `frame`. `true` if that one now keeps its thread from stopping: then it must be
-/// taken back with [`left`].
+/// Called before a handler runs on top of `frame`. Returns `true` if that handler now prevents its thread from stopping; then [`left`] must be called when it
+/// returns.
 pub fn entered(thread: Thread, frame: Frame) -> bool {
     let lowest = &thread.notes().beneath;
     set_back(frame);
@@ -72,7 +73,7 @@ pub fn entered(thread: Thread, frame: Frame) -> bool {
     first
 }
 
-/// The handler for which [`entered`] said `true` has returned.
+/// Called when the handler for which [`entered`] returned `true` has returned.
 pub fn left(thread: Thread) {
     let notes = thread.notes();
     notes.beneath.store(0, Ordering::Relaxed);
@@ -80,7 +81,7 @@ pub fn left(thread: Thread) {
     notes.ask_after.store(0, Ordering::Relaxed);
 }
 
-/// The thread could not stop: when it may be asked again.
+/// Called when the thread could not stop: sets the time when it may be asked again.
 pub fn put_off(thread: Thread) {
     let notes = thread.notes();
     let pause = (2 * notes.ask_pause.load(Ordering::Relaxed)).max(FIRST_PAUSE);
@@ -94,7 +95,7 @@ pub fn too_early(thread: Thread) -> bool {
     after != 0 && now() < after
 }
 
-/// Nanoseconds.
+/// The first pause, in nanoseconds.
 const FIRST_PAUSE: u64 = 5_000_000;
 
 fn now() -> u64 {
@@ -117,7 +118,7 @@ pub fn blocks(thread: Thread, frame: Frame) -> bool {
     if beneath == 0 {
         return false;
     }
-    // A handler that was left by a jump is still noted, but the stack is already above it.
+    // A handler that was left by a jump is still noted, but the stack pointer is already above it.
     let (stack, now) = (frame.alternate_stack(), frame.register(SP));
     let standing = match (stack.contains(&beneath), stack.contains(&now)) {
         (true, false) => false,

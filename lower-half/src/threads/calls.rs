@@ -1,36 +1,36 @@
-//! Calls that wait: how one goes on that a handler of ours has interrupted, and which handlers of the application end it (signal(7)).
+//! Calls that wait: how each continues after a handler of ours has interrupted it, and which handlers of the application end it (signal(7)).
 //!
-//! A call is over when it would have been over without us. So it is made again as it was; with the rest of its time; with the rest of its bytes; or,
-//! where it was carried out all the same, not at all. The gate's table does not compile where a call of a class that waits is missing here.
+//! A call ends when it would have ended without our handlers. An interrupted call is made again unchanged, with the rest of its time, or with the rest of its bytes;
+//! a call that was carried out all the same is not made again. The gate's table does not compile if a call of a waiting class is missing here.
 
 use crate::arch::calls;
 use crate::arch::frame::{ARGUMENTS, Frame, PC, RESULT};
 use crate::arch::springboard;
 
-/// How a call goes on that a handler of ours has ended with EINTR.
+/// How a call continues after a handler of ours has ended it with EINTR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goes {
-    /// It does not: it waits for nothing, or was carried out all the same.
+    /// Not at all: it does not wait, or it was carried out all the same.
     Never,
     Again,
-    /// Its time is milliseconds, in this argument.
+    /// With the rest of its timeout in milliseconds, in this argument.
     Milliseconds(u8),
-    /// Its time is a `timespec` that this argument leads to, and the kernel does not change.
+    /// With the rest of its timeout, a `timespec` that this argument points to and the kernel does not change.
     Interval(u8),
-    /// ... that the kernel changes to what is left: seconds, and so many nanoseconds each.
+    /// The same with a timeout that the kernel changes to the remaining time: seconds, and a second word with units of so many nanoseconds.
     Left(u8, u64),
-    /// It sleeps for what its one argument leads to, and what is left comes to where the other one leads.
+    /// A sleep: one argument points to its time, and the other to the place for the remaining time.
     Sleeps(u8, u8),
 }
 
-/// What a call transfers of which a signal may cut off a part.
+/// How a call transfers data, and whether a signal may cut it short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moves {
     /// All or nothing.
     Whole,
-    /// A buffer, from these devices that have no end.
+    /// A buffer, from one of the devices that have no end.
     FromDevice,
-    /// A buffer, to what may be full; the second and third argument.
+    /// A buffer, to a destination that may be full; the second and third argument.
     Buffer,
     /// The same in pieces (`iovec`).
     Vector,
@@ -51,17 +51,17 @@ pub enum Ends {
     Always,
     /// Unless it was installed with SA_RESTART.
     UnlessRestarted,
-    /// Always; but by signals in the mask that this argument leads to it is not interrupted, where the springboard makes it.
+    /// Always, except by signals in the mask that this argument points to, if the springboard makes the call.
     Masked(u8),
-    /// ... the mask being behind one more pointer.
+    /// The same with a mask behind one more pointer.
     MaskedBehind(u8),
-    /// A sleep, once what is left of it stands where it is wanted.
+    /// A sleep: always, once the remaining time has been written to its place.
     Slept,
-    /// Never, or it is not known to wait.
+    /// Never, or the call is not known to wait.
     Never,
 }
 
-/// What is known of a call.
+/// The properties of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub goes: Goes,
@@ -86,12 +86,12 @@ const fn again(ends: Ends) -> Wait {
     waits(Goes::Again, ends)
 }
 
-/// Of calls that are not listed: a file system may have waited for its server.
+/// The properties of calls that are not listed: a file system may have waited for its server.
 const OTHER: Wait = again(Ends::Never);
 
 #[rustfmt::skip]
 const LISTED: &[(&[&str], Wait)] = &[
-    // Closed all the same: a second time would close somebody else's.
+    // Closed all the same: a second `close` would close another file.
     (&["close"], waits(Goes::Never, Ends::Never)),
     (&["poll"], waits(Goes::Milliseconds(2), Ends::Always)),
     (&["epoll_wait"], waits(Goes::Milliseconds(3), Ends::Always)),
@@ -106,10 +106,10 @@ const LISTED: &[(&[&str], Wait)] = &[
     (&["semtimedop"], waits(Goes::Interval(3), Ends::Always)),
     (&["nanosleep"], waits(Goes::Sleeps(0, 1), Ends::Slept)),
     (&["clock_nanosleep"], waits(Goes::Sleeps(2, 3), Ends::Slept)),
-    // FUTEX_WAIT's time; that of other operations ends at an hour.
+    // The timeout of FUTEX_WAIT; other operations end at a fixed time.
     (&["futex"], waits(Goes::Interval(3), Ends::UnlessRestarted)),
     (&["io_getevents", "io_pgetevents"], waits(Goes::Interval(4), Ends::Always)),
-    // Their times, where they have any, are hours at which they end.
+    // Their timeouts, if any, are fixed times.
     (&["futex_wait", "futex_waitv", "mq_timedsend", "mq_timedreceive"], again(Ends::UnlessRestarted)),
     (&["wait4", "waitid", "accept", "accept4", "connect", "flock", "fcntl", "open", "openat", "openat2", "creat", "ioctl"], again(Ends::UnlessRestarted)),
     (&["read"], moves(Moves::FromDevice)),
@@ -122,12 +122,12 @@ const LISTED: &[(&[&str], Wait)] = &[
     (&["recvmsg"], moves(Moves::ReceivesMessage)),
     (&["sendfile"], moves(Moves::Count)),
     (&["getrandom"], Wait { ends: Ends::Never, ..moves(Moves::Random) }),
-    // Whole messages, or what has come by then: they tell how many.
+    // Whole messages, or those that have come so far: the result is their number.
     (&["sendmmsg", "recvmmsg"], again(Ends::UnlessRestarted)),
-    // What has gone by then, as without a signal.
+    // The bytes that have gone so far, as without a signal.
     (&["splice", "tee", "vmsplice", "copy_file_range"], again(Ends::UnlessRestarted)),
     (&["io_uring_enter", "restart_syscall"], again(Ends::Never)),
-    // Files do not wait for more than their disk or server does.
+    // Files wait only for their disk or server.
     (&["pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "fstat", "lseek", "getdents", "getdents64"], OTHER),
     // These wait for nothing.
     (&["pipe", "dup", "dup2", "socket", "socketpair", "epoll_create", "mq_open", "inotify_init", "signalfd", "timerfd_create", "eventfd", "signalfd4", "eventfd2",
@@ -185,7 +185,7 @@ const fn numbered<const COUNT: usize>(names: [&str; COUNT]) -> [Wait; COUNT] {
 static FIRST: [Wait; calls::FIRST.len()] = numbered(calls::FIRST);
 static NEWER: [Wait; calls::NEWER.len()] = numbered(calls::NEWER);
 
-/// How an interrupted call goes on, in words; `None`: it waits for nothing, or only for a disk or a server.
+/// Describes how an interrupted call continues; `None`: it does not wait, or only for a disk or a server.
 #[cfg(test)]
 pub fn in_words(number: usize) -> Option<&'static str> {
     let wait = wait(number);
@@ -200,13 +200,13 @@ pub fn in_words(number: usize) -> Option<&'static str> {
     }
 }
 
-/// What is known of the call with this number.
+/// Returns the properties of the call with this number.
 pub fn wait(number: usize) -> Wait {
     let newer = || NEWER.get(number.checked_sub(calls::NEWER_FROM)?);
     FIRST.get(number).or_else(newer).copied().unwrap_or(OTHER)
 }
 
-/// Whether a call receives from a socket, of those that transfer all or nothing.
+/// Whether a call receives from a socket; only for calls that transfer all or nothing.
 pub fn receives(number: usize) -> bool {
     matches!(
         number as i64,
@@ -219,7 +219,7 @@ pub fn ends(frame: Frame, signal: i32, restarts: bool) -> bool {
     let wait = wait(frame.register(RESULT));
     match wait.ends {
         Ends::Always => true,
-        // A wait on a futex with a time is ended by every handler.
+        // Every handler ends a wait on a futex with a timeout.
         Ends::UnlessRestarted => !restarts || argument(frame, wait.goes.time()) != 0,
         Ends::Masked(mask) => !is_masked(frame, signal, argument(frame, Some(mask))),
         Ends::MaskedBehind(structure) => {
@@ -232,7 +232,7 @@ pub fn ends(frame: Frame, signal: i32, restarts: bool) -> bool {
             !is_masked(frame, signal, mask)
         }
         Ends::Slept => match wait.goes {
-            // What is left of the sleep must stand where it is wanted already.
+            // The remaining time of the sleep must already be in its place.
             Goes::Sleeps(time, rest) => {
                 let until = time == 2 && argument(frame, Some(1)) != 0;
                 let rest = argument(frame, Some(rest));
@@ -245,7 +245,7 @@ pub fn ends(frame: Frame, signal: i32, restarts: bool) -> bool {
 }
 
 impl Goes {
-    /// The argument that leads to a time which only a wait with one has.
+    /// Returns the argument that points to a timeout which only some of these waits have.
     fn time(self) -> Option<u8> {
         match self {
             Goes::Interval(argument) => Some(argument),
@@ -254,7 +254,7 @@ impl Goes {
     }
 }
 
-/// A register's value; 0 where there is no such argument.
+/// Returns a register's value, or 0 if there is no such argument.
 pub fn argument(frame: Frame, index: Option<u8>) -> usize {
     let register = index.and_then(|index| ARGUMENTS.get(usize::from(index)));
     register.map_or(0, |register| frame.register(*register))
@@ -265,7 +265,7 @@ fn held(frame: Frame) -> bool {
     springboard::holds(frame.register(PC))
 }
 
-/// A call with a mask is made by the springboard, which keeps the mask; without one it is made where it stands.
+/// Whether a signal is in a call's mask. The springboard makes a call with a mask, and keeps the mask; a call without one is made where it stands.
 fn is_masked(frame: Frame, signal: i32, mask: usize) -> bool {
     // SAFETY: the springboard has put the mask there, on the thread's stack.
     held(frame) && mask != 0 && 1u64 << (signal - 1) & unsafe { *(mask as *const u64) } != 0

@@ -1,8 +1,8 @@
-//! Waits with a time: when they are over, and what is left of them.
+//! Waits with a timeout: their end, and their remaining time.
 //!
-//! A wait whose time the kernel does not give back when it is interrupted passes the gate (`gate::sleep`): a piece of the springboard makes it, and keeps on its
-//! stack when it is over. A wait on a socket with a time of its own (`SO_RCVTIMEO`, `SO_SNDTIMEO`) does not: from its first interruption on a piece waits
-//! in its stead, for what was left.
+//! Some waits do not return their remaining time when they are interrupted. These waits pass the gate (`gate::sleep`): a piece of the springboard makes it,
+//! and keeps its end on its stack. A wait on a socket with a timeout of its own (`SO_RCVTIMEO`, `SO_SNDTIMEO`) does not pass the gate: from its first
+//! interruption on, a piece waits in its place for the remaining time.
 //!
 //! Rules of this place: runs in signal handlers, on the application's stack.
 
@@ -11,14 +11,14 @@ use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, SP, WORD};
 use crate::arch::springboard::{self, Piece, SYSCALL, Standing};
 use crate::arch::syscall::{failed, syscall3, syscall6};
 
-/// Where on the piece's stack lies when the wait is over, and where there is room for what is left.
+/// The offsets on the piece's stack of the wait's end, and of the space for the remaining time.
 const END_AT: usize = 28;
 const ROOM_AT: usize = 48;
 
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Longer ones are made again with all of their time: what is kept of them has 32 bits.
+/// The longest wait whose end is kept, which has 32 bits; longer ones are made again with their full time.
 const LONGEST: u64 = i32::MAX as u64;
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
@@ -37,20 +37,20 @@ pub fn now() -> u64 {
     time[0] * SECOND + time[1]
 }
 
-/// When a wait of so many nanoseconds that begins now is over, as a piece of the springboard keeps it.
+/// Returns the end of a wait of so many nanoseconds that begins now, in the springboard's format.
 pub fn end_after(nanoseconds: u64) -> Option<u32> {
     let short = nanoseconds.div_ceil(MILLISECOND) <= LONGEST;
     short.then(|| (now() + nanoseconds).div_ceil(MILLISECOND) as u32)
 }
 
-/// What is left until then, in nanoseconds.
+/// Returns the time until then, in nanoseconds.
 fn left(end: u32) -> u64 {
     let now = now();
     let milliseconds = end.wrapping_sub((now / MILLISECOND) as u32) as i32;
     (i64::from(milliseconds) * MILLISECOND as i64 - (now % MILLISECOND) as i64).max(0) as u64
 }
 
-/// The piece with a time whose call `frame` stands before.
+/// Returns the piece with a timeout whose call `frame` stands before.
 fn piece(frame: Frame) -> Option<Piece> {
     match springboard::standing(frame.register(PC)) {
         Standing::Calls(piece) if piece.is_until() => Some(piece),
@@ -59,18 +59,18 @@ fn piece(frame: Frame) -> Option<Piece> {
 }
 
 fn end(frame: Frame) -> &'static mut u32 {
-    // SAFETY: the piece that the thread stands in has it on the thread's stack, and nobody else looks at it.
+    // SAFETY: the piece that the thread stands in has it on the thread's stack, and nothing else uses it.
     unsafe { &mut *((frame.register(SP) + END_AT) as *mut u32) }
 }
 
-/// A call has been interrupted, and the frame stands before it: has it go on with what is left of its time. `since`: when a wait on a socket has begun.
+/// Called after an interruption, when the frame stands before the call: has the call continue with its remaining time. `since`: when a wait on a socket began.
 pub fn note(frame: Frame, since: Option<u64>) {
     let wait = calls::wait(frame.register(RESULT));
     if piece(frame).is_some() {
         return set_left(frame, left(*end(frame)));
     }
     match wait.goes {
-        // What is left of a sleep has been written where the caller wants it: it goes on with that.
+        // The remaining time of a sleep has been written where the caller wants it: the sleep continues with that.
         Goes::Sleeps(time, rest) if argument(frame, Some(rest)) != 0 && !is_until(frame, time) => {
             set(frame, time, argument(frame, Some(rest)));
         }
@@ -78,7 +78,7 @@ pub fn note(frame: Frame, since: Option<u64>) {
     }
 }
 
-/// A sleep that ends at a time.
+/// Whether a sleep ends at a fixed time.
 fn is_until(frame: Frame, time: u8) -> bool {
     time == 2 && argument(frame, Some(1)) != 0
 }
@@ -89,7 +89,7 @@ fn set(frame: Frame, index: u8, value: usize) {
     }
 }
 
-/// Sets the time of the call that `frame` stands before, in a piece that keeps when it is over.
+/// Sets the timeout of the call that `frame` stands before, in a piece that keeps its end.
 fn set_left(frame: Frame, nanoseconds: u64) {
     match calls::wait(frame.register(RESULT)).goes {
         Goes::Milliseconds(index) => {
@@ -105,14 +105,14 @@ fn set_left(frame: Frame, nanoseconds: u64) {
     }
 }
 
-/// The thread was kept for so many nanoseconds since [`note`].
+/// Shortens the remaining time by the nanoseconds that the thread was kept since [`note`].
 pub fn shorten(frame: Frame, kept: u64) {
     if piece(frame).is_some() {
         return set_left(frame, left(*end(frame)));
     }
     let (time, unit) = match calls::wait(frame.register(RESULT)).goes {
         Goes::Left(index, unit) => (argument(frame, Some(index)), unit),
-        // Time that the process does not run does not pass on clocks of processor time.
+        // Clocks of processor time stand still while the process does not run.
         Goes::Sleeps(2, _) if is_until(frame, 2) || processor_time(argument(frame, Some(0))) => {
             return;
         }
@@ -122,7 +122,7 @@ pub fn shorten(frame: Frame, kept: u64) {
         _ => return,
     };
     if time != 0 {
-        // SAFETY: the kernel has written what is left there when it ended the call, and reads it when the call is made again.
+        // SAFETY: the kernel has written the remaining time there when it ended the call, and reads it when the call is made again.
         let place = unsafe { &mut *(time as *mut [u64; 2]) };
         let all = place[0]
             .saturating_mul(SECOND)
@@ -142,7 +142,7 @@ fn processor_time(clock: usize) -> bool {
         .contains(&clock)
 }
 
-/// What is left of the time is what was left in another launch.
+/// Sets a new end from the remaining time of an earlier launch.
 pub fn begin_anew(frame: Frame) {
     if piece(frame).is_none() {
         return;
@@ -160,7 +160,7 @@ pub fn begin_anew(frame: Frame) {
     *end(frame) = end_after(left).unwrap_or(0);
 }
 
-/// Which time of a socket's a call with this number waits for, and for what.
+/// Returns the socket option with the timeout of a call with this number, and the events that it waits for.
 fn of_kind(number: usize) -> Option<(i32, i16)> {
     match calls::wait(number).moves {
         Moves::Receives | Moves::ReceivesMessage | Moves::FromDevice => {
@@ -174,7 +174,7 @@ fn of_kind(number: usize) -> Option<(i32, i16)> {
     }
 }
 
-/// The time that a call on a socket waits at most, in nanoseconds; `None` where it is none, or waits for ever.
+/// Returns the timeout of a call on a socket, in nanoseconds, or `None` if there is no socket or no timeout.
 fn time_of(fd: usize, option: i32) -> Option<u64> {
     let (mut time, mut bytes) = ([0u64; 2], 16u32);
     // SAFETY: the kernel writes at most 16 bytes, and their number.
@@ -197,12 +197,12 @@ fn time_of(fd: usize, option: i32) -> Option<u64> {
     (!failed(result) && nanoseconds != 0).then_some(nanoseconds)
 }
 
-/// Whether a call waits for as long as its socket says.
+/// Whether a call's timeout is its socket's.
 pub fn of_socket(number: usize, fd: usize) -> bool {
     of_kind(number).is_some_and(|(option, _)| time_of(fd, option).is_some())
 }
 
-/// A call on a socket with a time of its own has been interrupted: has a piece wait for the rest of it.
+/// After the interruption of a call on a socket with a timeout of its own, has a piece wait for the rest of it.
 fn wait_for_socket(frame: Frame, since: Option<u64>) {
     let number = frame.register(RESULT);
     let Some((option, events)) = of_kind(number) else {
@@ -223,7 +223,7 @@ fn wait_for_socket(frame: Frame, since: Option<u64>) {
     frame.set_register(PC, Piece::CallPolled.address());
 }
 
-/// A handler of the application is about to run on top of `frame`: it ends a wait for a socket that has yet to go on. Whether it is that.
+/// Called before a handler of the application runs on top of `frame`: ends a wait for a socket that is still to continue. Returns whether it was one.
 pub fn ended(frame: Frame) -> bool {
     let waits = frame.register(PC) == Piece::CallPolled.address();
     if waits {
@@ -234,8 +234,8 @@ pub fn ended(frame: Frame) -> bool {
     waits
 }
 
-/// Moves a frame that stands before a call, whose arguments are what they were, out of the piece that makes it; rcx leads behind the call that was trapped, or this
-/// one. `false` where it is not the application's, or more has been prepared than can be undone.
+/// Moves a frame that stands before a call, with all arguments unchanged, out of the piece that makes it; rcx then holds the address behind the trapped call,
+/// or behind this one. Returns `false` if the call is not the application's, or more has been prepared than can be undone.
 pub fn leave_piece(frame: Frame) -> bool {
     let rip = frame.register(PC);
     match springboard::standing(rip) {

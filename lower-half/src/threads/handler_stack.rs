@@ -1,13 +1,13 @@
-//! Stacks of the lower half's own for its two signal handlers.
+//! The lower half's own stacks for its two signal handlers.
 //!
-//! The kernel puts the signal frame of a trap or a stop on the application's stack - on the alternate one, where the thread
-//! has one, as a runtime with small stacks (Go's, say) demands of every handler - and both may be hardly longer than that frame. So no
-//! handler does its work there: each thread has a stack for it here. Nothing of it is needed after a restart.
+//! The kernel puts the signal frame of a trap or a stop on the application's stack, or on the alternate one if the thread has one, as a runtime with small
+//! stacks (Go's, for example) demands of every handler. Both may be hardly longer than that frame. So handlers do their work on a stack of the thread's own
+//! here, which a restart does not need.
 //!
-//! Whoever works here with signals unblocked must have switched the alternate stack off first ([`aside`]): the kernel would
-//! take it for unused, and put the next frame over the one that is there. The return from the handler switches it on again.
+//! Code that runs here with signals unblocked must first switch the alternate stack off ([`aside`]): otherwise the kernel takes that stack for unused, and puts
+//! the next frame over the existing one. The return from the handler switches it on again.
 //!
-//! Rules of this place: runs in signal handlers; no allocation but by `mmap`.
+//! Rules of this place: runs in signal handlers; allocates only by `mmap`.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,14 +17,14 @@ use crate::arch::layout::HANDLER_STACK_BYTES as BYTES;
 use crate::arch::syscall::{failed, syscall3, syscall6};
 use crate::arch::{PAGE, enter};
 
-/// Bytes of the driver thread's while it is parked: the real MPI makes progress there, and calls the application's operators.
+/// The size of the driver thread's stack while it is parked: the real MPI makes progress there, and calls the application's operators.
 const PARK_BYTES: usize = 64 * 1024 * 1024;
 
-/// Where the driver thread's begins; 0: it has not been needed yet.
+/// The address of the driver thread's stack; 0: it has not been needed yet.
 static PARK: AtomicUsize = AtomicUsize::new(0);
 
-/// Maps a stack with a page below it that faults; 0 where there is no memory for it. Where the application has all of its memory
-/// locked (`mlockall`), this is not: it would be there in full at once.
+/// Maps a stack with an inaccessible page below it; returns 0 if there is no memory for it. If the application has all of its memory locked (`mlockall`), this
+/// stack is not locked: it would occupy all of its memory at once.
 fn map(bytes: usize) -> usize {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
     let (none, all) = (libc::PROT_NONE, libc::PROT_READ | libc::PROT_WRITE);
@@ -53,17 +53,17 @@ fn map(bytes: usize) -> usize {
     }
 }
 
-/// Gives a place for a stack its memory, if it has none yet.
+/// Maps a stack, unless this place has one already.
 pub fn provide(place: &AtomicUsize) {
     if place.load(Ordering::Relaxed) == 0 {
         place.store(map(BYTES), Ordering::Relaxed);
     }
 }
 
-/// Runs `function` on the thread's own stack, all signals being blocked; on this one where it has none.
+/// Runs `function` on the thread's own stack, with all signals blocked; on the current stack if the thread has none.
 ///
 /// # Safety
-/// Not while the thread is at work there already; `function` must return.
+/// The thread must not be working there already; `function` must return.
 pub unsafe fn work(thread: Option<Thread>, function: unsafe extern "C" fn(usize), argument: usize) {
     let start = thread.map_or(0, |thread| thread.handler_stack().load(Ordering::Relaxed));
     // SAFETY: the caller's.
@@ -98,7 +98,7 @@ pub unsafe fn aside(
     unsafe { on(start, bytes, begin, there) };
 }
 
-/// Lets the calling thread have no alternate stack. On another one.
+/// Switches the calling thread's alternate stack off. Must run on another stack.
 pub fn switch_alternate_off() {
     let none = libc::stack_t {
         ss_sp: core::ptr::null_mut(),
@@ -116,7 +116,7 @@ struct Aside {
 }
 
 unsafe extern "C" fn begin(aside: usize) {
-    // SAFETY: `aside`'s own, on the stack that is left for this one.
+    // SAFETY: `aside`'s own, on the stack that was left for this one.
     let aside = unsafe { &*(aside as *const Aside) };
     if aside.switch_off {
         switch_alternate_off();
@@ -126,7 +126,7 @@ unsafe extern "C" fn begin(aside: usize) {
 }
 
 unsafe fn on(start: usize, bytes: usize, function: unsafe extern "C" fn(usize), argument: usize) {
-    // SAFETY: the caller's; the stack is nobody else's.
+    // SAFETY: the caller's; nothing else uses the stack.
     unsafe {
         if start == 0 {
             function(argument);

@@ -1,13 +1,13 @@
-//! Small blocks of the lower half's heap come from the thread's cache, whoever asks for them and how.
+//! Takes small blocks of the lower half's heap from the thread's cache, for all callers and functions.
 //!
-//! `malloc` and `free` of the GNU C library keep small blocks in a cache of the thread, some instructions away. Its `calloc`
-//! does not take from there before release 2.41, its `realloc` never does: what they hand out comes from the heap's lists
-//! and goes into the cache, so a program that allocates by them and frees walks through its heap. Open MPI makes the schedule of every
-//! nonblocking collective operation in that way (`calloc`, then `realloc` for each step), which is 5 to 18 % of such an operation's time.
+//! `malloc` and `free` of the GNU C library keep small blocks in a cache of the thread, a few instructions away. Its `calloc` does not take blocks from there
+//! before release 2.41, and its `realloc` never does. Their blocks come from the heap's lists and go into the cache, so a program that allocates with them and
+//! frees walks through its heap. Open MPI builds the schedule of every nonblocking collective operation like this (`calloc`, then `realloc` for each step),
+//! which is 5 to 18 % of such an operation's time.
 //!
-//! This executable's `calloc` and `realloc` come before libc's for every library of the lower half, as `pthread_create` does.
-//! They ask `malloc` for what is small and leave the rest to libc. They use no thread-local storage, so they may be called
-//! near ([`crate::threads::near`]), and allocate nothing for themselves.
+//! For every library of the lower half, this executable's `calloc` and `realloc` come before libc's, as `pthread_create` does. They get small blocks from
+//! `malloc` and leave larger ones to libc. They use no thread-local storage, so they may be called near ([`crate::threads::near`]), and allocate nothing for
+//! themselves.
 
 use core::ffi::c_void;
 use core::hint::black_box;
@@ -31,9 +31,9 @@ const SMALL: usize = 1032;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
     match count.checked_mul(bytes) {
-        // SAFETY: a block of its own, zeroed as far as it was asked for.
+        // SAFETY: a block of its own, zeroed as far as was requested.
         Some(all) if all <= SMALL => unsafe {
-            // Unseen by the compiler, which would make a call of this very function of the two.
+            // The compiler must not see both calls: it would replace them by a call of this function.
             let block = black_box(malloc(all));
             if !block.is_null() {
                 core::ptr::write_bytes(block.cast::<u8>(), 0, all);
@@ -79,8 +79,7 @@ const UNKNOWN: u8 = 0;
 const YES: u8 = 1;
 const NO: u8 = 2;
 
-/// Whether `malloc_usable_size` tells the size of what `malloc` gave: the system may preload an allocator that lacks it (ld.so(8):
-/// `/etc/ld.so.preload`).
+/// Whether `malloc_usable_size` returns the size of blocks of `malloc`: the system may preload an allocator that lacks it (ld.so(8): `/etc/ld.so.preload`).
 #[inline(always)]
 fn sizes_are_known() -> bool {
     static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -143,8 +142,8 @@ mod tests {
 
     use super::{SMALL, calloc, free, malloc, malloc_usable_size, realloc};
 
-    /// A block that the thread's cache takes back: what `malloc` finds of its size in the heap's lists fills the cache, and
-    /// a full one (of 7 blocks, 16 since release 2.42) lets the next that is freed go to the lists.
+    /// Returns a block that the thread's cache takes back. The blocks of its size that `malloc` finds in the heap's lists fill the cache; when the cache is
+    /// full (7 blocks, 16 since release 2.42), the next freed block goes to the lists.
     unsafe fn block_of_the_cache(bytes: usize) -> *mut core::ffi::c_void {
         // SAFETY: blocks of this function; the last comes out of a cache that those before it have filled.
         unsafe {
@@ -186,7 +185,7 @@ mod tests {
             let grown = realloc(block.cast(), 200).cast::<u8>();
             assert_eq!(grown, larger.cast());
             assert!((0..20).all(|at| grown.add(at).read() == at as u8));
-            // What it was is free again.
+            // The old block is free again.
             assert_eq!(malloc(20), block.cast());
             free(block.cast());
             free(grown.cast());

@@ -1,19 +1,18 @@
-//! A system call that a handler of ours interrupts must look uninterrupted: it is over when it would have been over without the signal.
+//! A system call that a handler of ours interrupts must look uninterrupted: it ends when it would have ended without the signal.
 //!
-//! Most are restarted by the kernel (SA_RESTART); some return EINTR whatever the handler's flags (signal(7)), some what they have transferred so far, and no
-//! register holds their number any more. A frame that stands just behind a `syscall` with such a result is set back, so
-//! that the call is made again, with the rest of its time (`deadlines`) or of its bytes (`partly`); `calls` says which. Its number comes from where it is
-//! certain, whenever the signal came:
+//! The kernel restarts most calls (SA_RESTART). Some return EINTR whatever the handler's flags (signal(7)), some return the bytes transferred so far, and no
+//! register holds their number any more. A frame that stands just behind a `syscall` with such a result is set back, so that the call is made again, with the
+//! rest of its time (`deadlines`) or of its bytes (`partly`); `calls` says which. The call's number comes from a source that is reliable at any time of the
+//! signal:
 //!
 //! * a piece of the springboard keeps it on its stack;
 //! * most code loads it in the instruction before: `mov eax, NUMBER; syscall`;
-//! * else (the C library's `syscall()`) from the agent's look at the thread before it signalled it. Only there a
-//!   thread that has gone to sleep between that look and the signal is seen to wake with EINTR, and so is one that another signal of ours finds there.
+//! * otherwise (the C library's `syscall()`), from the agent's look at the thread before it signalled it. In this case alone a thread sees EINTR, if it goes
+//!   to sleep between that look and the signal, or if another signal of ours interrupts it there.
 //!
-//! While the thread is stopped the application's own signals wait; one that the call would have ended must end it all the
-//! same ([`by_handler`]).
+//! While the thread is stopped, the application's own signals wait. A signal that would have ended the call must end it all the same ([`by_handler`]).
 //!
-//! Rules of this place: all but [`note_calls`] runs in signal handlers, on the application's stack.
+//! Rules of this place: everything except [`note_calls`] runs in signal handlers, on the application's stack.
 
 use core::sync::atomic::Ordering;
 
@@ -26,14 +25,14 @@ use crate::arch::springboard::{self, Piece, SYSCALL, Standing};
 use crate::ground::told;
 
 const EINTR: isize = -(libc::EINTR as isize);
-/// In r11 of a frame that stands before a call which the stop signal has interrupted. The call itself changes r11.
+/// The value in r11 of a frame that stands before a call which the stop signal has interrupted. The call itself changes r11.
 const STOPPED: usize = usize::from_le_bytes(*b"stopped!");
-/// ... and which the kernel has ended with EINTR.
+/// The same for a call that the kernel has ended with EINTR.
 const ENDED: usize = usize::from_le_bytes(*b"stopped.");
 /// Bytes of `mov eax, NUMBER; syscall`.
 const LOAD_AND_CALL: usize = 7;
 
-/// Has a call that only a handler of ours has interrupted go on, and marks that it does: for every handler of ours, before it does anything else.
+/// Has a call continue that only a handler of ours has interrupted, and marks it. Every handler of ours calls this first.
 pub fn make_again(thread: Thread, frame: Frame) {
     if set_back(thread, frame).is_none() && stands_before_call(frame) {
         frame.set_register(WORD, STOPPED);
@@ -41,18 +40,18 @@ pub fn make_again(thread: Thread, frame: Frame) {
     leave_plain(frame);
 }
 
-/// A call that a piece of the springboard makes just as it was goes back to before its trap. Another launch may have another answer: children that
-/// ended before a restart are not the kernel's any more.
+/// Moves a call that a piece of the springboard makes unchanged back to before its trap. In another launch, its answer may differ: children that ended before a
+/// restart are not known to the kernel any more.
 fn leave_plain(frame: Frame) {
     let stands = springboard::standing(frame.register(PC));
     if !is_marked(frame) || stands != Standing::Calls(Piece::CallPlain) {
         return;
     }
     let (stack, bytes) = (frame.register(SP), Piece::CallPlain.takes());
-    // SAFETY: the piece has put the way back there.
+    // SAFETY: the piece has put the return address there.
     let behind = unsafe { *(stack as *const usize) };
     let call = behind.wrapping_sub(SYSCALL.len());
-    // SAFETY: code before the way back, on which the thread has come here.
+    // SAFETY: code before the return address, through which the thread has come here.
     let is_call = unsafe { (call as *const [u8; SYSCALL.len()]).read_unaligned() } == SYSCALL;
     if let Some(bytes) = bytes.filter(|_| is_call) {
         frame.set_register(BEHIND, behind);
@@ -61,7 +60,7 @@ fn leave_plain(frame: Frame) {
     }
 }
 
-/// Sets the frame back, where the kernel has not.
+/// Sets the frame back, if the kernel has not.
 fn set_back(thread: Thread, frame: Frame) -> Option<()> {
     let noted = taken_note(thread);
     let rip = frame.register(PC);
@@ -89,14 +88,14 @@ fn set_back(thread: Thread, frame: Frame) -> Option<()> {
     Some(())
 }
 
-/// The thread has been kept for a while by a handler of ours that returns now: what it waits for is over when it would have been.
+/// Called when a handler of ours that has kept the thread for a while returns: shortens the thread's wait, so that it ends as it would have.
 pub fn goes_on(frame: Frame, kept: u64) {
     if is_marked(frame) && frame.register(WORD) == ENDED {
         deadlines::shorten(frame, kept);
     }
 }
 
-/// The thread carries on in another launch, through this frame: the rest of its time begins now.
+/// Called when the thread continues in another launch, through this frame: its remaining time begins now.
 pub fn carried_on(frame: Frame) {
     if is_marked(frame) && frame.register(WORD) == ENDED {
         deadlines::begin_anew(frame);
@@ -107,16 +106,16 @@ fn is_marked(frame: Frame) -> bool {
     [STOPPED, ENDED].contains(&frame.register(WORD)) && stands_before_call(frame)
 }
 
-/// A handler of the application is about to run for `signal` on top of `frame`. A call that the signal interrupts, and
-/// that this handler ends, returns EINTR, or what it has transferred - also where the signal came while the stop had the thread out of that call, so
-/// that the frame stands before it.
+/// Called before a handler of the application runs for `signal` on top of `frame`. A call that the signal interrupts, and that this handler ends, returns
+/// EINTR, or the bytes transferred so far. This also holds if the signal came while the stop had the thread out of that call, so that the frame stands before
+/// it.
 pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
     if partly::ended(frame) || deadlines::ended(frame) {
         return;
     }
     let rip = frame.register(PC);
     if frame.register(BEHIND) == rip {
-        // Not ours to make again. (The register is the kernel's to change.)
+        // Not for us to make again. (The kernel may change this register.)
         frame.set_register(BEHIND, 0);
     } else if is_marked(frame) && calls::ends(frame, signal, restarts) {
         frame.set_register(PC, rip + SYSCALL.len());
@@ -125,8 +124,7 @@ pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
     }
 }
 
-/// Whether `frame` stands before a `syscall` that its thread has made already: the processor has put the address behind
-/// it into rcx.
+/// Whether `frame` stands before a `syscall` that its thread has already made: the processor has then put the address behind it into rcx.
 fn stands_before_call(frame: Frame) -> bool {
     let rip = frame.register(PC);
     frame.register(BEHIND) == rip.wrapping_add(SYSCALL.len())
@@ -135,7 +133,7 @@ fn stands_before_call(frame: Frame) -> bool {
         && unsafe { (rip as *const [u8; 2]).read_unaligned() } == SYSCALL
 }
 
-/// The number in `mov eax, NUMBER; syscall`, if that is what ends at `rip`.
+/// Returns the number in `mov eax, NUMBER; syscall`, if that is the code that ends at `rip`.
 fn number_before(rip: usize) -> Option<usize> {
     if rip % PAGE < LOAD_AND_CALL {
         return None;
@@ -152,11 +150,11 @@ fn number_before(rip: usize) -> Option<usize> {
 struct Note {
     number: usize,
     end: usize,
-    /// Since when, as `CLOCK_MONOTONIC` has it; only where it waits for as long as a socket says.
+    /// The time, by `CLOCK_MONOTONIC`, since when it waits; only if its timeout is a socket's.
     since: Option<u64>,
 }
 
-/// The agent's note, which is then gone.
+/// Takes the agent's note, and clears it.
 fn taken_note(thread: Thread) -> Option<Note> {
     let notes = thread.notes();
     let call = notes.call.swap(0, Ordering::Relaxed) as usize;
@@ -169,15 +167,15 @@ fn taken_note(thread: Thread) -> Option<Note> {
     })
 }
 
-/// What `/proc` tells. Whoever notes calls has a descriptor table of its own (`ground::told`).
+/// Reads a file of `/proc`. A thread that notes calls has a descriptor table of its own (`ground::told`).
 fn text_of(path: &str) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }
 
-/// Notes the system calls that threads are blocked in, and since when, where that is for as long as a socket says. On a thread of the lower half.
+/// Notes the system calls that threads are blocked in, and the time since when, if their timeout is a socket's. Runs on a thread of the lower half.
 pub fn note_calls(threads: &[Thread]) {
     let seen: Vec<_> = told::apart(|| threads.iter().map(|it| note_call(*it)).collect());
-    // Descriptors are the application's here only.
+    // The application's descriptors exist only in this table.
     let of_socket = |call: Option<[u64; 2]>| {
         call.is_some_and(|[number, fd]| deadlines::of_socket(number as usize, fd as usize))
     };
@@ -196,8 +194,8 @@ pub fn note_calls(threads: &[Thread]) {
     }
 }
 
-/// Notes the system call that a thread is blocked in, from `/proc/self/task/TID/syscall`:
-/// `number arguments... stack-pointer instruction-pointer`, or `running`. Gives number and first argument.
+/// Notes the system call that a thread is blocked in, from `/proc/self/task/TID/syscall`: `number arguments... stack-pointer instruction-pointer`, or
+/// `running`. Returns its number and first argument.
 fn note_call(thread: Thread) -> Option<[u64; 2]> {
     let notes = thread.notes();
     let text = text_of(&format!("/proc/self/task/{}/syscall", thread.real_tid()));
@@ -220,8 +218,8 @@ fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
 }
 
-/// Since when a thread sleeps, by the scheduler's own account of when it ran last. That clock is its processor's own: so what it is now the account of this
-/// thread says, once it has run there too.
+/// Returns the time since when a thread sleeps, by the scheduler's record of when it ran last. Each processor has its own clock for that. So the present time
+/// on that clock is read from this thread's record, after it has run there too.
 fn asleep_since(tid: u32) -> Option<u64> {
     let account = |tid: u32| text_of(&format!("/proc/self/task/{tid}/sched")).ok();
     let ran_last = |text: &str| {
@@ -244,7 +242,7 @@ fn asleep_since(tid: u32) -> Option<u64> {
     Some(deadlines::now().saturating_sub(now.checked_sub(then)?))
 }
 
-/// Does something on this processor; `None` where this thread may not run there.
+/// Runs an action on this processor; returns `None` if this thread may not run there.
 fn on_processor<R>(processor: usize, action: impl FnOnce() -> R) -> Option<R> {
     // SAFETY: sets of processors are bits; the kernel reads and writes as many as there are.
     unsafe {

@@ -1,4 +1,4 @@
-//! Which thread areas there are, which are lent, and how many are wanted: no system calls.
+//! The existing thread areas, those that are lent, and the number that is wanted: no system calls.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -8,9 +8,9 @@ pub struct Lending<const MOST: usize> {
     areas: [AtomicU64; MOST],
     /// Whether an area is lent, by number.
     lent: [AtomicU32; MOST],
-    /// Areas that have been made.
+    /// The number of areas that have been made.
     pub made: AtomicU32,
-    /// Areas that there have to be.
+    /// The number of areas that must exist.
     pub wanted: AtomicU32,
 }
 
@@ -24,7 +24,7 @@ impl<const MOST: usize> Lending<MOST> {
         }
     }
 
-    /// A further area is there. By one thread at a time.
+    /// Adds an area. Called by one thread at a time.
     pub fn add(&self, area: u64) {
         let number = self.made.load(Ordering::Acquire);
         if let Some(place) = self.areas.get(number as usize) {
@@ -33,8 +33,8 @@ impl<const MOST: usize> Lending<MOST> {
         }
     }
 
-    /// The number of an area that is not lent, and the area; or how many are made, all of them lent, and one more is now
-    /// wanted than these. Who is told so asks again when another has been made: somebody else may have taken that one.
+    /// Takes an area that is not lent, and returns its number and the area. If all are lent, requests one more and returns how many have been made. The caller
+    /// then asks again when another has been made: another thread may have taken it.
     pub fn take(&self) -> Result<(usize, u64), u32> {
         let made = self.made.load(Ordering::Acquire);
         let areas = self.areas.iter().zip(&self.lent).take(made as usize);
@@ -51,7 +51,7 @@ impl<const MOST: usize> Lending<MOST> {
         Err(made)
     }
 
-    /// The borrower of this area ends.
+    /// Gives an area back when its borrower ends.
     pub fn give_back(&self, number: usize) {
         if let Some(lent) = self.lent.get(number) {
             lent.store(0, Ordering::Release);
@@ -63,7 +63,7 @@ impl<const MOST: usize> Lending<MOST> {
 mod tests {
     use super::*;
 
-    /// What the keeper does.
+    /// Does the keeper's work.
     fn keep(lending: &Lending<4>) {
         while lending.made.load(Ordering::Acquire) < lending.wanted.load(Ordering::Acquire) {
             lending.add(0x1000 + u64::from(lending.made.load(Ordering::Acquire)));

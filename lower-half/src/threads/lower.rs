@@ -1,11 +1,10 @@
-//! Threads of the lower half, whoever makes them (MPI's progress threads too): they block every signal, so that
-//! the application's signals find the application's threads, and they have no record behind GS.
+//! Threads of the lower half, MPI's progress threads included: they block every signal, so that the application's signals reach the application's threads, and
+//! they have no record behind GS.
 //!
-//! But not the signal of a fault that the application handles: the kernel ends a process whose thread blocks its own fault, and nobody hears of it.
-//! As long as nobody handles it, one that is sent to the process waits for the application's threads.
+//! They do not block the signal of a fault that the application handles: if a thread blocks its own fault, the kernel ends the process without a message. If
+//! the application has no handler, such a signal to the process waits for the application's threads.
 //!
-//! This executable's `pthread_create` comes before libc's for every library of the lower half. (The upper half has a
-//! libc of its own and never comes here.)
+//! For every library of the lower half, this executable's `pthread_create` comes before libc's. (The upper half has a libc of its own and never comes here.)
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::own_area::in_own_area;
 use crate::arch::{registers, syscall};
 
-/// Signals that an instruction may end in, as a mask.
+/// Signals that an instruction may cause, as a mask.
 pub const FAULTS: u64 = 1 << (libc::SIGSEGV - 1)
     | 1 << (libc::SIGBUS - 1)
     | 1 << (libc::SIGFPE - 1)
@@ -22,7 +21,7 @@ pub const FAULTS: u64 = 1 << (libc::SIGSEGV - 1)
 /// Those of [`FAULTS`] that the application handles.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
-/// The kernel has been told whether the application handles a signal.
+/// Notes whether the application handles a signal, after the kernel has been told.
 pub fn handles(signal: i32, whether: bool) {
     let fault = FAULTS & 1u64.wrapping_shl(signal.wrapping_sub(1) as u32);
     if whether {
@@ -32,7 +31,7 @@ pub fn handles(signal: i32, whether: bool) {
     }
 }
 
-/// The calling thread, which is one of them and older than the application's handlers, blocks those signals no more.
+/// Unblocks these signals in the calling thread of the lower half, which is older than the application's handlers.
 pub fn open_to_faults() {
     let blocked = syscall::set_mask(u64::MAX);
     syscall::set_mask(blocked & !HANDLED.load(Ordering::Relaxed));
@@ -88,7 +87,7 @@ pub unsafe extern "C" fn pthread_create(
         return libc::EAGAIN;
     };
     let beginning = Box::into_raw(Box::new(Beginning { start, argument }));
-    // The new thread inherits the mask; libc knows nothing of it.
+    // The new thread inherits the mask; libc does not know of it.
     let mask = syscall::set_mask(!HANDLED.load(Ordering::Relaxed));
     // SAFETY: the caller's arguments, but for where the thread begins.
     let result = in_own_area(|| unsafe { create(thread, attributes, begin, beginning.cast()) });

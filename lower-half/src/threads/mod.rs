@@ -1,4 +1,4 @@
-//! The upper half's threads: their records, what they stand on, where they may stand.
+//! The upper half's threads: their records, their stacks, and the places where they may stop.
 
 pub mod areas;
 pub mod at_exit;

@@ -1,19 +1,16 @@
 //! Threads that call the real MPI without a switch of FS.
 //!
-//! FS leads to two things: the thread control block of a libc above it, and the static thread-local storage of a
-//! program and its libraries below it. Both halves' would be at the same places. But this executable's own thread-local
-//! storage, which comes first, is made larger by [`SPACE`] bytes that nobody uses, so that its libraries' lies farther down;
-//! and the upper half's library keeps a [`Room`] that covers those places. The room is filled from the
-//! thread's area of the lower half, once. The executable's own storage is not there: on the ways that come near, its code uses
-//! none.
+//! FS leads to two things: the thread control block of a libc above it, and the static thread-local storage of a program and its libraries below it. Both
+//! halves' would be at the same places. But this executable's own thread-local storage, which comes first, is enlarged by [`SPACE`] unused bytes, so that its
+//! libraries' storage lies farther down, and the upper half's library keeps a [`Room`] that covers those places. The room is filled once, from the thread's
+//! area of the lower half. The executable's own storage is not there: its code uses none on the ways that come near.
 //!
-//! What remains common is the control block. Two halves with the same release of glibc agree on what is in it, and the
-//! lower half uses the thread's where it does not matter whose it is: its own address and the thread's number as the
-//! owner of a lock, the stack protector's value. Functions for which it matters switch to the thread's own area
-//! (`own_area`). The flag that says whether a process has several threads is set: the lower half's has.
+//! The control block remains common. Two halves with the same release of glibc agree on its layout. The lower half uses the current block if it does not matter
+//! whose it is: for its own address and the thread's number as the owner of a lock, and for the stack protector's value. Other functions switch to the thread's
+//! own area (`own_area`). The flag for a process with several threads is set, as in the lower half's block.
 //!
-//! A library that is loaded at launch, as MPICH is, has its storage elsewhere, and asks for it by `__tls_get_addr`, which is one of these. One that wants static
-//! storage after the first thread has come near would find none of it here; what MPI starts itself comes before.
+//! A library that is loaded at launch, as MPICH is, has its storage elsewhere, and gets it from `__tls_get_addr`, which is one of these functions. A library
+//! that needs static storage after the first thread has come near would find none of it here; the libraries that MPI loads at its start come before that.
 //!
 //! Only frequent calls come near: those for messages, their completion, and collective operations.
 
@@ -26,7 +23,7 @@ use stillpoint_wrappers::gate::{Reach, Room};
 use super::own_area;
 use super::registry::{self, Thread};
 
-/// Bytes below FS that libraries of the lower half leave free.
+/// The size of the range below FS that libraries of the lower half leave free.
 const SPACE: usize = 4096;
 
 thread_local! {
@@ -35,10 +32,10 @@ thread_local! {
 
 /// `header.multiple_threads` of glibc's thread control block on x86-64.
 const MULTIPLE_THREADS: u64 = 0x18;
-/// Static thread-local storage is looked for this far below FS.
+/// The farthest distance below FS at which static thread-local storage is looked for.
 const FARTHEST: u64 = 1 << 20;
 
-/// `Services::come_near`. With the lower FS.
+/// Implements `Services::come_near`, with the lower FS.
 ///
 /// # Safety
 /// `room` must be the calling thread's, which has a record with both areas in it.
@@ -46,7 +43,7 @@ pub unsafe extern "C" fn come_near(room: *const Room) {
     let Some(thread) = Thread::current() else {
         return;
     };
-    // Its allocator's cache, which both views of the storage shall share, is made now.
+    // Makes its allocator's cache now, because both views of the storage share it.
     drop(std::hint::black_box(Box::new(0u64)));
     SPACER.with(|spacer| {
         std::hint::black_box(spacer.as_ptr());
@@ -106,7 +103,7 @@ fn static_storage(fs: u64) -> Option<Range<u64>> {
         unsafe {
             let (info, found) = (&*info, &mut *found.cast::<Found>());
             let start = info.dlpi_tls_data as u64;
-            // The executable comes first, with a number of its own.
+            // The executable comes first, with number 1.
             if info.dlpi_tls_modid <= 1
                 || start == 0
                 || start >= found.fs

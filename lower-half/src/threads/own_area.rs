@@ -1,7 +1,7 @@
-//! Functions of libc and the dynamic linker that need the thread control block of the lower half: on a thread that calls it
-//! with the upper half's ([`super::near`]), they run with the thread's own area.
+//! Functions of libc and the dynamic linker that need the lower half's thread control block. On a thread that calls them with the upper half's
+//! ([`super::near`]), they run with the thread's own area.
 //!
-//! This executable's come before libc's for every library of the lower half, as `pthread_create` does.
+//! For every library of the lower half, this executable's functions come before libc's, as `pthread_create` does.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::registry::Thread;
 use crate::arch::{self, registers};
 
-/// The lower half's FS, on a thread that has another one in place.
+/// Returns the lower half's FS, on a thread that has another one in place.
 fn own_area() -> Option<u64> {
     let own = Thread::current().map_or(0, Thread::fs_lower);
     (own != 0 && own != registers::fs()).then_some(own)
@@ -21,7 +21,7 @@ pub fn in_own_area<R>(call: impl FnOnce() -> R) -> R {
         return call();
     };
     let fs = registers::fs();
-    // SAFETY: the thread's own area; what was in place comes back.
+    // SAFETY: the thread's own area; the previous one is restored.
     unsafe {
         registers::set_fs(own);
         let result = call();
@@ -30,7 +30,7 @@ pub fn in_own_area<R>(call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// The address of the next library's function of that name.
+/// Returns the address of the next library's function of that name.
 pub fn next(known: &AtomicUsize, name: &'static core::ffi::CStr) -> usize {
     let address = known.load(Ordering::Relaxed);
     if address != 0 {
@@ -79,7 +79,7 @@ in_own_areas! {
 
 type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 
-/// `dlopen`. It looks at who calls it (at the caller's run path), so where nothing is to be switched libc's own is jumped to.
+/// `dlopen`. It depends on its caller (on the caller's run path), so if FS does not have to be switched, this jumps to libc's own.
 ///
 /// # Safety
 /// As dlopen(3).

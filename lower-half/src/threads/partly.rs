@@ -1,7 +1,7 @@
 //! Transfers that a signal has cut short: the rest of their bytes.
 //!
-//! The kernel ends a blocking write to a pipe, a terminal or a stream at a signal, and a receive that waits for all bytes; the result says how many have gone. A
-//! piece of the springboard goes on with the rest, and adds both up.
+//! At a signal, the kernel ends a blocking write to a pipe, a terminal or a stream, and a receive that waits for all bytes; the result is the number of bytes
+//! transferred. A piece of the springboard continues with the rest, and adds both numbers up.
 //!
 //! Rules of this place: runs in signal handlers, on the application's stack.
 
@@ -13,7 +13,7 @@ use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, SP, WORD};
 use crate::arch::springboard::{self, Piece, SYSCALL, Standing};
 use crate::arch::syscall::{failed, syscall3, syscall6};
 
-/// Where a piece that transfers a rest keeps how many bytes have gone.
+/// The offset at which a piece that transfers a rest keeps the number of bytes already transferred.
 const GONE_AT: usize = 8;
 
 /// Flags of a socket's calls.
@@ -22,7 +22,7 @@ const WAITALL: usize = libc::MSG_WAITALL as usize;
 const NOSIGNAL: usize = libc::MSG_NOSIGNAL as usize;
 const MORE: usize = libc::MSG_MORE as usize;
 
-/// `frame` stands behind a call that a handler of ours has interrupted, and that has transferred something: has it go on where that was not all.
+/// Called when `frame` stands behind a call that a handler of ours has interrupted and that has transferred some bytes: has it continue if some are left.
 pub fn go_on(frame: Frame, number: usize, moves: Moves) {
     let result = frame.register(RESULT);
     let [fd, second, third, fourth, ..] = ARGUMENTS.map(|register| frame.register(register));
@@ -32,7 +32,7 @@ pub fn go_on(frame: Frame, number: usize, moves: Moves) {
         return more(frame, piece, number, result);
     }
     let sending = |flags: usize| flags & DONTWAIT == 0 && waits(fd);
-    // A signal that says that nobody receives any more was not sent for what has gone, and is not for the rest.
+    // No SIGPIPE was sent for the bytes already transferred, so none is sent for the rest.
     let send = |flags: usize| libc::SYS_sendto as usize | (flags & MORE | NOSIGNAL) << 32;
     match moves {
         Moves::Whole => {}
@@ -97,11 +97,11 @@ fn begin(frame: Frame, piece: Piece, how: usize) {
 }
 
 fn gone(frame: Frame) -> &'static mut usize {
-    // SAFETY: the piece that the thread stands in has it on the thread's stack, and nobody else looks at it.
+    // SAFETY: the piece that the thread stands in has it on the thread's stack, and nothing else uses it.
     unsafe { &mut *((frame.register(SP) + GONE_AT) as *mut usize) }
 }
 
-/// The rest was cut short too.
+/// Continues a rest that was cut short too.
 fn more(frame: Frame, piece: Piece, number: usize, result: usize) {
     let [_, buffer, bytes, count, ..] = ARGUMENTS;
     let asked = if piece == Piece::RestCount {
@@ -121,7 +121,8 @@ fn more(frame: Frame, piece: Piece, number: usize, result: usize) {
     frame.set_register(PC, frame.register(PC) - SYSCALL.len());
 }
 
-/// A handler of the application is about to run on top of `frame`: natively it would have ended a transfer of which a part has gone. Whether it is that.
+/// Called before a handler of the application runs on top of `frame`: natively, it would have ended a transfer that is partly done. Returns whether there is
+/// such a transfer.
 pub fn ended(frame: Frame) -> bool {
     let rip = frame.register(PC);
     let begins = [
@@ -147,7 +148,7 @@ pub fn ended(frame: Frame) -> bool {
     }
 }
 
-/// What the kernel gives without waiting is fetched here. `arguments`: those of the call, from an address and what is left.
+/// Fetches the bytes that the kernel returns without waiting. `arguments`: the call's arguments, for an address and the remaining length.
 fn finish_here(
     frame: Frame,
     number: usize,
@@ -167,7 +168,7 @@ fn finish_here(
     frame.set_register(RESULT, gone);
 }
 
-/// What a file descriptor leads to: `st_mode` and `st_rdev`.
+/// Returns `st_mode` and `st_rdev` of a file descriptor.
 fn status(fd: usize) -> Option<(u32, u64)> {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: the kernel fills the structure.
@@ -181,7 +182,7 @@ fn is_socket(fd: usize) -> bool {
     status(fd).is_some_and(|(mode, _)| mode & libc::S_IFMT == libc::S_IFSOCK)
 }
 
-/// Whether writes there wait until there is room for all: a pipe, a stream, a device, not `O_NONBLOCK`.
+/// Whether writes there wait until all bytes fit: a pipe, a stream or a device, without `O_NONBLOCK`.
 fn waits(fd: usize) -> bool {
     let kind = status(fd).map_or(0, |(mode, _)| mode & libc::S_IFMT);
     let whole = match kind {
@@ -214,7 +215,7 @@ fn is_stream(fd: usize) -> bool {
     !failed(result) && kind == libc::SOCK_STREAM
 }
 
-/// Devices that always have more, at once: /dev/zero, full, random, urandom.
+/// Whether this is a device that always has more data, at once: /dev/zero, full, random, urandom.
 fn is_endless(fd: usize) -> bool {
     status(fd).is_some_and(|(mode, device)| {
         let memory = libc::major(device) == 1 && [5, 7, 8, 9].contains(&libc::minor(device));

@@ -1,7 +1,7 @@
-//! The table of the upper half's threads: one [`ThreadRecord`] each, which GS leads to.
+//! The table of the upper half's threads: one [`ThreadRecord`] each, which GS points to.
 //!
-//! Rules of this place: used inside signal handlers with either half's FS in place, so the table is a
-//! fixed piece of the lower half's own memory, entered and left without locks or allocation.
+//! Rules of this place: used inside signal handlers with either half's FS in place. So the table is a fixed piece of the lower half's own memory, and is used
+//! without locks or allocation.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -12,17 +12,17 @@ use super::{handler_stack, shut};
 use crate::arch::layout::HANDLER_STACK_AT;
 use crate::arch::{registers, syscall};
 
-/// Threads of the upper half that may be alive at once.
+/// The number of threads of the upper half that may be alive at once.
 pub const MOST_THREADS: usize = 4096;
 
-/// What the lower half notes in `ThreadRecord::private`.
+/// The lower half's notes in `ThreadRecord::private`.
 #[repr(C)]
 pub struct Notes {
     /// Bits of [`flag`].
     pub flags: AtomicU64,
     /// A [`State`].
     pub state: AtomicU64,
-    /// Where the kernel clears the thread's id when the thread ends; 0: nowhere.
+    /// The address at which the kernel clears the thread's id when the thread ends; 0: none.
     pub clear_tid: AtomicU64,
     /// The system call that the thread was blocked in when it was asked to stop: number + 1, 0: none;
     pub call: AtomicU64,
@@ -30,14 +30,14 @@ pub struct Notes {
     pub call_end: AtomicU64,
     /// The borrowed thread area's number + 1; 0: none, or the process's own.
     pub area: AtomicU64,
-    /// Memory to give back when a `vfork`-like child has gone.
+    /// Memory to unmap when a `vfork`-like child has gone.
     pub scratch: AtomicU64,
     pub scratch_bytes: AtomicU64,
-    /// See [`super::beneath`]; 0: nothing.
+    /// The handler that prevents the thread from stopping, see [`super::beneath`]; 0: none.
     pub beneath: AtomicU64,
-    /// For as long as that keeps the thread from stopping: when it may be asked again (`CLOCK_MONOTONIC`, nanoseconds),
+    /// When the thread may be asked again, while that handler runs (`CLOCK_MONOTONIC`, nanoseconds),
     pub ask_after: AtomicU64,
-    /// ... and how long it was left alone this time.
+    /// ... and how long it is left alone this time.
     pub ask_pause: AtomicU64,
 }
 
@@ -47,18 +47,18 @@ const _: () = assert!(size_of::<Notes>() == size_of::<[u64; 11]>());
 pub mod flag {
     /// The thread stops itself: the stop signal that it sends is not the application's. (The springboard sets bit 0.)
     pub const STOP_SELF: u64 = 1;
-    /// The agent asks the thread to stop. A stop signal of the agent's that finds this clear comes late.
+    /// The agent asks the thread to stop. If this is clear when the agent's stop signal comes, the signal is late.
     pub const STOP: u64 = 4;
     /// A child process that shares its parent's memory until it execs.
     pub const SHARES_MEMORY: u64 = crate::arch::layout::SHARES_MEMORY;
     /// The thread believes that it blocks SIGSYS, or the stop signal (`gate::signals`).
     pub const BELIEVES_SIGSYS: u64 = 8;
     pub const BELIEVES_STOP: u64 = 16;
-    /// It may run while others are stopped.
+    /// The thread may run while others are stopped.
     pub const RUNS: u64 = 32;
-    /// The agent has stopped it, in the application's own code or that of its libraries.
+    /// The agent has stopped the thread in the code of the application or its libraries.
     pub const OUTSIDE: u64 = 64;
-    /// A child that shares its parent's memory has asked to be traced by it: it is from its `execve` on.
+    /// A child that shares its parent's memory has asked to be traced by it: it is traced from its `execve` on.
     pub const TRACED: u64 = 128;
 }
 
@@ -74,20 +74,20 @@ pub enum State {
 
 #[repr(C)]
 struct Slot {
-    /// First: GS leads to it.
+    /// The first field: GS points to it.
     record: UnsafeCell<ThreadRecord>,
-    /// The thread's own, in nanoseconds, as of its latest stop; 0: not known.
+    /// The thread's timer slack, in nanoseconds, at its latest stop; 0: not known.
     timer_slack: AtomicU64,
     /// See [`super::handler_stack`]; it stays with the slot.
     handler_stack: AtomicUsize,
-    /// Since when the thread has waited in the call that the notes tell of (`CLOCK_MONOTONIC`, nanoseconds); 0: not known.
+    /// The time since when the thread has waited in the noted call (`CLOCK_MONOTONIC`, nanoseconds); 0: not known.
     waits_since: AtomicU64,
-    /// Processor time that it had used in earlier launches (`gate::used`).
+    /// Processor time that the thread had used in earlier launches (`gate::used`).
     used: [AtomicI64; 3],
 }
 
 const _: () = {
-    // Offsets that assembly knows.
+    // Offsets that the assembly contains.
     assert!(core::mem::offset_of!(Slot, handler_stack) == HANDLER_STACK_AT);
     assert!(core::mem::offset_of!(ThreadRecord, private) == 0x40);
 };
@@ -124,7 +124,7 @@ static TABLE: [Slot; MOST_THREADS] = [const {
 /// Slots beyond this one have never been used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread of the upper half: a record that GS of that thread leads to.
+/// A thread of the upper half: its record, which GS of that thread points to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Thread(&'static Slot);
 
@@ -136,7 +136,7 @@ impl PartialEq for Slot {
 impl Eq for Slot {}
 
 impl Thread {
-    /// Takes a free record for a thread that is to be started; `None` when all are taken.
+    /// Takes a free record for a thread that is to be started; returns `None` if all are taken.
     pub fn take() -> Option<Thread> {
         for (index, slot) in TABLE.iter().enumerate() {
             let thread = Thread(slot);
@@ -192,7 +192,7 @@ impl Thread {
         None
     }
 
-    /// Says what the application and the kernel call a thread that has been made: from here on it can be named, and runs.
+    /// Notes the application's and the kernel's ids of a thread that has been made: from here on it can be named, and runs.
     pub fn name(self, known: u32, real: u32) {
         let record = self.record();
         record.real_tid.store(real, Ordering::Relaxed);
@@ -200,7 +200,7 @@ impl Thread {
         syscall::futex_wake(&record.virtual_tid);
     }
 
-    /// What the application calls this thread, as soon as its maker has said so.
+    /// Returns the application's id of this thread, as soon as its maker has noted it.
     pub fn named(self) -> u32 {
         let id = &self.record().virtual_tid;
         loop {
@@ -219,7 +219,7 @@ impl Thread {
             .store(State::Free as u64, Ordering::Release);
     }
 
-    /// The calling thread's record, if it is a thread of the upper half.
+    /// Returns the calling thread's record, if it is a thread of the upper half.
     #[inline(always)]
     pub fn current() -> Option<Thread> {
         Thread::from_address(registers::gs() as usize)
@@ -285,7 +285,7 @@ impl Thread {
         self.notes().flags.load(Ordering::Relaxed) & flag::SHARES_MEMORY != 0
     }
 
-    /// Notes that a child is to be traced when it execs; false where it shares nobody's memory.
+    /// Notes that a child is to be traced when it execs; returns false if it does not share its parent's memory.
     pub fn traced_from_exec(self) -> bool {
         let shares = self.shares_memory();
         if shares {
@@ -294,42 +294,42 @@ impl Thread {
         shares
     }
 
-    /// Whether that was noted.
+    /// Whether the child is to be traced when it execs.
     pub fn to_be_traced(self) -> bool {
         self.notes().flags.load(Ordering::Relaxed) & flag::TRACED != 0
     }
 
-    /// The signal frame that the thread stands in while it is stopped, else 0.
+    /// Returns the signal frame that the thread stands in while it is stopped, otherwise 0.
     pub fn stop_frame(self) -> usize {
         self.record().stop_frame.load(Ordering::Acquire) as usize
     }
 
-    /// The timer slack (`PR_GET_TIMERSLACK`, nanoseconds) that the thread had when it stopped last; 0: not known.
+    /// Returns the timer slack (`PR_GET_TIMERSLACK`, nanoseconds) that the thread had at its latest stop; 0: not known.
     pub fn timer_slack(self) -> u64 {
         self.0.timer_slack.load(Ordering::Relaxed)
     }
 
-    /// For the thread itself, and for who has taken it.
+    /// Notes the timer slack. For the thread itself, and for the code that has taken its record.
     pub fn note_timer_slack(self, nanoseconds: u64) {
         self.0.timer_slack.store(nanoseconds, Ordering::Relaxed);
     }
 
-    /// Where its stack for signal handlers begins; 0: it has none.
+    /// Returns the address of its stack for signal handlers; 0: it has none.
     pub fn handler_stack(self) -> &'static AtomicUsize {
         &self.0.handler_stack
     }
 
-    /// What is added to the processor time that the kernel counts.
+    /// Returns the time that is added to the kernel's count of processor time.
     pub fn used(self) -> &'static [AtomicI64; 3] {
         &self.0.used
     }
 
-    /// Since when it has waited in the call that the agent has noted; 0: not known.
+    /// Returns the time since when it has waited in the call that the agent has noted; 0: not known.
     pub fn waits_since(self) -> &'static AtomicU64 {
         &self.0.waits_since
     }
 
-    /// How the thread gets at the lower half from here on. For the thread itself.
+    /// Sets how the thread reaches the lower half from here on. For the thread itself.
     pub fn set_reach(self, reach: Reach) {
         let reach_of = |was: u32| Some(was & SHUT | reach as u32);
         let word = &self.record().reach;
@@ -358,14 +358,14 @@ impl Thread {
     }
 
     /// # Safety
-    /// As [`Thread::set_fs_upper`]; the value must be a thread area that nobody else uses.
+    /// As [`Thread::set_fs_upper`]; the value must be a thread area that nothing else uses.
     pub unsafe fn set_fs_lower(self, value: u64) {
         // SAFETY: the caller's.
         unsafe { (&raw mut (*self.record_pointer()).fs_lower).write_volatile(value) };
     }
 }
 
-/// Every thread that is starting or alive, memory-sharing children left out.
+/// Returns every thread that is starting or alive, without memory-sharing children.
 pub fn each() -> impl Iterator<Item = Thread> {
     let used = USED.load(Ordering::Acquire).min(MOST_THREADS);
     TABLE
@@ -375,7 +375,7 @@ pub fn each() -> impl Iterator<Item = Thread> {
         .filter(|thread| thread.state() != State::Free && !thread.shares_memory())
 }
 
-/// Whether there is one thread alone, and no child process that shares its memory.
+/// Whether there is exactly one thread, and no child process that shares its memory.
 pub fn is_one() -> bool {
     let used = USED.load(Ordering::Acquire).min(MOST_THREADS);
     let all = TABLE.iter().take(used).map(Thread);
@@ -384,7 +384,7 @@ pub fn is_one() -> bool {
         .is_none()
 }
 
-/// Forgets every thread but one: the process is a forked child's.
+/// Forgets every thread except one: the process is a forked child.
 pub fn only(survivor: Thread) {
     let used = USED.load(Ordering::Acquire).min(MOST_THREADS);
     for thread in TABLE.iter().take(used).map(Thread) {

@@ -1,7 +1,7 @@
 //! The shortest way down to MPI, shut on every thread while a checkpoint is pending.
 //!
-//! What goes that way looks whether it is open when it begins, and not for a checkpoint when it ends. So a thread that calls MPI again and again parks at the
-//! next call, and one that does not is stopped where it computes.
+//! A call on this way checks at its beginning whether the way is open, and does not check for a checkpoint at its end. So a thread that calls MPI again and
+//! again parks at the next call, and one that does not is stopped where it computes.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use stillpoint_wrappers::gate::SHUT;
 
 use super::registry::{self, Thread};
 
-/// What was said last, for threads that are still to be made.
+/// The latest state, for threads that are still to be made.
 static IS_SHUT: AtomicBool = AtomicBool::new(false);
 
 /// Shuts the way, or opens it again.
@@ -18,7 +18,8 @@ pub fn shut(shut: bool) {
     registry::each().for_each(follow);
 }
 
-/// Has a thread's record say what was said last. Who makes a thread does so too, and both look once more whether that is what they have written.
+/// Updates a thread's record to the latest state. The maker of a thread calls this too, and both check afterwards that the state is still the one that they
+/// have written.
 pub fn follow(thread: Thread) {
     let reach = &thread.record().reach;
     loop {
@@ -51,7 +52,7 @@ mod tests {
         shut(true);
         let comes = Thread::take().unwrap();
         assert_eq!((word(there), word(comes)), (unknown | SHUT, unknown | SHUT));
-        // How a thread gets at the lower half is another thing, which may be found out meanwhile.
+        // How a thread reaches the lower half is independent, and may be determined meanwhile.
         there.set_reach(Reach::Near);
         assert_eq!(word(there), Reach::Near as u32 | SHUT);
         shut(false);

@@ -1,6 +1,6 @@
-//! The system calls of Linux on x86-64: what each number is called. What becomes of them at a checkpoint says the gate's table, by name.
+//! The system calls of Linux on x86-64: the name of each number. The gate's table says, by name, what a checkpoint does about them.
 
-/// From 0 on. Behind each line stands its first number.
+/// The calls from number 0 on; each line's first number stands behind it.
 #[rustfmt::skip]
 pub const FIRST: [&str; 335] = [
     "read", "write", "open", "close", "stat", "fstat", "lstat", "poll", "lseek", "mmap", // 0
@@ -39,7 +39,7 @@ pub const FIRST: [&str; 335] = [
     "pkey_alloc", "pkey_free", "statx", "io_pgetevents", "rseq", // 330
 ];
 
-/// Numbers between [`FIRST`] and these are the kernel's own, or nobody's.
+/// Numbers between [`FIRST`] and these are not assigned, or internal to the kernel.
 pub const NEWER_FROM: usize = 424;
 
 #[rustfmt::skip]

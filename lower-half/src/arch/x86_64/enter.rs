@@ -1,4 +1,4 @@
-//! First and last instructions: into the application, into a new thread, out of a thread.
+//! The first instructions in the application and in a new thread, and the last of a thread.
 
 use core::arch::asm;
 
@@ -38,7 +38,7 @@ pub unsafe fn jump(entry: usize, stack: usize) -> ! {
 /// Calls `function` on another stack, which grows down from `stack`, a multiple of 16.
 ///
 /// # Safety
-/// The stack must be nobody's; `function` must return.
+/// The stack must be free; `function` must return.
 pub unsafe fn call_on(stack: usize, function: unsafe extern "C" fn(usize), argument: usize) {
     // SAFETY: the caller's. The function keeps r12.
     unsafe {
@@ -56,7 +56,7 @@ pub unsafe fn call_on(stack: usize, function: unsafe extern "C" fn(usize), argum
     }
 }
 
-/// `clone` whose child begins in `start(argument)` on `stack`; the child never comes back here.
+/// Makes a `clone` whose child begins in `start(argument)` on `stack`; the child does not return from this function.
 ///
 /// # Safety
 /// The arguments must be sound for `clone(2)`; `start` must not return, and must not need anything
@@ -99,13 +99,12 @@ pub unsafe fn clone_into(
     result
 }
 
-/// `clone` whose child goes on where its parent stands, on the very same stack, while the parent waits for it to become another
-/// program or to end (`CLONE_VFORK`). The child writes over what lies on that stack: so its lower part, up to `end`, is
-/// kept at `kept`, and put back before the parent goes on.
+/// Makes a `clone` whose child continues from here on the same stack, while the parent waits for the child to execute a program or to end (`CLONE_VFORK`). The
+/// child overwrites that stack, so its lower part, up to `end`, is saved at `kept` and restored before the parent continues.
 ///
 /// # Safety
-/// The flags must be sound for `clone(2)`, with `CLONE_VM` and `CLONE_VFORK`; between this function's stack pointer and `end` there
-/// must be no more than what `kept` has room for, and nobody else may use it.
+/// The flags must be sound for `clone(2)`, with `CLONE_VM` and `CLONE_VFORK`. The bytes between this function's stack pointer and `end` must fit into `kept`,
+/// which nothing else may use.
 #[inline(never)]
 pub unsafe fn clone_onto(
     flags: usize,
@@ -180,10 +179,10 @@ pub fn take_id() -> isize {
     result
 }
 
-/// Ends the calling thread without another look at its stack, which its joiner may free at any moment.
+/// Ends the calling thread without touching its stack again: its joiner may free the stack at any moment.
 ///
 /// # Safety
-/// Nothing may need this thread any more.
+/// The thread must not be needed any more.
 pub unsafe fn exit_thread(status: usize) -> ! {
     // SAFETY: the caller's.
     unsafe { asm!("mov eax, 60", "syscall", "ud2", in("rdi") status, options(noreturn, nostack)) }

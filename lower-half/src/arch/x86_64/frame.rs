@@ -1,5 +1,4 @@
-//! The signal frame that the kernel builds on the interrupted thread's stack, and that
-//! `rt_sigreturn` takes back.
+//! The signal frame that the kernel builds on the interrupted thread's stack, and that `rt_sigreturn` restores.
 //!
 //! ```text
 //!   low   frame       return address (the restorer)          <- stack pointer at the handler's entry
@@ -19,7 +18,7 @@ const MASK_AT: usize = 296;
 const SW_MAGIC_AT: usize = 464;
 const SW_MAGIC: u32 = 0x4650_5853;
 const LEGACY_BYTES: usize = 512;
-/// Bytes that a frame may take more for its parts to be aligned, the red zone included.
+/// Additional bytes that a frame may need for alignment, the red zone included.
 const ALIGNMENT: usize = 64 + 16 + 128;
 
 /// The interrupted thread, as a handler's third argument shows it.
@@ -29,7 +28,7 @@ pub struct Frame(*mut libc::ucontext_t);
 /// The next instruction's address.
 pub const PC: i32 = libc::REG_RIP;
 pub const SP: i32 = libc::REG_RSP;
-/// A system call's number before it, its result behind it.
+/// A system call's number before the call, its result afterwards.
 pub const RESULT: i32 = libc::REG_RAX;
 /// A system call's arguments.
 pub const ARGUMENTS: [i32; 6] = [
@@ -40,9 +39,9 @@ pub const ARGUMENTS: [i32; 6] = [
     libc::REG_R8,
     libc::REG_R9,
 ];
-/// Where a system call's instruction leaves the address behind itself.
+/// The register that receives the address behind a system call's instruction.
 pub const BEHIND: i32 = libc::REG_RCX;
-/// Lost in a system call: what a piece of the springboard is told.
+/// A register that a system call destroys; it carries the word for a piece of the springboard.
 pub const WORD: i32 = libc::REG_R11;
 
 impl Frame {
@@ -52,10 +51,10 @@ impl Frame {
         Frame(context)
     }
 
-    /// A frame of a system call's registers, which its maker puts in, and a mask: no vector state, no alternate stack, and no return through it.
+    /// Makes a frame of a system call's registers, which the caller sets, and a mask: no vector state, no alternate stack, and no return through it.
     ///
     /// # Safety
-    /// As [`Frame::new`]; what has not been put in must not be looked at.
+    /// As [`Frame::new`]; registers that have not been set must not be read.
     pub unsafe fn of_call(context: *mut libc::ucontext_t) -> Frame {
         // SAFETY: the caller's.
         unsafe {
@@ -77,7 +76,7 @@ impl Frame {
         Frame((address + 8) as *mut libc::ucontext_t)
     }
 
-    /// Where the frame starts.
+    /// Returns the frame's start address.
     pub fn address(self) -> usize {
         (self.0 as usize).wrapping_sub(8)
     }
@@ -100,7 +99,7 @@ impl Frame {
         };
     }
 
-    /// The mask that comes back with the return from the handler; bit 0 is signal 1.
+    /// Returns the mask that the return from the handler restores; bit 0 is signal 1.
     pub fn mask(self) -> u64 {
         // SAFETY: the mask's 8 bytes are part of the kernel's ucontext.
         unsafe { *self.0.cast::<u8>().add(MASK_AT).cast::<u64>() }
@@ -111,7 +110,7 @@ impl Frame {
         unsafe { *self.0.cast::<u8>().add(MASK_AT).cast::<u64>() = mask };
     }
 
-    /// The alternate signal stack, as it was when the thread was interrupted; empty where there is none.
+    /// Returns the alternate signal stack at the time of the interruption; an empty range if there is none.
     pub fn alternate_stack(self) -> core::ops::Range<usize> {
         // SAFETY: the context is alive.
         let stack = unsafe { (*self.0).uc_stack };
@@ -145,13 +144,12 @@ impl Frame {
         }
     }
 
-    /// How much of a stack such a frame takes.
+    /// Returns the stack space that such a frame takes.
     pub fn bytes(self) -> usize {
         HEAD + self.vector_bytes() + ALIGNMENT
     }
 
-    /// Copies the frame to below `top` (a multiple of anything), so that `rt_sigreturn` on the copy
-    /// works; the copy has no alternate signal stack.
+    /// Copies the frame to below `top` (of any alignment), so that `rt_sigreturn` on the copy works; the copy has no alternate signal stack.
     ///
     /// # Safety
     /// The memory below `top` must be free, as much as the frame takes.
@@ -180,8 +178,7 @@ impl Frame {
     }
 }
 
-/// Returns through the frame at `address`: every register, the mask and the vector state become what
-/// the frame says.
+/// Returns through the frame at `address`, which sets every register, the mask and the vector state.
 ///
 /// # Safety
 /// A whole signal frame must lie there, and FS and GS must be those of the code that it leads to.

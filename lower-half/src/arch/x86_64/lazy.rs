@@ -1,7 +1,7 @@
-//! How a dynamic loader keeps the processor's registers while it looks up a function that is called for the first time.
+//! How a dynamic loader saves the processor's registers while it looks up a function that is called for the first time.
 //!
-//! glibc's loader takes as much of the caller's stack as the registers need on the processor that it was started on, and keeps that number. A
-//! processor with more registers writes past it, over the loader's own arguments. So a program that goes on there needs another number.
+//! glibc's loader reserves stack space for the registers of the processor that it was started on, and keeps that number. On a processor with more registers it
+//! writes past that space, over its own arguments. So a program that continues there needs another number.
 //!
 //! ```text
 //! and  rsp, -64
@@ -16,14 +16,14 @@ use memchr::memmem;
 
 /// `and rsp, -64; sub rsp, [rip + ...]`, up to the distance.
 const TAKES_ROOM: [u8; 7] = [0x48, 0x83, 0xe4, 0xc0, 0x48, 0x2b, 0x25];
-/// The legacy part of the registers, the header behind it, and what loaders put below (`STATE_SAVE_OFFSET`, at most).
+/// The legacy part of the registers, the header behind it, and the data that loaders put below (`STATE_SAVE_OFFSET`, at most).
 const BEFORE: u64 = 512 + 64 + 256;
-/// The first component behind the legacy part, and the first one that no loader keeps any more (`arch_prctl(2)`: tiles), and the one behind these.
+/// The components behind the legacy part that loaders save: all except the tiles (`arch_prctl(2)`).
 const COMPONENTS: [core::ops::Range<u32>; 2] = [2..17, 19..20];
-/// Registers are kept at such addresses.
+/// The alignment of saved registers.
 const LINE: u64 = 64;
 
-/// Where the numbers are that code at that address takes from its stack so.
+/// Returns the addresses of the sizes that the code at this address subtracts from its stack pointer in this way.
 pub fn numbers(code: &[u8], address: u64) -> Vec<u64> {
     let found = memmem::find_iter(code, &TAKES_ROOM).filter_map(|offset| {
         let at = offset + TAKES_ROOM.len();
@@ -37,7 +37,7 @@ pub fn numbers(code: &[u8], address: u64) -> Vec<u64> {
     found
 }
 
-/// Bytes that this processor's registers need, in whichever form they are kept; `None` where there is nothing but the legacy part.
+/// Returns the bytes that this processor's registers need in any format, or `None` if there is only the legacy part.
 pub fn room_for_registers() -> Option<u64> {
     const OSXSAVE: u32 = 1 << 27;
     if __cpuid(1).ecx & OSXSAVE == 0 {
@@ -84,7 +84,7 @@ mod tests {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let loader = |line: &&str| line.contains("ld-linux") && line.contains(" r-xp ");
         let Some(line) = maps.lines().find(loader) else {
-            // Linked without a loader, or another libc's.
+            // Linked without a loader, or with another libc's.
             return;
         };
         let (range, _) = line.split_once(' ').unwrap();

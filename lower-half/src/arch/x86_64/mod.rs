@@ -13,9 +13,9 @@ pub mod unwind;
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
-/// What seccomp calls the processor (`linux/audit.h`).
+/// seccomp's number of the processor (`linux/audit.h`).
 pub const AUDIT_ARCH: u32 = 0xc000_003e;
-/// What ELF files call it (`elf.h`).
+/// The processor's number in ELF files (`elf.h`).
 pub const MACHINE: u16 = 62;
 /// Relocations of the words through which a function of another library is called: `R_X86_64_GLOB_DAT` and `R_X86_64_JUMP_SLOT` (`elf.h`).
 #[cfg_attr(
@@ -23,10 +23,10 @@ pub const MACHINE: u16 = 62;
     expect(dead_code, reason = "what other libraries import is theirs")
 )]
 pub const IMPORTS: [u32; 2] = [6, 7];
-/// What the kernel calls it in the auxiliary vector.
+/// The processor's name in the auxiliary vector.
 pub const PLATFORM: &[u8] = b"x86_64\0";
 
-/// The body of a naked function of two arguments: goes on in the function that `$way` returns, as if that had been called.
+/// The body of a naked function of two arguments: jumps to the function that `$way` returns, as if that had been called.
 macro_rules! go_where {
     ($way:path) => {
         core::arch::naked_asm!(

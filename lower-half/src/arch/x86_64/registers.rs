@@ -1,4 +1,4 @@
-//! FS and GS: by instruction where the kernel allows it (AT_HWCAP2 bit 1), by `arch_prctl` elsewhere.
+//! FS and GS: read and set by instructions if the kernel permits them (AT_HWCAP2 bit 1), otherwise by `arch_prctl`.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,14 @@ const ARCH_GET_GS: usize = 0x1004;
 /// Whether user code may use the FSGSBASE instructions; set once by [`probe`].
 static FSGSBASE: AtomicBool = AtomicBool::new(false);
 
-/// Finds out how the bases are to be switched here. Called first thing in a launch, with the lower FS.
+/// Determines how FS and GS are switched here. Called first in a launch, with the lower FS.
 pub fn probe() {
     // SAFETY: getauxval reads the auxiliary vector.
     let usable = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
     FSGSBASE.store(usable, Ordering::Relaxed);
 }
 
-/// Whether `rdfsbase` and its kin may be used.
+/// Whether `rdfsbase` and the related instructions may be used.
 pub fn fsgsbase() -> bool {
     FSGSBASE.load(Ordering::Relaxed)
 }
@@ -60,7 +60,7 @@ pub fn gs() -> u64 {
     }
 }
 
-/// What GS leads to: the thread's record, on a thread that has one.
+/// Returns the address in GS: the thread's record, on a thread that has one.
 ///
 /// # Safety
 /// The thread must have a record.
@@ -72,7 +72,7 @@ pub unsafe fn record() -> *const ThreadRecord {
     record
 }
 
-/// The FS base as the thread area itself says it (x86-64 psABI: the word at FS:0), which is quicker to read.
+/// Returns the FS base from the thread area itself (x86-64 psABI: the word at FS:0), which is faster to read.
 #[inline(always)]
 pub fn area() -> u64 {
     let area;
@@ -84,7 +84,7 @@ pub fn area() -> u64 {
 /// Sets the FS base.
 ///
 /// # Safety
-/// Whatever runs next on this thread must belong to that thread area.
+/// The code that runs next on this thread must belong to that thread area.
 #[inline(always)]
 pub unsafe fn set_fs(value: u64) {
     if fsgsbase() {
@@ -111,7 +111,7 @@ pub unsafe fn set_gs(value: u64) {
     }
 }
 
-/// The wide registers that the process may use, one bit each.
+/// Returns the wide registers that the process may use, one bit each.
 pub fn wide() -> u64 {
     const GET_PERMISSIONS: usize = 0x1022;
     let mut bits = 0u64;
@@ -121,7 +121,7 @@ pub fn wide() -> u64 {
     if failed(result) { 0 } else { bits }
 }
 
-/// Asks the kernel for the use of one of them; whether it gives it.
+/// Asks the kernel for the use of one of them; returns whether it is granted.
 pub fn ask_for_wide(feature: usize) -> bool {
     const ASK_PERMISSION: usize = 0x1023;
     // SAFETY: it touches no memory.

@@ -1,25 +1,25 @@
-//! The short way of a system call that is trapped often: without a signal. The code that made it has been changed to come here
-//! (`gate::short`), by way of an *island*, a few instructions near it that say which call this is and what lies behind it.
+//! The short way of a system call that is trapped often: without a signal. The calling code has been changed to come here (`gate::short`), through an *island*:
+//! a few nearby instructions that say which call this is and what lies behind it.
 //!
 //! ```text
 //!   rcx   address behind the call's `syscall`, which is still there; the five bytes before that lead to the island
 //!   rax   the call's number; its arguments are where they belong
 //! ```
 //!
-//! The C library's `syscall` makes any call whatever: it comes in at [`ANY_NUMBER`], where [`Slot::ShortNumbers`] says which of them go this way.
+//! The C library's `syscall` makes any call: it enters at [`ANY_NUMBER`], and [`Slot::ShortNumbers`] says which calls go this way.
 //!
-//! * `close` of a descriptor that is noted as the application's, and the most frequent calls with a path where that is nothing special, go straight on to the
-//!   springboard's pieces, as the trap would have them go.
-//! * `mmap` of as much new memory as was mapped last, when that was much ([`Large`]), is made here, at the same place, if that is free again.
-//! * Everything else: all signals are blocked, and [`Slot::ShortAnswer`] answers on the thread's stack for handlers, what it may change of vector
-//!   registers being kept.
-//! * So is every call of a child process that shares its parent's memory: what is noted of descriptors and mappings is its parent's.
-//! * Where [`Slot::ShortOff`] is set the `syscall` is made where it was, and is trapped.
+//! * `close` of a descriptor that is noted as the application's, and the most frequent calls with an ordinary path, go straight to the springboard's pieces, as
+//!   the trap would send them.
+//! * `mmap` of as much new memory as was mapped last, if that was large ([`Large`]), is made here at the same place, if that is free again.
+//! * For every other call, all signals are blocked, and [`Slot::ShortAnswer`] answers on the thread's stack for handlers; vector registers that it may change
+//!   are saved.
+//! * Every call of a child process that shares its parent's memory is also answered that way: the notes on descriptors and mappings are its parent's.
+//! * If [`Slot::ShortOff`] is set, the original `syscall` is made, and is trapped.
 //!
-//! Nobody stops here, and no handler of the application finds itself on top of this code: [`settle`] moves whoever a signal has interrupted here to before the call,
-//! or behind it. So what an image may lead to is the address of this code, that of [`ANY_NUMBER`], and the two registers, and none ever changes.
+//! No thread stops here, and no handler of the application runs on top of this code: [`settle`] moves an interrupted thread to before the call, or behind it.
+//! So an image may lead only to the address of this code, to [`ANY_NUMBER`], and to the two registers, and these never change.
 //!
-//! Keeps below the 128-byte red zone of the code that made the call, and leaves every register as a system call would.
+//! The code stays below the 128-byte red zone of the calling code, and leaves every register as a system call would.
 
 mod settle;
 mod site;
@@ -37,12 +37,12 @@ use crate::arch::layout::{
 pub use settle::settle;
 pub use site::{BEFORE, JUMP, Makes, SITE, STONE, jump, makes, stone};
 
-/// Where calls of any number come in, behind [`SHORT_WAY`](crate::arch::layout::SHORT_WAY): images lead to it.
+/// The entry for calls of any number, as an offset from [`SHORT_WAY`](crate::arch::layout::SHORT_WAY): images lead to it.
 pub const ANY_NUMBER: usize = 0xf80;
-/// Calls that the table of numbers has room for.
+/// The number of calls in the table of numbers.
 pub const NUMBERS: usize = 512;
 
-/// What is kept of a call on the stack of who made it, below the red zone.
+/// Data about a call on its thread's stack, below the red zone.
 #[repr(C)]
 pub struct Kept {
     pub behind: usize,
@@ -50,9 +50,9 @@ pub struct Kept {
     pub first: [usize; 4],
     /// The call's number, then its result.
     pub result: usize,
-    /// What a piece of the springboard is told.
+    /// The word for a piece of the springboard.
     pub word: usize,
-    /// Where it goes on.
+    /// The address at which the thread continues.
     pub target: usize,
     /// The thread's signal mask.
     pub mask: u64,
@@ -61,20 +61,20 @@ pub struct Kept {
     rbx: usize,
 }
 
-/// What is known of large mappings, for the code to use: [`Slot::ShortLarge`] leads to it.
+/// Data about large mappings for the code; [`Slot::ShortLarge`] points to it.
 #[repr(C)]
 pub struct Large {
-    /// The last one that was new memory of the process's own: bytes, and address.
+    /// The last large mapping of new private memory: its size, and its address.
     pub bytes: AtomicUsize,
     pub address: AtomicUsize,
-    /// How often mappings have been made or changed.
+    /// The number of times that mappings have been made or changed.
     pub changes: AtomicU64,
 }
 
 /// The flags of such a mapping.
 pub const LARGE_FLAGS: usize = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
 
-/// Bytes from there to the stack pointer of who made the call.
+/// The distance from there to the calling code's stack pointer.
 const DEPTH: usize = 128 + size_of::<Kept>();
 const TARGET_AT: usize = core::mem::offset_of!(Kept, target);
 
@@ -88,8 +88,8 @@ const _: () = {
     );
 };
 
-/// Vector registers that compiled code, and the C library's copying, may change: SSE, AVX, and the three parts of AVX-512. Without the x87's and what is
-/// newer, they take less than a page.
+/// Vector registers that compiled code, and the C library's copying, may change: SSE, AVX, and the three parts of AVX-512. Without the x87's and newer ones,
+/// they take less than a page.
 const VECTORS: u64 = 0b1110_0110;
 
 global_asm!(
@@ -99,7 +99,7 @@ global_asm!(
     ".hidden stillpoint_short_\\name",
     ".endr",
     ".balign 64",
-    // Nothing is kept: rcx is as it was, and arguments too.
+    // Nothing is saved: rcx and the arguments are unchanged.
     "stillpoint_short_start:",
     "movabs r11, {off}",
     "cmp qword ptr [r11], 0",
@@ -121,7 +121,7 @@ global_asm!(
     "jnz 9f",
     "6:",
     "lea rsp, [rsp - {depth}]",
-    // Arguments are as they were.
+    // The arguments are unchanged.
     "stillpoint_short_keeps:",
     "mov [rsp], rcx",
     "mov [rsp + 8], rdi",
@@ -129,7 +129,7 @@ global_asm!(
     "mov [rsp + 24], rdx",
     "mov [rsp + 32], r10",
     "mov [rsp + 40], rax",
-    // All that changes is kept.
+    // Every register that changes is saved.
     "stillpoint_short_kept:",
     "test qword ptr gs:[0x40], {shares_memory}",
     "jnz stillpoint_short_general",
@@ -147,23 +147,23 @@ global_asm!(
     "mov rdi, [r11 + 8]",
     "mov r10d, {large_flags} | {at_free_place}",
     "syscall",
-    // Made, if the result is the place; what changes is kept still.
+    // The mapping is made if the result is the requested place; changed registers are still saved.
     "stillpoint_short_placed:",
     "cmp rax, rdi",
     "jne stillpoint_short_general",
     "movabs r11, {large}",
     "mov r11, [r11]",
     "lock inc qword ptr [r11 + 16]",
-    // ... and counted.
+    // The mapping is made and counted.
     "stillpoint_short_noted:",
     "mov rcx, [rsp]",
     "mov rdi, [rsp + 8]",
     "mov r10, [rsp + 32]",
     "lea rsp, [rsp + {depth}]",
-    // Everything is as it is to be behind the call.
+    // All registers are as they must be behind the call.
     "stillpoint_short_leaves:",
     "jmp rcx",
-    // All that changes is kept.
+    // Every register that changes is saved.
     "5:",
     // openat, newfstatat and statx have a path behind a directory, access and readlink begin with one.
     "mov r11, rsi",
@@ -180,7 +180,7 @@ global_asm!(
     "jne stillpoint_short_general",
     "7:",
     "mov [rsp + 56], r11",
-    // Whether twelve bytes of the path can be read the kernel is asked by an epoll_ctl that fails (EBADF).
+    // Whether twelve bytes of the path can be read: the kernel answers through an epoll_ctl that fails (EBADF).
     "mov r10, r11",
     "and r11d, 4095",
     "cmp r11d, 4084",
@@ -229,10 +229,10 @@ global_asm!(
     "movabs r11, {plain}",
     "2:",
     "lea rsp, [rsp + {depth}]",
-    // As at the beginning.
+    // Registers are as at the beginning.
     "stillpoint_short_opened:",
     "jmp [r11]",
-    // All that changes is kept. rt_sigprocmask(SIG_SETMASK, everything, the mask that was, 8).
+    // Every register that changes is saved. rt_sigprocmask(SIG_SETMASK, all signals, the old mask, 8).
     "stillpoint_short_general:",
     "mov [rsp + 80], r8",
     "mov [rsp + 88], r9",
@@ -244,7 +244,7 @@ global_asm!(
     "mov r10d, 8",
     "mov eax, 14",
     "syscall",
-    // No signal comes.
+    // All signals are blocked.
     "stillpoint_short_blocked:",
     "mov rbx, rsp",
     "mov qword ptr [rsp + 48], 0",
@@ -285,7 +285,7 @@ global_asm!(
     "mov r10d, 8",
     "mov eax, 14",
     "syscall",
-    // What the registers are to be lies on the stack.
+    // The values for the registers lie on the stack.
     "stillpoint_short_answered:",
     "mov rcx, [rsp]",
     "mov rdi, [rsp + 8]",
@@ -297,9 +297,9 @@ global_asm!(
     "lea rsp, [rsp + 56]",
     "stillpoint_short_returns:",
     "ret {depth} - 64",
-    // As at the beginning.
+    // Registers are as at the beginning.
     "stillpoint_short_returned:",
-    // close, whose number is nowhere then.
+    // close, whose number is not in a register then.
     "8:",
     "test qword ptr gs:[0x40], {shares_memory}",
     "jnz 6b",
@@ -315,7 +315,7 @@ global_asm!(
     "9:",
     "lea r11, [rcx - 2]",
     "jmp r11",
-    // Nothing is kept, as at the start.
+    // Nothing is saved, as at the start.
     ".org stillpoint_short_start + {any_number}, 0xcc",
     "stillpoint_short_any:",
     "cmp rax, {numbers}",
@@ -374,14 +374,14 @@ pub fn code() -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(start, bytes.min(PAGE)) }
 }
 
-/// Calls of which only some are trapped: the code lets the others be made where they are.
+/// Calls that are trapped only with some arguments: the code lets the others be made where they are.
 pub const DECIDED: &[i64] = &[libc::SYS_newfstatat, libc::SYS_statx];
 
-/// Whether this processor and kernel have what the code needs: `rdgsbase` and `xsavec`.
+/// Whether this processor and kernel support the code's instructions: `rdgsbase` and `xsavec`.
 pub fn possible() -> bool {
     const XSAVE_LEAF: u32 = 0xd;
     const XSAVEC: u32 = 1 << 1;
-    // The kernel lets user code use GS only where it keeps vector registers by XSAVE too.
+    // The kernel enables GS instructions only if it also saves vector registers by XSAVE.
     registers::fsgsbase() && __cpuid_count(XSAVE_LEAF, 1).eax & XSAVEC != 0
 }
 
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(&raw const stillpoint_short_any as usize - start, ANY_NUMBER);
     }
 
-    /// Every instruction of the code is either one that a thread may be moved away from, or blocked from signals.
+    /// Checks that every instruction of the code is one that a thread may be moved away from, or runs with signals blocked.
     #[test]
     fn parts_lie_in_their_order() {
         let parts = [

@@ -1,19 +1,17 @@
-//! The springboard: code that is copied to the same address in every launch, so that a stack of
-//! the application which leads into it can be carried on in another launch.
+//! The springboard: code that is copied to the same address in every launch, so that a stack of the application which leads into it can be continued in another
+//! launch.
 //!
-//! * *Calls*: a trapped system call that may block, or wait for a signal, is not made by the trap's
-//!   handler but here, after the handler has returned, with the application's own mask. The handler
-//!   puts the way back into rcx and one more word into r11 (the two registers that `syscall` destroys
-//!   anyway), and the address of one of these pieces into rip.
+//! * *Calls*: a trapped system call that may block, or wait for a signal, is made here, after the trap's handler has returned, with the application's own mask.
+//!   The handler puts the return address into rcx, one more word into r11 (the two registers that `syscall` destroys anyway), and the address of one of these
+//!   pieces into rip.
 //! * *Trampoline*: every handler of the application is called from here.
 //! * *Restorer*: ends every signal handler.
 //! * *Park*: the calling thread sends itself the stop signal.
-//! * *Clocks*: system calls in the vDSO's stead, for a kernel without one.
-//! * *Waits with a time*, and *rests* of transfers: what a handler of ours has interrupted goes on here (`threads::interrupted`).
+//! * *Clocks*: system calls in place of the vDSO, for a kernel without one.
+//! * *Waits with a timeout*, and *rests* of transfers: calls that a handler of ours has interrupted continue here (`threads::interrupted`).
 //!
-//! The pieces keep below the 128-byte red zone of the code that made the call, and leave every register
-//! as a system call would. While a call is being made, its number lies at `rsp + 24`: whoever finds it interrupted
-//! can make it again ([`call_behind`]).
+//! The pieces stay below the 128-byte red zone of the calling code, and leave every register as a system call would. While a call is being made, its number
+//! lies at `rsp + 24`, so that a handler that interrupts it can have it made again ([`call_behind`]).
 
 mod code;
 mod standing;
@@ -63,7 +61,7 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// Where the piece lies, in every launch of this build.
+    /// Returns the piece's address, which is the same in every launch of this build.
     pub fn address(self) -> usize {
         let symbol = match self {
             Piece::Restorer => &raw const stillpoint_restorer,
@@ -106,7 +104,7 @@ impl Piece {
 /// The instruction `syscall`.
 pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// The address behind the `syscall` of the piece at `address`.
+/// Returns the address behind the `syscall` of the piece at `address`.
 fn after_call(address: usize) -> usize {
     // SAFETY: the springboard is mapped readable; no piece is longer than 192 bytes before its call.
     let code = unsafe { core::slice::from_raw_parts(address as *const u8, 192) };
@@ -117,8 +115,7 @@ fn after_call(address: usize) -> usize {
     address + at + 2
 }
 
-/// The number of the system call that a piece has just made: `rip` is the address behind its `syscall`, `rsp` the stack
-/// pointer there.
+/// Returns the number of the system call that a piece has just made: `rip` is the address behind its `syscall`, `rsp` the stack pointer there.
 ///
 /// # Safety
 /// Both must be those of one thread.
@@ -133,34 +130,34 @@ pub unsafe fn call_behind(rip: usize, rsp: usize) -> Option<usize> {
     }
 }
 
-/// Whether code at this address is of a piece that makes a system call.
+/// Whether code at this address belongs to a piece that makes a system call.
 fn makes_calls(rip: usize) -> bool {
     let end = SPRINGBOARD + code().len();
     (Piece::CallPlain.address()..Piece::Trampoline.address()).contains(&rip)
         || (Piece::CallUntil.address()..end).contains(&rip)
 }
 
-/// Whether code at this address is the springboard's: it is there at the same place in every launch.
+/// Whether code at this address is the springboard's, and so at the same place in every launch.
 pub fn holds(rip: usize) -> bool {
     (SPRINGBOARD..SPRINGBOARD + SPRINGBOARD_BYTES).contains(&rip)
 }
 
-/// Whether code at this address leads into a handler of the application or out of one. What that handler has interrupted lies
-/// beneath, but nobody has noted it yet, or nobody has it noted any more.
+/// Whether code at this address leads into a handler of the application or out of one. The handler's interrupted code lies beneath, but is not yet noted, or no
+/// longer.
 pub fn leads_to_handler(rip: usize) -> bool {
     let range = |from: Piece, to: Piece| from.address()..to.address();
     range(Piece::Trampoline, Piece::ParkSelf).contains(&rip)
         || range(Piece::Restorer, Piece::CallPlain).contains(&rip)
 }
 
-/// Whether code at this address is about to send its own thread the stop signal. The ids in its registers, and the note that
-/// says who sends it, are this launch's: in another one the signal would be taken for a stranger's, and end the process.
+/// Whether code at this address is about to send its own thread the stop signal. The ids in its registers, and the note of the sender, are this launch's: in
+/// another one, the signal would count as a stranger's and end the process.
 pub fn about_to_stop(rip: usize) -> bool {
     let piece = Piece::ParkSelf.address();
     (piece..after_call(piece)).contains(&rip)
 }
 
-/// What stacks of the application may lead to, as a number: code and place.
+/// Returns a digest of the code that stacks of the application may lead to, and of its address.
 pub fn digest() -> u32 {
     digest_of(code())
 }
@@ -170,7 +167,7 @@ fn digest_of(code: &[u8]) -> u32 {
     sum.number(SPRINGBOARD).folded()
 }
 
-/// Whether stacks that lead to the code with this digest find it here: the code grows at its end only.
+/// Whether stacks that lead to the code with this digest find it here: the code only grows at its end.
 pub fn serves(digest: u32) -> bool {
     let start = &raw const stillpoint_springboard_start as usize;
     let first = &raw const stillpoint_springboard_first_end as usize - start;
@@ -187,8 +184,8 @@ pub fn code() -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(start, bytes.min(SPRINGBOARD_BYTES)) }
 }
 
-/// The code of a function that goes on where the word at `slot` leads, which is `piece` or takes its place. The clocks of processor time are the
-/// kernel's alone: those with negative numbers, the process's (2), and the thread's (3).
+/// Returns the code of a function that jumps to the address in the word at `slot`, which is `piece` or its replacement. The clocks of processor time are left
+/// to the kernel: those with negative numbers, the process's (2), and the thread's (3).
 pub fn way_in(slot: usize, piece: Piece) -> Vec<u8> {
     let mut code = Vec::new();
     if piece == Piece::ClockGettime {

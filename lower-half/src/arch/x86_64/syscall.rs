@@ -1,4 +1,4 @@
-//! System calls by hand: the result is the kernel's own, `-errno` on failure.
+//! Direct system calls: the result is the kernel's own, `-errno` on failure.
 
 use core::arch::asm;
 
@@ -54,21 +54,21 @@ pub fn failed(result: isize) -> bool {
     (-4095..0).contains(&result)
 }
 
-/// Gives the processor to somebody else for a moment.
+/// Yields the processor for a moment.
 #[inline(always)]
 pub fn yield_now() {
     // SAFETY: sched_yield has no arguments and no effect on memory.
     unsafe { syscall3(libc::SYS_sched_yield, 0, 0, 0) };
 }
 
-/// The calling thread's id, as the kernel knows it.
+/// Returns the calling thread's id in the kernel.
 #[inline(always)]
 pub fn gettid() -> u32 {
     // SAFETY: gettid has no arguments and cannot fail.
     unsafe { syscall3(libc::SYS_gettid, 0, 0, 0) as u32 }
 }
 
-/// The process's id, as the kernel knows it.
+/// Returns the process's id in the kernel.
 #[inline(always)]
 pub fn getpid() -> u32 {
     // SAFETY: getpid has no arguments and cannot fail.
@@ -94,7 +94,7 @@ pub fn futex_wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanosecon
     wait(word, expected, nanoseconds, libc::FUTEX_PRIVATE_FLAG);
 }
 
-/// The same, of a word that another process has as well.
+/// The same for a word that another process has as well.
 pub fn futex_wait_shared(word: &core::sync::atomic::AtomicU32, expected: u32, nanoseconds: u64) {
     wait(word, expected, nanoseconds, 0);
 }
@@ -125,12 +125,12 @@ fn wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanoseconds: u64, w
     };
 }
 
-/// Wakes everybody who waits on the word.
+/// Wakes all threads that wait on the word.
 pub fn futex_wake(word: &core::sync::atomic::AtomicU32) {
     wake(word, libc::FUTEX_PRIVATE_FLAG);
 }
 
-/// The same, of a word that another process has as well.
+/// The same for a word that another process has as well.
 pub fn futex_wake_shared(word: &core::sync::atomic::AtomicU32) {
     wake(word, 0);
 }
@@ -147,7 +147,7 @@ fn wake(word: &core::sync::atomic::AtomicU32, whose: i32) {
     };
 }
 
-/// Changes the calling thread's signal mask in the kernel; gives the old one.
+/// Changes the calling thread's signal mask in the kernel; returns the old one.
 #[inline(always)]
 pub fn set_mask(mask: u64) -> u64 {
     let mut old = 0u64;

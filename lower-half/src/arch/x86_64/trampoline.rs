@@ -1,12 +1,12 @@
 //! Small functions that are made at run time: they add a fifth argument to a call.
 
-/// Bytes of one.
+/// The size of one function.
 pub const BYTES: usize = 32;
-/// Where the argument stands in it.
+/// The offset of the argument in it.
 #[cfg(test)]
 pub const ARGUMENT_AT: usize = 2;
 
-/// The code of a function that calls `function` with its own four arguments and `argument` as the fifth.
+/// Returns the code of a function that calls `function` with its own four arguments and `argument` as the fifth.
 pub fn code(function: usize, argument: u64) -> [u8; BYTES] {
     // mov r8, argument; mov rax, function; jmp rax
     let mut code = [0xccu8; BYTES];

@@ -1,5 +1,5 @@
-//! Where a function of the lower half returns to in the upper half, found from far below it: by the tables that compilers write for every
-//! function (`.eh_frame`, read by libgcc, which the lower half is linked with anyway).
+//! Finds the address in the upper half to which a function of the lower half returns, from many calls below it, by the compilers' tables for every function
+//! (`.eh_frame`, read by libgcc, which the lower half is linked with anyway).
 //!
 //! Rules: it is called on the application's thread, in the middle of the real MPI, with the lower half's thread pointer. libgcc takes the dynamic
 //! linker's lock for a moment and allocates nothing.
@@ -31,7 +31,7 @@ unsafe extern "C" {
     fn _Unwind_GetGR(context: *mut Context, register: c_int) -> usize;
 }
 
-/// The innermost frame of the upper half on the calling thread's stack.
+/// Returns the innermost frame of the upper half on the calling thread's stack.
 pub fn caller() -> Option<Caller> {
     let mut found: Option<Caller> = None;
     // SAFETY: the function is called for each frame, with the place that is given here.
@@ -39,12 +39,12 @@ pub fn caller() -> Option<Caller> {
     found
 }
 
-/// Called for each frame: the context has the registers as they will be when what it has called returns.
+/// Called for each frame: the context has the registers after the return of the function that the frame has called.
 unsafe extern "C" fn look(context: *mut Context, found: *mut c_void) -> c_int {
     // SAFETY: libgcc's context; our place.
     unsafe {
         let pc = _Unwind_GetIP(context);
-        // Where nothing calls any more libgcc says 0, which is no code of the upper half's.
+        // At the outermost frame, libgcc returns 0, which is not code of the upper half.
         if pc == 0 || !is_upper(pc) {
             return GO_ON;
         }

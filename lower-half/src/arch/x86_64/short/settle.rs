@@ -1,4 +1,4 @@
-//! Nobody stays on the short way: whoever a signal has interrupted there is moved to before the call, or behind it.
+//! Keeps interrupted threads out of the short way: a thread that a signal has interrupted there is moved to before the call, or behind it.
 
 use core::sync::atomic::Ordering;
 
@@ -39,7 +39,7 @@ pub fn settle(frame: Frame) {
         &raw const stillpoint_short_leaves,
     ) && !failed(frame.register(RESULT) as isize)
     {
-        // The place is the call's result, on every kernel that there is an application on.
+        // The place is the call's result, on every kernel that runs an application.
         if rip < place(&raw const stillpoint_short_noted) {
             count_large();
         }
@@ -65,7 +65,7 @@ pub fn settle(frame: Frame) {
     {
         let kept = kept(stack);
         put_back(frame, kept);
-        // The number, which not all code that makes calls sets anew.
+        // The number: not all calling code sets it anew.
         frame.set_register(RESULT, kept.result);
         frame.set_register(SP, stack + DEPTH);
         return to_before(frame);
@@ -109,7 +109,7 @@ fn put_back(frame: Frame, kept: &Kept) {
     }
 }
 
-/// The call begins anew.
+/// Makes the call begin anew.
 fn to_before(frame: Frame) {
     frame.set_register(PC, frame.register(BEHIND).wrapping_sub(SITE));
 }

@@ -1,4 +1,4 @@
-//! The code that makes a call, what it is changed to, and what leads from there to the short way. Pure.
+//! The code that makes a call, the code that replaces it, and the code that leads from there to the short way. Pure.
 
 use super::ANY_NUMBER;
 use crate::arch::layout::SHORT_WAY;
@@ -7,21 +7,21 @@ use crate::arch::layout::SHORT_WAY;
 pub const SITE: usize = 7;
 /// Bytes of that jump.
 pub const JUMP: usize = 5;
-/// Bytes of one call's part of an island.
+/// The size of one call's part of an island.
 pub const STONE: usize = 32;
 
-/// What a place in the application's code makes.
+/// The call that a place in the application's code makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Makes {
     /// `mov eax, NUMBER; syscall`: that call.
     Number(u32),
-    /// `mov r9, [rsp + 8]; syscall`, the end of the C library's `syscall`: whatever it is told to.
+    /// `mov r9, [rsp + 8]; syscall`, the end of the C library's `syscall`: any call.
     Any,
 }
 
-/// Bytes in front of such code that tell what it is.
+/// The number of bytes before such code that identify it.
 pub const BEFORE: usize = OTHER_ARGUMENTS.len();
-/// The C library's `syscall` from its begin: `mov rax, rdi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; mov r10, r8; mov r8, r9`
+/// The C library's `syscall` from its beginning: `mov rax, rdi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; mov r10, r8; mov r8, r9`
 const OTHER_ARGUMENTS: [u8; 18] = [
     0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6, 0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x4d,
     0x89, 0xc8,
@@ -29,7 +29,8 @@ const OTHER_ARGUMENTS: [u8; 18] = [
 /// `mov r9, [rsp + 8]`
 const LAST_ARGUMENT: [u8; JUMP] = [0x4c, 0x8b, 0x4c, 0x24, 0x08];
 
-/// What leads from a call's code here: `behind` is the address behind its `syscall`. The instruction that the jump stands for is a part of it.
+/// Returns the code that leads from a call to the short way: `behind` is the address behind its `syscall`. The code contains the instruction that the jump
+/// replaces.
 pub fn stone(makes: Makes, behind: usize) -> [u8; STONE] {
     let mut code = [0xcc; STONE];
     let (first, way) = match makes {
@@ -54,14 +55,15 @@ pub fn stone(makes: Makes, behind: usize) -> [u8; STONE] {
     code
 }
 
-/// The jump that takes the place of the instruction at `from`; `None` where `to` is too far away.
+/// Returns the jump that replaces the instruction at `from`, or `None` if `to` is too far away.
 pub fn jump(from: usize, to: usize) -> Option<[u8; JUMP]> {
     let distance = to.wrapping_sub(from + JUMP) as isize;
     let [a, b, c, d] = i32::try_from(distance).ok()?.to_le_bytes();
     Some([0xe9, a, b, c, d])
 }
 
-/// What this code makes, if it is known and not the end of a longer instruction; `before` is what is in front of it, [`BEFORE`] bytes where there are as many.
+/// Returns the call that this code makes, if the code is known and not the end of a longer instruction; `before` holds the bytes before it, [`BEFORE`] of them
+/// if possible.
 pub fn makes(before: &[u8], code: [u8; SITE]) -> Option<Makes> {
     match code {
         [0xb8, a, b, c, d, 0x0f, 0x05] => {

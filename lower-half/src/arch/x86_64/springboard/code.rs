@@ -1,4 +1,4 @@
-//! The springboard's code. Registers and the words on the stack are those that the module above tells.
+//! The springboard's code. The module above describes its registers and the words on the stack.
 
 use core::arch::global_asm;
 
@@ -14,18 +14,18 @@ const _: () = {
 
 global_asm!(
     ".pushsection .text.stillpoint_springboard, \"ax\", @progbits",
-    // Seen from every part of this program (code generation units), and from nowhere else.
+    // Visible to every part of this program (code generation units), but not outside.
     ".irp name, springboard_start, springboard_end, restorer, call_plain, call_noting, call_rdi_noting, call_rsi_noting, call_mask_rdi, call_signal_mask_rdi, call_mask_rsi_noting, call_mask_r10, call_mask_r8, call_mask_r9, call_rest_rsi, call_rest_r10, call_recvmsg, call_recvmmsg, call_close, call_futex_again, trampoline, park_self, clock_gettime, gettimeofday, time, getcpu, springboard_first_end, call_until, call_mask_r8_until, call_signal_mask_rdi_until, call_polled, rest_bytes, rest_vector, rest_message, rest_count, rest_message_noting",
     ".globl stillpoint_\\name",
     ".hidden stillpoint_\\name",
     ".endr",
-    // Below the red zone: the way back, and the call's number.
+    // Below the red zone: the return address, and the call's number.
     ".macro begin bytes",
     "lea rsp, [rsp - \\bytes]",
     "mov [rsp], rcx",
     "mov [rsp + 24], rax",
     ".endm",
-    // The call, with a register that leads to the signal mask in r11.
+    // The call; the given register points to the signal mask in r11.
     ".macro call_with_mask register",
     "mov [rsp + 8], r11",
     "mov [rsp + 16], \\register",
@@ -33,8 +33,8 @@ global_asm!(
     "syscall",
     "mov \\register, [rsp + 16]",
     ".endm",
-    // What rt_sigtimedwait tells of a signal that the process has sent to itself (si_code SI_USER, SI_QUEUE or SI_TKILL) names the sender by the
-    // id that the application knows. rsi: siginfo_t.
+    // rt_sigtimedwait returns the sender of a signal that the process has sent to itself (si_code SI_USER, SI_QUEUE or SI_TKILL): it becomes the application's
+    // id. rsi: siginfo_t.
     ".macro name_own_sender",
     "test rax, rax",
     "jle 9f",
@@ -57,7 +57,7 @@ global_asm!(
     "mov [rsi + 16], ecx",
     "9:",
     ".endm",
-    // The result is a descriptor of the upper half, if it is one.
+    // The result, unless it is an error, is a descriptor of the upper half.
     ".macro note_and_return",
     "cmp rax, {descriptor_limit}",
     "jae 2f",
@@ -73,7 +73,7 @@ global_asm!(
     "mov eax, 15",
     "syscall",
     "ud2",
-    // The call as it is.
+    // The call unchanged.
     ".balign 16",
     "stillpoint_call_plain:",
     "begin 160",
@@ -150,8 +150,7 @@ global_asm!(
     "syscall",
     "mov r9, [rsp + 16]",
     "ret 184",
-    // nanosleep without a place for what is left of the sleep when a signal ends it: it gets one, so that the sleep can
-    // go on with that.
+    // nanosleep without a place for the remaining time when a signal ends it: it gets one, so that the sleep can continue.
     ".balign 16",
     "stillpoint_call_rest_rsi:",
     "begin 176",
@@ -190,7 +189,7 @@ global_asm!(
     "mov r9, [rsp + 40]",
     "9:",
     "ret 184",
-    // recvmmsg: rsi: structs mmsghdr, of 64 bytes each; the result says how many messages have come.
+    // recvmmsg: rsi: structs mmsghdr, of 64 bytes each; the result is the number of messages that have come.
     ".balign 16",
     "stillpoint_call_recvmmsg:",
     "begin 192",
@@ -221,7 +220,7 @@ global_asm!(
     "mov rsi, [rsp + 56]",
     "9:",
     "ret 184",
-    // Notes the descriptors that a message has brought. rdi: its struct msghdr; changes rcx, rdx, rdi, r8, r9, r11.
+    // Notes the descriptors in a message. rdi: its struct msghdr; changes rcx, rdx, rdi, r8, r9, r11.
     "stillpoint_note_message:",
     "mov rdx, [rdi + 40]", // the control messages' bytes
     "mov rdi, [rdi + 32]", // ... and where they begin
@@ -262,7 +261,7 @@ global_asm!(
     "jmp 2b",
     "8:",
     "ret",
-    // close: the descriptor is nobody's from here on. (Not before: in another launch it would be somebody else's.) rdi: its number.
+    // close: the descriptor is forgotten from here on. (Not before: in another launch, its number could be another descriptor's.) rdi: its number.
     ".balign 16",
     "stillpoint_call_close:",
     "begin 160",
@@ -274,8 +273,7 @@ global_asm!(
     "2:",
     "syscall",
     "ret 152",
-    // r11: operation and expected value of a wait on the futex that rdi leads to. Whatever comes of it, the call that was
-    // trapped is made again.
+    // r11: operation and expected value of a wait on the futex that rdi points to. After the wait, with any result, the trapped call is made again.
     ".balign 16",
     "stillpoint_call_futex_again:",
     "lea rsp, [rsp - 192]",
@@ -354,10 +352,10 @@ global_asm!(
     "system_call gettimeofday, 96",
     "system_call time, 201",
     "system_call getcpu, 309",
-    // Up to here the code is that of earlier builds, whose images lead to it.
+    // Up to here, the code is that of earlier builds, whose images lead to it.
     "stillpoint_springboard_first_end:",
-    // Waits with a time. The upper half of rax is when they are over, in milliseconds of CLOCK_MONOTONIC; it stays at rsp + 28, so that whoever
-    // interrupts one can have it go on with the rest of its time, which has room at rsp + 48.
+    // Waits with a timeout. The upper half of rax is their end, in milliseconds of CLOCK_MONOTONIC; it stays at rsp + 28, so that a handler that interrupts a
+    // wait can have it continue with the remaining time, which fits at rsp + 48.
     ".macro begin_until bytes",
     "lea rsp, [rsp - \\bytes]",
     "mov [rsp], rcx",
@@ -398,8 +396,8 @@ global_asm!(
     "mov [rsp + 40], r8",
     "name_own_sender",
     "end_until 192",
-    // A call on a socket with a time of its own, interrupted: a poll (of the events in r11, for the milliseconds in its upper half), and then the
-    // call again. rdi: the socket.
+    // An interrupted call on a socket with a timeout of its own: a poll (of the events in r11, for the milliseconds in its upper half), and then the call
+    // again. rdi: the socket.
     ".balign 16",
     "stillpoint_call_polled:",
     "begin_until 224",
@@ -429,8 +427,8 @@ global_asm!(
     "mov rax, -11",
     "3:",
     "end_until 224",
-    // Transfers that were cut short: the rest of their bytes. rax: the call to make; r11: the bytes that have gone, and flags in its upper half. Their
-    // number lies at rsp + 8, and is the result when no more go.
+    // Transfers that were cut short: the rest of their bytes. rax: the call to make; r11: the bytes already transferred, and flags in its upper half. Their
+    // number lies at rsp + 8, and is the result when no more can be transferred.
     ".macro begin_rest",
     "lea rsp, [rsp - 208]",
     "mov [rsp], rcx",
@@ -462,7 +460,7 @@ global_asm!(
     "mov rsi, [rsp + 48]",
     "mov r9, [rsp + 56]",
     "end_until 208",
-    // rsi: structs iovec; rdx: how many. Each of them is a call of its own.
+    // rsi: structs iovec; rdx: their number. Each of them is transferred by a call of its own.
     ".balign 16",
     "stillpoint_rest_vector:",
     "begin_rest",
@@ -509,7 +507,7 @@ global_asm!(
     "mov rcx, [rsi + 24]",
     "mov [rsp + 72], rcx",
     "jmp 2b",
-    // r10: how many bytes (sendfile).
+    // r10: the number of bytes (sendfile).
     ".balign 16",
     "stillpoint_rest_count:",
     "begin_rest",
@@ -522,7 +520,7 @@ global_asm!(
     "9:",
     "mov rax, [rsp + 8]",
     "end_until 208",
-    // Behind the call of `stillpoint_call_recvmsg`, on its stack: what has come is noted first.
+    // Behind the call of `stillpoint_call_recvmsg`, on its stack: received descriptors are noted first.
     ".balign 16",
     "stillpoint_rest_message_noting:",
     "mov [rsp + 8], rdi",

@@ -1,4 +1,4 @@
-//! Where in the springboard a thread stands that a signal has interrupted, and so what a restart would make of it.
+//! The place in the springboard where a signal has interrupted a thread, and so what a restart would do there.
 
 use super::{Piece, SYSCALL, after_call, makes_calls};
 
@@ -29,22 +29,22 @@ const CALLS: [Piece; 23] = [
     Piece::RestCount,
 ];
 
-/// Where in a piece that makes a system call somebody stands.
+/// The place of a thread in a piece that makes a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// In none of them.
+    /// Not in a piece that makes a system call.
     Elsewhere,
-    /// At its beginning: nothing is done yet. The trapped call's registers are as they were, but for r11; rcx leads behind it.
+    /// At its beginning: nothing is done yet. The trapped call's registers are unchanged except for r11; rcx holds the address behind the call.
     Begins,
     /// At its system call, which may have been interrupted.
     Calls(Piece),
     /// Behind its system call.
     Called(Piece),
-    /// At another place: soon it will be elsewhere.
+    /// At another place, which the thread soon leaves.
     Passes,
 }
 
-/// Where somebody at this address stands.
+/// Returns the place of a thread at this address.
 pub fn standing(rip: usize) -> Standing {
     if !makes_calls(rip) {
         return Standing::Elsewhere;
@@ -66,7 +66,7 @@ pub fn standing(rip: usize) -> Standing {
 }
 
 impl Piece {
-    /// Whether the result of its call is a descriptor that is noted behind it.
+    /// Whether its call returns a descriptor that is noted afterwards.
     pub fn notes_result(self) -> bool {
         matches!(
             self,
@@ -77,7 +77,7 @@ impl Piece {
         )
     }
 
-    /// Whether another launch must not begin with its call: what it has given up, or what it is about to name, is this launch's.
+    /// Whether another launch must not begin with its call: the descriptor that it has given up, or the id that it is about to use, is this launch's.
     pub fn is_bound(self) -> bool {
         matches!(
             self,
@@ -85,7 +85,7 @@ impl Piece {
         )
     }
 
-    /// Whether it has more to do behind a call that succeeded, which nobody else can do in its stead.
+    /// Whether it has more to do after a call that succeeded, which only the piece can do.
     pub fn reads_result(self) -> bool {
         matches!(
             self,
@@ -96,7 +96,7 @@ impl Piece {
         )
     }
 
-    /// Whether its wait has a time, whose end it keeps.
+    /// Whether its wait has a timeout, whose end it keeps.
     pub fn is_until(self) -> bool {
         matches!(
             self,
@@ -107,7 +107,7 @@ impl Piece {
         )
     }
 
-    /// Whether it transfers the rest of what a call was to transfer.
+    /// Whether it transfers the rest of an interrupted transfer.
     pub fn is_rest(self) -> bool {
         matches!(
             self,
@@ -115,12 +115,12 @@ impl Piece {
         )
     }
 
-    /// Whether it goes on with a call that was interrupted, and does not begin one.
+    /// Whether it continues an interrupted call, rather than beginning one.
     fn goes_on(self) -> bool {
         self.is_rest() || self == Piece::CallPolled
     }
 
-    /// Bytes that it takes of the stack, where all arguments are what they were while its call is made.
+    /// Returns the stack space of the piece, if all arguments are unchanged while its call is made.
     pub fn takes(self) -> Option<usize> {
         match self {
             Piece::CallPlain | Piece::CallNoting => Some(160),
@@ -143,7 +143,7 @@ mod tests {
         let code = code();
         let mut range = SPRINGBOARD..SPRINGBOARD + code.len();
         assert!(addresses.iter().all(|address| makes_calls(*address)));
-        // Each has one such return, and nothing else in these ranges has: a piece that is missing above is counted here.
+        // Each piece has one such return, and no other code in these ranges has one: a piece that is missing above is counted here.
         let at = |address: usize| code.get(address - SPRINGBOARD).copied().unwrap_or(0);
         const RETURN_AND_POP: u8 = 0xc2;
         let ends = range.by_ref().filter(|address| {

@@ -1,8 +1,8 @@
 //! Keeps this process's own memory out of the upper half's ranges.
 //!
-//! The kernel leaves as much address space below the stack as the stack may grow, five sixths of all at most, and puts what a process maps below
-//! that. Without a limit (`ulimit -s unlimited`) kernels of today thus put it at `0x1455_5555_5000` and above, where the upper half's is. Then
-//! the process begins again with a small limit, before anything has been done, and takes its own back: the application has it as it was.
+//! The kernel leaves as much address space below the stack as the stack may grow, but at most five sixths of all, and puts a process's mappings below that.
+//! Without a limit (`ulimit -s unlimited`), current kernels thus put them at `0x1455_5555_5000` and above, in the upper half's range. The process then executes
+//! itself again with a small limit, before anything has been done, and afterwards restores its own limit for the application.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,17 +10,17 @@ use std::os::unix::process::CommandExt;
 
 use stillpoint_wrappers::gate::is_upper;
 
-/// The first argument of a process that has begun again; the limit that it had is the second.
+/// The first argument of a process that has executed itself again; the original limit is the second.
 const LIMIT: &str = "--stack-limit";
-/// A limit with which the kernel puts everything where it is otherwise.
+/// A limit with which the kernel uses its usual addresses.
 const SMALL: libc::rlim_t = 1 << 30;
-/// What this process may map, at most, below its first mappings.
+/// The most that this process may map below its first mappings.
 const OWN: usize = 1 << 40;
 
-/// The arguments, without those of this place.
+/// Returns the arguments without those of this module.
 ///
 /// # Errors
-/// What the kernel says to the new beginning; it does not return otherwise, if there is one.
+/// The kernel's error for the second `execve`; if that succeeds, this function does not return.
 pub fn ensure(mut arguments: Vec<OsString>) -> io::Result<Vec<OsString>> {
     let limit = limit()?;
     let mut wanted = limit.rlim_cur;
@@ -61,7 +61,7 @@ fn again(limit: libc::rlimit, wanted: libc::rlim_t, arguments: &[OsString]) -> i
         .exec()
 }
 
-/// Where the dynamic linker is: the kernel has mapped it first, and everything else lies below it.
+/// Returns the dynamic linker's address: the kernel maps it first, and everything else lies below it.
 fn linker() -> usize {
     // SAFETY: reads what the kernel has told this process.
     unsafe { libc::getauxval(libc::AT_BASE) as usize }

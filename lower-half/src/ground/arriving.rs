@@ -1,19 +1,19 @@
-//! Memory that a restart has not brought back yet (`restore::arrival`), as the rest of the process sees it: something to wait for.
+//! Memory that a restart has not restored yet (`restore::arrival`), as the rest of the process sees it: an event to wait for.
 //!
-//! Whoever copies the process's memory as it is, or puts it elsewhere, waits until all of it is there: a fork, `mremap`, a checkpoint. [`wait`] runs in
-//! the trap's handler too: an atomic and a system call by hand.
+//! Operations that copy the process's memory, or move it, wait until all of it has come: a fork, `mremap`, a checkpoint. [`wait`] runs in the trap's handler
+//! too: an atomic and a direct system call.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::arch::syscall::{self, syscall6};
 
-/// 1 while some is missing (futex word).
+/// 1 while some memory is missing (futex word).
 static MISSING: AtomicU32 = AtomicU32::new(0);
 
-/// Whether what nobody waits for is brought back too.
+/// Whether memory may come that no thread waits for.
 static IN_FULL: AtomicBool = AtomicBool::new(false);
 
-/// What nobody waits for may come: before, it would only take the processors from those who make the application ready.
+/// Permits the arrival of memory that no thread waits for. Before, it would only take processor time from the threads that make the application ready.
 pub fn in_full() {
     IN_FULL.store(true, Ordering::SeqCst);
 }
@@ -22,24 +22,24 @@ pub fn is_in_full() -> bool {
     IN_FULL.load(Ordering::SeqCst)
 }
 
-/// Some is missing from here on.
+/// Notes that memory is missing from here on.
 pub fn begin() {
     MISSING.store(1, Ordering::SeqCst);
 }
 
-/// All of it is there.
+/// Notes that all memory has come.
 pub fn ended() {
     MISSING.store(0, Ordering::SeqCst);
     let all = i32::MAX as usize;
     let word = (&raw const MISSING) as usize;
-    // SAFETY: wakes whoever waits at this word.
+    // SAFETY: wakes the threads that wait at this word.
     unsafe { syscall6(libc::SYS_futex, [word, PRIVATE_WAKE, all, 0, 0, 0]) };
 }
 
 const PRIVATE_WAKE: usize = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
 const PRIVATE_WAIT: usize = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
 
-/// Returns when all memory is there.
+/// Returns when all memory has come.
 pub fn wait() {
     in_full();
     while MISSING.load(Ordering::SeqCst) != 0 {

@@ -1,11 +1,11 @@
-//! Threads that write an epoch while the application runs. They leave the processor to the application, for a time that is bounded.
+//! Threads that write an epoch while the application runs. They leave the processor to the application, for a limited time.
 //!
-//! The nice value decides how much a thread gets. An unprivileged thread cannot lower its own again, so each turn has threads of its own
-//! (`stillpoint_image::crew`). In the last turn they compete as the application does: ranks may wait for messages without sleeping, and many of them on a
-//! core would keep a nice writer from its end for ever.
+//! The nice value decides how much processor time a thread gets. An unprivileged thread cannot lower its own again, so each turn has threads of its own
+//! (`stillpoint_image::crew`). In the last turn they compete like the application's threads. Ranks may wait for messages without sleeping, and many of them on
+//! a core would keep a nicer writer from ever finishing.
 //!
-//! A writer sleeps and wakes for every block of memory. The kernel has a woken thread wait for a turn that is the later the longer the turn is (EEVDF), so
-//! these threads ask for short turns. Kernels before 6.12 do not take that; there the threads get less than their part.
+//! A writer sleeps and wakes for every block of memory. The longer its time slice, the longer a woken thread waits for its turn (EEVDF), so these threads ask
+//! for short slices. Kernels before 6.12 do not support that; there, the threads get less than their share.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use stillpoint_image::crew::Turn;
 use crate::arch::syscall::{self, syscall3};
 
 const NICEST: i32 = 19;
-/// The shortest turn that the kernel gives.
+/// The shortest time slice that the kernel grants.
 const TURN_NANOSECONDS: u64 = 100_000;
 /// `SCHED_FLAG_KEEP_POLICY` of `linux/sched.h`.
 const KEEP_POLICY: u64 = 8;
 
-/// Beside one thread that computes a writer gets a twentieth of a core, then a seventh, then three tenths, then half.
+/// Beside one thread that computes, a writer gets a twentieth of a core, then a seventh, then three tenths, then half.
 pub const TURNS: &[Turn] = &[
     turn(2, || give_way(13)),
     turn(4, || give_way(8)),
@@ -33,10 +33,10 @@ const fn turn(seconds: u64, give_way: fn()) -> Turn {
     }
 }
 
-/// Adds to this thread's nice value, and asks for short turns.
+/// Adds to this thread's nice value, and asks for short time slices.
 fn give_way(more: i32) {
     let this_thread = libc::PRIO_PROCESS as usize;
-    // SAFETY: the call touches no memory. It gives 20 less the nice value.
+    // SAFETY: the call touches no memory. It returns 20 minus the nice value.
     let found = unsafe { syscall3(libc::SYS_getpriority, this_thread, 0, 0) };
     let before = if syscall::failed(found) {
         0
@@ -71,7 +71,7 @@ fn nicer(nice: i32, more: i32) -> i32 {
 mod tests {
     use super::*;
 
-    /// The nice value of a thread after a turn's beginning, counted from where it was.
+    /// Returns how much a turn adds to the nice value of a thread.
     fn added(turn: &Turn) -> i32 {
         let give_way = turn.give_way;
         // SAFETY: the call touches no memory.

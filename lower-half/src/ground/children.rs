@@ -1,12 +1,11 @@
-//! Processes that the lower half itself has started: a rank without a launcher starts Open MPI's daemon, for one. They are
-//! none of the application's children, end with the lower half, and a restart's lower half starts its own.
+//! Processes that the lower half itself has started: for example, a rank without a launcher starts Open MPI's daemon. They are not the application's children
+//! and end with the lower half; a restart's lower half starts its own.
 
 use std::sync::{Mutex, PoisonError};
 
 static STARTED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// Runs what starts the real MPI: whatever this thread has as a new child after it, the lower half has started, because no
-/// code of the application runs on this thread meanwhile.
+/// Runs the start of the real MPI. New children of this thread afterwards are the lower half's, because this thread runs no code of the application meanwhile.
 pub fn while_mpi_starts<R>(start: impl FnOnce() -> R) -> R {
     let before = of_this_thread();
     let result = start();
@@ -19,19 +18,19 @@ pub fn while_mpi_starts<R>(start: impl FnOnce() -> R) -> R {
     result
 }
 
-/// One of the lower half's own has been started.
+/// Notes a process that the lower half has started.
 pub fn add(pid: u32) {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     started.push(pid);
 }
 
-/// It has ended, and been waited for.
+/// Forgets such a process, after it has ended and been waited for.
 pub fn remove(pid: u32) {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     started.retain(|one| *one != pid);
 }
 
-/// Those processes.
+/// Returns these processes.
 pub fn started() -> Vec<u32> {
     STARTED
         .lock()
@@ -39,7 +38,7 @@ pub fn started() -> Vec<u32> {
         .clone()
 }
 
-/// As the kernel lists them. Where it does not (CONFIG_PROC_CHILDREN), a checkpoint names them as children like any other.
+/// Lists this thread's children. If the kernel does not list them (CONFIG_PROC_CHILDREN), a checkpoint names them like the application's children.
 fn of_this_thread() -> Vec<u32> {
     let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     let numbers = listed.split_whitespace();

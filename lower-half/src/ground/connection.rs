@@ -1,5 +1,5 @@
-//! The connection to a launcher that gives it by number: a descriptor that the environment names (MPICH's `PMI_FD`), which MPI looks for when it starts. An
-//! image's descriptors may have that number, so in a restart the connection gets out of their way.
+//! The connection to a launcher that passes it by number: a descriptor that the environment names (MPICH's `PMI_FD`) and MPI looks for at its start. An image's
+//! descriptors may have that number, so in a restart the connection is moved to another.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 /// The variables that name such a descriptor.
 const NAMED_BY: [&str; 1] = ["PMI_FD"];
 
-/// Moves the connection to a number above `highest`, and has its variable say so.
+/// Moves the connection to a number above `highest`, and updates its variable.
 ///
 /// # Errors
 /// There is no such number.
@@ -25,7 +25,7 @@ pub unsafe fn move_above(highest: RawFd) -> io::Result<()> {
         if moved < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the caller's promise; a number of ours is nothing but digits.
+        // SAFETY: the caller's promise; the value consists of digits.
         unsafe { std::env::set_var(variable, moved.to_string()) };
     }
     Ok(())

@@ -1,28 +1,27 @@
-//! How many threads a rank packs, checks and fills memory with.
+//! The number of threads with which a rank packs, checks and fills memory.
 //!
-//! While it does, the application's threads stand still, and so do those of the other ranks on the node: its cores are
-//! theirs to share.
+//! Meanwhile the application's threads are stopped, and so are those of the other ranks on the node: these ranks share its cores.
 
 use std::thread::available_parallelism;
 
-/// More threads wait for memory or for the disk, each with two blocks of room of its own.
+/// More threads would wait for memory or the disk, each with two blocks of memory of its own.
 const MOST: usize = 16;
 
-/// Where launchers say how many ranks of the job are on this node: Open MPI's, MPICH's, PMI's.
+/// The launchers' variables with the number of the job's ranks on this node: Open MPI's, MPICH's, PMI's.
 const LOCAL_SIZE: [&str; 3] = [
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
     "PMI_LOCAL_SIZE",
 ];
 
-/// Threads for this rank, one of `ranks`.
+/// Returns the number of threads for this rank, one of `ranks`.
 pub fn for_one_of(ranks: u32) -> usize {
-    // Who is bound to some cores uses no others.
+    // A rank that is bound to some cores uses no others.
     let mine = available_parallelism().map_or(1, usize::from);
     share(online(), mine, said().unwrap_or(ranks as usize))
 }
 
-/// The job's ranks on this node, as far as the launcher says.
+/// Returns the number of the job's ranks on this node, or 1 if the launcher does not say.
 pub fn ranks_here() -> usize {
     said().unwrap_or(1)
 }
@@ -34,7 +33,7 @@ fn said() -> Option<usize> {
     })
 }
 
-/// Of so many cores, `mine` being those that this process may use, among so many ranks.
+/// Returns the share of so many cores for one of so many ranks; `mine` is the number of cores that this process may use.
 fn share(cores: usize, mine: usize, ranks: usize) -> usize {
     (cores / ranks.max(1)).min(mine).clamp(1, MOST)
 }

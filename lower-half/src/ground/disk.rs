@@ -1,8 +1,8 @@
-//! Files that are written to the disk while they are being written, not all at once when they are synced: the disk has something to do meanwhile.
+//! Files that are written to the disk while they are being written, not all at once when they are synced, so that the disk is busy meanwhile.
 //!
-//! * [`direct`] - past the page cache, where the file system says how
-//! * [`windows`] - bytes that come in any order, put together into pieces that the disk takes as one
-//! * [`queue`] - the thread that writes these pieces, and what waits for it
+//! * [`direct`] - past the page cache, if the file system supports that
+//! * [`windows`] - bytes that come in any order, put together into pieces that the disk can write at once
+//! * [`queue`] - the thread that writes these pieces, and the pieces that wait for it
 
 mod direct;
 mod queue;
@@ -20,7 +20,7 @@ use crate::arch::PAGE;
 use direct::Direct;
 use queue::Queue;
 
-/// What writes an image into its file.
+/// Returns the store that writes an image into its file.
 pub fn image(file: File) -> Box<dyn Store> {
     match Direct::offers(&file) {
         true => {
@@ -48,11 +48,11 @@ impl Store for Disk {
 pub fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     FileExt::write_all_at(file, bytes, offset)?;
     let page = PAGE as u64;
-    // What lies beside it in its first and last page is not there yet: these wait for the sync.
+    // The neighbours of these bytes in the first and last page have not come yet: these pages wait for the sync.
     let start = offset.next_multiple_of(page);
     let end = (offset + bytes.len() as u64) & !(page - 1);
     if start < end {
-        // SAFETY: no memory is touched. It promises nothing, so its errors mean nothing: the sync tells what has gone wrong.
+        // SAFETY: touches no memory. The call promises nothing, so its errors mean nothing: the sync reports errors.
         unsafe {
             libc::sync_file_range(
                 file.as_raw_fd(),

@@ -1,6 +1,6 @@
-//! What an ELF file's head says. Reads bytes that may be anything.
+//! The header of an ELF file. Its bytes may be invalid.
 //!
-//! No allocation and no panics: the trap's handler asks too.
+//! No allocation and no panics: the trap's handler uses this too.
 
 use libc::{Elf64_Ehdr, Elf64_Phdr};
 
@@ -72,7 +72,7 @@ pub fn header(head: &[u8]) -> Result<Header, ElfError> {
     })
 }
 
-/// The program header with this index, `bytes` being the file from its start.
+/// Returns the program header with this index; `bytes` is the file from its start.
 pub fn segment(bytes: &[u8], header: &Header, index: usize) -> Option<Elf64_Phdr> {
     let at = header
         .segments_at
@@ -80,7 +80,7 @@ pub fn segment(bytes: &[u8], header: &Header, index: usize) -> Option<Elf64_Phdr
     (index < header.segments).then(|| read(bytes, at)).flatten()
 }
 
-/// Whether the file's first bytes are those of an executable with an interpreter (`ld.so`).
+/// Whether these first bytes of a file are those of an executable with an interpreter (`ld.so`).
 pub fn is_dynamic(head: &[u8]) -> bool {
     let Ok(header) = header(head) else {
         return false;

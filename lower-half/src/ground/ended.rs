@@ -1,6 +1,6 @@
-//! Children that had ended before a restart and were not waited for: of each the kernel kept its status, and now this does.
+//! Children that had ended before a restart and were not waited for. The kernel kept the status of each; now this table does.
 //!
-//! A restart fills the table before the application runs; from then on entries are only taken, in the trap's handler.
+//! A restart fills the table before the application runs. From then on entries are only taken, in the trap's handler.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ pub const KIND: Kind = Kind {
     always: false,
 };
 
-/// The most that can be carried.
+/// The largest number of children that can be carried.
 pub const MOST: usize = 256;
 /// Words of the kernel's `struct rusage`.
 pub const USAGE: usize = 18;
@@ -34,7 +34,7 @@ pub struct Ended {
     pub usage: Vec<u64>,
 }
 
-/// One entry; `there` is 1 as long as it has not been waited for.
+/// One entry; `there` is 1 as long as the child has not been waited for.
 struct Entry {
     there: AtomicU32,
     pid: AtomicU32,
@@ -68,7 +68,7 @@ pub enum Whom {
     OwnGroup,
 }
 
-/// The end of a child, as the kernel tells it.
+/// The end of a child, as the kernel reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     place: usize,
@@ -82,7 +82,7 @@ pub struct End {
 /// Fills the table.
 ///
 /// # Errors
-/// There are too many, in words for people.
+/// There are too many children, in words for people.
 pub fn restore(all: &[Ended]) -> Result<(), String> {
     if all.len() > MOST {
         return Err(format!(
@@ -106,7 +106,7 @@ pub fn restore(all: &[Ended]) -> Result<(), String> {
     Ok(())
 }
 
-/// Those that are left, for the next image.
+/// Returns the children that are left, for the next image.
 pub fn all() -> Vec<Ended> {
     let left = TABLE.iter().filter(|entry| entry.is_there());
     let ended = |entry: &Entry| Ended {
@@ -140,7 +140,7 @@ impl Entry {
     }
 }
 
-/// One of those that somebody waits for. Any FS, no allocation.
+/// Returns one of the children that a call waits for. Any FS, no allocation.
 pub fn find(whom: Whom) -> Option<End> {
     let mut entries = TABLE.iter().enumerate();
     let (place, entry) = entries.find(|(_, entry)| entry.is_there() && entry.is(whom))?;
@@ -158,14 +158,14 @@ pub fn find(whom: Whom) -> Option<End> {
     })
 }
 
-/// It has been waited for; `false` where another thread was the first.
+/// Takes the entry; returns `false` if another thread was first.
 pub fn take(end: &End) -> bool {
     TABLE
         .get(end.place)
         .is_some_and(|entry| entry.there.swap(0, Ordering::AcqRel) == 1)
 }
 
-/// The process is a forked child's: those are its parent's.
+/// Forgets the children: this is a forked child, and they are its parent's.
 pub fn start_forked() {
     TABLE
         .iter()

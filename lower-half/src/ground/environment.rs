@@ -1,16 +1,14 @@
-//! Whose environment variable is whose.
+//! The environment variables of the application and of the lower half.
 //!
-//! The application's environment is the one that the process was started with, without Stillpoint's own variables. Its loader
-//! finds some more at the end, which say that the upper half's library is preloaded before whatever the user preloads, and which
-//! that library takes away. That is for the application alone: of an allocator's
-//! storage a thread would have two views (`threads::near`), and what counts MPI calls would count those of both halves.
+//! The application's environment is the one that the process was started with, without Stillpoint's own variables. At its end, the application's loader finds
+//! some more, which preload the upper half's library before the user's libraries; that library removes them. The lower half does not preload the user's
+//! libraries: a thread would have two views of an allocator's storage (`threads::near`), and a library that counts MPI calls would count those of both halves.
 //!
-//! The lower half's environment has, besides,
-//! what switches off MPI's caches of registered memory: they are emptied by watching `munmap` in the lower half's
-//! libc, where what the upper half unmaps is never seen. The cost is a registration per large message on networks
-//! that need one; shared memory and TCP need none. And MPI's own handlers for crashes are switched off: they would run
-//! in the application's thread, with its thread pointer, crash there, and hide the signal that the program ended by.
-//! What of this is one MPI library's alone is told with its other ways (`mpi/backend`).
+//! The lower half's environment also has variables that switch off MPI's caches of registered memory. Those caches are flushed by watching `munmap` in the
+//! lower half's libc, which does not see the upper half's unmapping. The cost is a registration for each large message on networks that need one; shared memory
+//! and TCP need none. MPI's own handlers for crashes are switched off too: they would run in the application's thread, with its thread pointer, crash there,
+//! and hide the signal that ended the program.
+//! Settings that only one MPI library needs are in its own module (`mpi/backend`).
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -21,18 +19,18 @@ use stillpoint_wrappers::gate::FOR_LOADER;
 const OURS: &[u8] = b"STILLPOINT_";
 pub const PRELOAD: &[u8] = b"LD_PRELOAD=";
 pub const AUDIT: &[u8] = b"LD_AUDIT=";
-/// What the user has the dynamic loader do, and what keeps it until the application's environment is made
+/// The variables for the user's dynamic loader, and those that keep their values until the application's environment is made
 /// ([`stillpoint_protocol::launch::KEPT_FROM_LOADER`]).
 pub const KEPT_FROM_LOADER: [(&[u8], &[u8]); 2] = [
     (PRELOAD, b"STILLPOINT_PRELOAD="),
     (AUDIT, b"STILLPOINT_AUDIT="),
 ];
 
-/// With an audit library, the loader fixes the size of static thread-local storage before it knows any other library, and has little room
-/// for the upper half's.
+/// With an audit library, the loader fixes the size of static thread-local storage before it knows any other library, and leaves little space for the upper
+/// half's.
 const STATIC_STORAGE: &[u8] = b"GLIBC_TUNABLES=glibc.rtld.optional_static_tls=32768";
 
-/// The variable that keeps this one (`NAME=`) from the lower half's loader.
+/// Returns the variable that keeps this one (`NAME=`) from the lower half's loader.
 pub fn keeper(name: &[u8]) -> &'static [u8] {
     let mut pairs = KEPT_FROM_LOADER.into_iter();
     pairs
@@ -40,14 +38,14 @@ pub fn keeper(name: &[u8]) -> &'static [u8] {
         .map_or(b"", |(_, keeper)| keeper)
 }
 
-/// What each process finds out for those that it becomes or starts.
+/// Variables that each process sets anew for programs that it executes or starts.
 const TOLD_ANEW: [&str; 3] = [
     super::input::VARIABLE,
     super::inherited::HELD_VARIABLE,
     "STILLPOINT_STREAMS",
 ];
 
-/// Caches of registered memory, what watches memory for them, and handlers of crashes, switched off in libraries below MPI.
+/// Switches off caches of registered memory, their watching of memory, and handlers of crashes in libraries below MPI.
 const SWITCHED_OFF: [(&str, &str); 5] = [
     ("UCX_HANDLE_ERRORS", "none"),
     ("UCX_RCACHE_ENABLE", "n"),
@@ -56,7 +54,7 @@ const SWITCHED_OFF: [(&str, &str); 5] = [
     ("FI_MR_CACHE_MONITOR", "disabled"),
 ];
 
-/// What UCX has to say it says on the standard output, which is the program's. (At a suspend it complains of messages that had begun.)
+/// UCX prints its messages on the standard output, which is the program's. (At a suspend it complains of messages that had begun.)
 const UNLESS_TOLD: (&str, &str) = ("UCX_LOG_FILE", "stderr");
 
 fn variables() -> impl Iterator<Item = Vec<u8>> {
@@ -71,17 +69,17 @@ fn variables() -> impl Iterator<Item = Vec<u8>> {
 /// The application's environment.
 pub struct Environment {
     pub variables: Vec<CString>,
-    /// What only its loader sees, at the end.
+    /// The variables at the end that only its loader sees.
     pub of_loader: Vec<CString>,
 }
 
-/// A runtime that must be the first library of all, or it ends the program: AddressSanitizer's.
+/// Whether a library is a runtime that must be loaded first, or it ends the program: AddressSanitizer's.
 fn must_be_first(library: &str) -> bool {
     let name = library.rsplit('/').next().unwrap_or(library);
     name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan")
 }
 
-/// The environment of an application that names the libraries `needed`.
+/// Returns the environment of an application that names the libraries `needed`.
 pub fn of_application(library: Option<&Path>, needed: &[String]) -> Environment {
     let mut own: Vec<Vec<u8>> = vec![];
     for variable in variables() {
@@ -115,7 +113,7 @@ pub fn of_application(library: Option<&Path>, needed: &[String]) -> Environment 
         }
         variables
     });
-    // What came out of the environment holds no NUL.
+    // Strings from the environment contain no NUL.
     let text = |variable: Vec<u8>| CString::new(variable).ok();
     let of_loader = of_loader.unwrap_or_default();
     Environment {
@@ -124,7 +122,7 @@ pub fn of_application(library: Option<&Path>, needed: &[String]) -> Environment 
     }
 }
 
-/// Stillpoint's own variables, for the next split process that an `execve` of the application starts.
+/// Returns Stillpoint's own variables, for the next split process that an `execve` of the application starts.
 pub fn kept() -> Vec<CString> {
     let ours = variables().filter(|variable| {
         variable.starts_with(OURS)
@@ -142,7 +140,7 @@ pub fn kept() -> Vec<CString> {
         .collect()
 }
 
-/// Sets what the real MPI shall find: what is `own` to it, and what those below it shall find; `unless_told` where the user says nothing else.
+/// Sets the variables for the real MPI: `own`, those for libraries below MPI, and `unless_told`, which the user may override.
 ///
 /// # Safety
 /// No other thread may run yet.
@@ -177,7 +175,7 @@ mod tests {
         let library = Path::new("/a/libstillpoint_upper_openmpi.so");
         let needed = ["libmpi.so.40".to_owned(), "libasan.so.8".to_owned()];
         let found = of_application(Some(library), &needed);
-        // They begin with the word that tells them apart, and are an even number: they become pairs.
+        // They begin with the word that identifies them, and are an even number: they become pairs.
         let of_loader: Vec<&[u8]> = found.of_loader.iter().map(|text| text.to_bytes()).collect();
         let preload = b"LD_PRELOAD=libasan.so.8:/a/libstillpoint_upper_openmpi.so";
         assert_eq!(of_loader, [FOR_LOADER.to_bytes(), &preload[..]]);

@@ -1,11 +1,11 @@
-//! How much memory is free on this node, for this process's control groups too.
+//! The memory that is free on this node, within this process's control groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{cores, space, told};
 
-/// With less than this nothing is copied: the image's buffers and page tables have to come from it.
+/// With less free memory than this, copies are not made: the image's buffers and page tables have to come from it.
 const TIGHT: u64 = 64 << 20;
 
 /// Returns the bytes that this rank may take for copies of its own memory: half of what is free.
@@ -16,8 +16,8 @@ pub fn for_copies() -> u64 {
     }
 }
 
-/// Returns the bytes that this rank may still take: free memory, also in its control groups and those around them, shared by the ranks of the node; and the rest of the
-/// addresses that it may have.
+/// Returns the bytes that this rank may still take: free memory of the node, and in its control groups and their parents, shared by the ranks of the node. A
+/// limit on addresses counts too.
 pub fn left() -> u64 {
     let (node, group) = told::apart(|| {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -31,18 +31,18 @@ pub fn left() -> u64 {
     space::left().map_or(shared, |space| space.min(shared))
 }
 
-/// Whether there is so little left that an image is to take as little as can be.
+/// Whether so little is left that an image has to take as little as possible.
 pub fn is_tight() -> bool {
     left() < TIGHT
 }
 
-/// Of so many threads that could pack an image's pages, those that there is memory for: each has 4 MiB.
+/// Returns the number of threads that can pack an image's pages, out of `most`, given the free memory: each takes 4 MiB.
 pub fn workers(most: usize) -> usize {
     let fits = usize::try_from(left() / TIGHT).unwrap_or(usize::MAX);
     most.min(fits.max(1))
 }
 
-/// How much memory this node has.
+/// Returns how much memory this node has.
 pub fn of_the_node() -> u64 {
     // SAFETY: integers only, for which zeros are valid.
     let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
@@ -53,7 +53,7 @@ pub fn of_the_node() -> u64 {
     }
 }
 
-/// How many pages this node has swapped out since it was started. `None`: the kernel does not tell.
+/// Returns how many pages this node has swapped out since it was started. `None`: the kernel does not report it.
 pub fn swapped_out() -> Option<u64> {
     let all = told::by("/proc/vmstat").ok()?;
     let out = all.lines().filter(|line| {
@@ -75,19 +75,19 @@ fn available(meminfo: &str) -> Option<u64> {
     Some(kilobytes << 10)
 }
 
-/// A control group that bounds memory, and its names for that.
+/// A control group that limits memory, and the names of its files.
 #[derive(Debug, PartialEq, Eq)]
 struct Group {
-    /// Where the groups are.
+    /// The directory of the groups.
     root: &'static str,
     path: PathBuf,
     limit: &'static str,
     used: &'static str,
-    /// In `memory.stat`: what files take, and could give back.
+    /// The field in `memory.stat` for memory that files take, and could give back.
     files: &'static str,
 }
 
-/// A line of `/proc/self/cgroup`: `4:memory:/path` (version 1), `0::/path` (version 2).
+/// Parses a line of `/proc/self/cgroup`: `4:memory:/path` (version 1), `0::/path` (version 2).
 fn group(line: &str) -> Option<Group> {
     let mut fields = line.splitn(3, ':');
     let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -114,7 +114,7 @@ fn group(line: &str) -> Option<Group> {
 }
 
 impl Group {
-    /// What is left in it and in those that it lies in; `None`: nothing bounds it.
+    /// Returns the memory that is left in the group and its parents, or `None` if it is not limited.
     fn left(&self) -> Option<u64> {
         let here = Path::new(self.root).join(&self.path);
         let groups = here

@@ -1,7 +1,7 @@
-//! The heap of everything that is written here: the C library's, and a reserve for when that has no more.
+//! The heap of Stillpoint's Rust code: the C library's, and a reserve for when that is exhausted.
 //!
-//! A program may limit its address space to what it has (`RLIMIT_AS`). The kernel then gives nothing more to Stillpoint's threads in its process either, and an
-//! allocation that fails ends the process. So blocks come from the reserve then: addresses that are there from the start, and take no memory until they are
+//! A program may limit its address space to what it has (`RLIMIT_AS`). Then the kernel refuses more to Stillpoint's threads in its process too, and an
+//! allocation that fails ends the process. In that case blocks come from the reserve: addresses that exist from the start, and take no memory until they are
 //! used. Large buffers do not come from here: they are mapped, and a mapping that fails is an error.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -21,7 +21,7 @@ const UNIT: usize = 64;
 #[repr(align(4096))]
 struct Room(UnsafeCell<[u8; BYTES]>);
 
-// SAFETY: blocks are handed out once, and what lies between them is touched with the lock held.
+// SAFETY: blocks are handed out once, and the memory between them is touched with the lock held.
 unsafe impl Sync for Room {}
 
 static ROOM: Room = Room(UnsafeCell::new([0; BYTES]));
@@ -32,10 +32,10 @@ struct Free {
     next: usize,
 }
 
-/// Offsets of blocks in the room; [`BYTES`] is none.
+/// Offsets of blocks in the room; [`BYTES`] means none.
 struct Reserve {
     first: usize,
-    /// Nothing behind this has ever been used.
+    /// The first offset that has never been used.
     fresh: usize,
 }
 

@@ -1,23 +1,22 @@
-//! What the process was started with, before anything of the lower half changed it: signals that are
-//! ignored, the signal mask, open descriptors. The application gets these.
+//! The process's state at its start, before the lower half changed it: ignored signals, the signal mask, open descriptors. The application gets these.
 //!
-//! Looked at before the constructors of any library run (`.preinit_array`) and before Rust's runtime, which ignores
-//! SIGPIPE. System calls by hand only: libc may not be ready.
+//! Read before the constructors of any library run (`.preinit_array`) and before Rust's runtime, which ignores SIGPIPE. Direct system calls only: libc may not
+//! be ready.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::syscall::{failed, syscall3, syscall4};
 
-/// Descriptors that are looked for one by one are below this; ones inherited from a launcher are small.
+/// The limit for descriptors that are tested one by one; inherited ones are small.
 const MOST: usize = 4096;
 
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 static MASK: AtomicU64 = AtomicU64::new(0);
-/// Signals that were blocked for the time of an `execve` alone.
+/// Signals that were blocked only for the time of an `execve`.
 static HELD: AtomicU64 = AtomicU64::new(0);
 static DESCRIPTORS: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
 
-/// Makes the C library's start-up code call [`look`] first of all.
+/// Makes the C library's start-up code call [`look`] first.
 #[used]
 #[unsafe(link_section = ".preinit_array")]
 static FIRST: unsafe extern "C" fn() = look;
@@ -56,7 +55,7 @@ unsafe extern "C" fn look() {
     look_at_descriptors();
 }
 
-/// Reads `/proc/self/fd`, or asks for every number where that cannot be read.
+/// Reads `/proc/self/fd`, or tests every number if that cannot be read.
 fn look_at_descriptors() {
     let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) as usize;
     let path = c"/proc/self/fd".as_ptr() as usize;
@@ -115,28 +114,28 @@ fn note(fd: usize) {
     }
 }
 
-/// A descriptor is Stillpoint's: the application has not inherited it.
+/// Notes that a descriptor is Stillpoint's: the application does not inherit it.
 pub fn let_go(fd: usize) {
     if let Some(word) = DESCRIPTORS.get(fd / 64) {
         word.fetch_and(!(1 << (fd % 64)), Ordering::Relaxed);
     }
 }
 
-/// Signals that were ignored; bit 0 is signal 1.
+/// Returns the signals that were ignored; bit 0 is signal 1.
 pub fn ignored_signals() -> u64 {
     IGNORED.load(Ordering::Relaxed)
 }
 
-/// The signal mask.
+/// Returns the signal mask.
 pub fn mask() -> u64 {
     MASK.load(Ordering::Relaxed) & !HELD.load(Ordering::Relaxed)
 }
 
-/// In the environment of a program that the application becomes: signals that are blocked until it can hear them, in hexadecimal digits.
+/// The variable that tells the application's next program which signals are blocked until it can handle them, in hexadecimal digits.
 pub const HELD_VARIABLE: &str = "STILLPOINT_HELD";
 const DIGITS: usize = 16;
 
-/// That variable, NUL-terminated. No allocation.
+/// Returns that variable, NUL-terminated. No allocation.
 pub fn held_variable(signals: u64) -> [u8; HELD_VARIABLE.len() + 1 + DIGITS + 1] {
     let mut text = [0; HELD_VARIABLE.len() + 1 + DIGITS + 1];
     let letters = HELD_VARIABLE.bytes().chain([b'=']);
@@ -150,7 +149,7 @@ pub fn held_variable(signals: u64) -> [u8; HELD_VARIABLE.len() + 1 + DIGITS + 1]
     text
 }
 
-/// Takes up what the program before this one has told.
+/// Takes over the held signals from the program before this one.
 pub fn take_held() {
     let told = std::env::var(HELD_VARIABLE).unwrap_or_default();
     HELD.store(
@@ -159,7 +158,7 @@ pub fn take_held() {
     );
 }
 
-/// Open descriptors.
+/// Returns the open descriptors.
 pub fn descriptors() -> impl Iterator<Item = usize> {
     (0..MOST).filter(|fd| DESCRIPTORS[fd / 64].load(Ordering::Relaxed) & 1 << (fd % 64) != 0)
 }

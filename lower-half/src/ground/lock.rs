@@ -1,7 +1,7 @@
 //! A lock for the gate's own state, usable inside signal handlers with either half's FS in place.
 //!
-//! It is taken in the trap handler, which runs with every signal blocked, or in the lower half before the
-//! application runs: so its holder is never interrupted by somebody who wants it too.
+//! It is taken in the trap handler, which runs with every signal blocked, or in the lower half before the application runs. So its holder is never interrupted
+//! by code that needs it too.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};

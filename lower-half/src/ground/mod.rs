@@ -1,5 +1,4 @@
-//! What everything above the processor may need: what the kernel tells, what the launcher gave, what wakes the agent, what the agent
-//! sees of the gate page.
+//! Basic modules for everything above the processor: data from the kernel and the launcher, ways to wake the agent, and the agent's view of the gate page.
 
 pub mod apart;
 pub mod arriving;

@@ -1,4 +1,4 @@
-//! The agent's view of the gate page: what it asks of the driver thread and what it reads back.
+//! The agent's view of the gate page: its requests to the driver thread, and the answers.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -12,7 +12,7 @@ use stillpoint_wrappers::gate::{
     CLOCK_NAME, ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
 };
 
-/// Bytes from one cell to the next in an upper half that does not say so.
+/// The distance of cells in an upper half that does not report it.
 const OLD_STRIDE: u64 = 64;
 
 /// The gate page together with the upper half that has registered itself in it.
@@ -31,7 +31,7 @@ impl Page {
         }
     }
 
-    /// What the upper half offers, once its constructor has run.
+    /// Returns the upper half's functions and data, once its constructor has run.
     pub fn hooks(&self) -> Option<&'static UpperHooks> {
         let address = self.page.hooks.load(Ordering::Acquire) as *const UpperHooks;
         // SAFETY: the upper half registers a structure that it never frees, and its version was
@@ -39,7 +39,7 @@ impl Page {
         unsafe { address.as_ref() }
     }
 
-    /// The same, of an upper half that knew everything in there that this build knows.
+    /// The same, if the upper half has all fields that this build knows.
     fn grown_hooks(&self) -> Option<&'static UpperHooks> {
         self.hooks().filter(|hooks| hooks.is_whole())
     }
@@ -49,8 +49,8 @@ impl Page {
         self.page.mpi_active.load(Ordering::Acquire) != 0
     }
 
-    /// Sets the flag that every stub tests, so that each stub either sees it or has its increments
-    /// seen: the fence that the stubs do without is paid here, by `membarrier(2)`.
+    /// Sets the flag that every stub tests, so that each stub either sees it or has its increments seen. The stubs have no fence; `membarrier(2)` makes up for
+    /// it here.
     pub fn begin(&self) {
         self.page.advances.store(0, Ordering::Relaxed);
         self.set(&self.page.driver_state, DriverState::Running as u32);
@@ -64,7 +64,7 @@ impl Page {
         fence_everywhere();
     }
 
-    /// Ends what `begin` began: everybody runs on.
+    /// Ends what `begin` began: all threads run on.
     pub fn end(&self) {
         self.page
             .command
@@ -93,22 +93,22 @@ impl Page {
         self.ring();
     }
 
-    /// Park points that the driver thread may still pass.
+    /// Returns how many park points the driver thread may still pass.
     pub fn advances(&self) -> u32 {
         self.page.advances.load(Ordering::SeqCst)
     }
 
-    /// What the driver thread last said of itself.
+    /// Returns the driver thread's latest state.
     pub fn driver_state(&self) -> u32 {
         self.page.driver_state.load(Ordering::SeqCst)
     }
 
-    /// Rounds of progress made since the request.
+    /// Returns the rounds of progress made since the request.
     pub fn rounds(&self) -> u32 {
         self.page.rounds.load(Ordering::SeqCst)
     }
 
-    /// Messages (sent, received) by threads that have ended.
+    /// Returns the numbers of messages (sent, received) by threads that have ended.
     pub fn ended_counts(&self) -> (u64, u64) {
         (
             self.page.sent_before.load(Ordering::SeqCst),
@@ -116,8 +116,8 @@ impl Page {
         )
     }
 
-    /// This rank's clocks: `(ggid, committed seq)` of every communicator and set of ranks that it belongs to. These numbers
-    /// are its targets until it hears of larger ones. Operations that threads are `inside` ([`ThreadRecord::inside`](stillpoint_wrappers::gate::ThreadRecord::inside)) do not bind.
+    /// Returns this rank's clocks: `(ggid, committed seq)` of every communicator and set of ranks that it belongs to. These numbers are its targets until it
+    /// learns of larger ones. Operations that threads are `inside` ([`ThreadRecord::inside`](stillpoint_wrappers::gate::ThreadRecord::inside)) do not bind.
     pub fn clocks(&self, inside: &[u32]) -> Vec<(u64, u64)> {
         self.in_use()
             .map(|(ggid, cell)| {
@@ -132,24 +132,24 @@ impl Page {
             .collect()
     }
 
-    /// The ids of the clocks that this rank has.
+    /// Returns the ids of this rank's clocks.
     pub fn ggids(&self) -> impl Iterator<Item = u64> {
         self.in_use().map(|(ggid, _)| ggid)
     }
 
-    /// The cells that are somebody's. A cell has its id last, after the numbers that it begins with.
+    /// Returns the cells in use. A cell gets its id last, after its initial numbers.
     fn in_use(&self) -> impl Iterator<Item = (u64, &'static ClockCell)> {
         let with_id = |cell: &'static ClockCell| (cell.ggid.load(Ordering::SeqCst), cell);
         self.cells().map(with_id).filter(|(ggid, _)| *ggid != 0)
     }
 
-    /// Collective operations that this rank has begun, over all groups.
+    /// Returns the number of collective operations that this rank has begun, over all groups.
     pub fn begun(&self) -> u64 {
         let begun = |cell: &ClockCell| cell.count.seq();
         self.cells().map(begun).sum()
     }
 
-    /// Whether every group is where the job wants it.
+    /// Whether every group has reached its target.
     pub fn all_reached(&self) -> bool {
         all_reached::<Every>(self.cells().map(|cell| {
             let target = cell.target.load(Ordering::SeqCst);
@@ -157,7 +157,7 @@ impl Page {
         }))
     }
 
-    /// Whether a thread is inside an operation that nobody needs: of the clocks that they are `inside` of ([`Page::clocks`]).
+    /// Whether a thread is inside an operation that no other rank needs, among the clocks that threads are `inside` of ([`Page::clocks`]).
     pub fn is_beyond_target(&self, inside: &[u32]) -> bool {
         self.cells().any(|cell| {
             let here = std::ptr::from_ref(cell).addr() as u32;
@@ -165,7 +165,7 @@ impl Page {
         })
     }
 
-    /// What people call the clocks that have not come to their targets.
+    /// Returns the names, for people, of the clocks that have not reached their targets.
     pub fn behind(&self) -> Vec<String> {
         let Some(hooks) = self.grown_hooks() else {
             return Vec::new();
@@ -186,7 +186,7 @@ impl Page {
             .collect()
     }
 
-    /// The clocks that have not come to their targets.
+    /// Returns the clocks that have not reached their targets.
     pub fn late(&self) -> Vec<Behind> {
         self.in_use()
             .map(|(ggid, cell)| Behind {
@@ -200,7 +200,7 @@ impl Page {
             .collect()
     }
 
-    /// What this rank has begun of operations `first` to `last` of a clock, and what it remembers of them.
+    /// Returns which of the operations `first` to `last` of a clock this rank has begun, with its details of them.
     pub fn remembered(&self, ggid: u64, first: u64, last: u64) -> Vec<Operation> {
         let Some(tell) = self.grown_hooks().and_then(|hooks| hooks.remembered) else {
             return Vec::new();
@@ -216,22 +216,22 @@ impl Page {
         };
         let begun = cell.count.seq();
         let operation = |number| {
-            // That it has begun one it says also of one that it knows no more of.
+            // For an operation without details, this at least reports that the rank has begun it.
             let mut operation = Operation {
                 ggid,
                 number,
                 teller: cell.rank.load(Ordering::SeqCst),
                 ..Operation::default()
             };
-            // SAFETY: called as the hook demands; where it says 0, nothing is written.
+            // SAFETY: called as the hook demands; if it returns 0, nothing is written.
             unsafe { tell(index as u32, number, &raw mut operation) };
             operation
         };
         (first..=last.min(begun)).map(operation).collect()
     }
 
-    /// Has the driver thread stand still before its targets are reached, as soon as it is out of MPI or waits for a message, and carry these operations out. They must stay
-    /// where they are until it has.
+    /// Has the driver thread stop before its targets are reached, as soon as it is out of MPI or waits for a message, and carry these operations out. They must
+    /// stay in place until it has.
     pub fn carry_out(&self, operations: &[Operation]) {
         let first = operations.as_ptr() as u64;
         self.page.absent.store(first, Ordering::SeqCst);
@@ -244,7 +244,7 @@ impl Page {
         self.command(Command::CarryOut);
     }
 
-    /// Whether it stands, and has.
+    /// Whether the driver thread has stopped and carried them out.
     pub fn carried_out(&self) -> bool {
         self.driver_state() == DriverState::CarriedOut as u32
     }
@@ -254,7 +254,7 @@ impl Page {
         self.page.asked.store(1, Ordering::SeqCst);
     }
 
-    /// The answer, or what the thread has noted by itself.
+    /// Returns the answer, or the name that the thread has noted by itself.
     pub fn call(&self) -> Option<String> {
         let name = self.grown_hooks()?.call.load(Ordering::SeqCst) as *const core::ffi::c_char;
         // SAFETY: the upper half gives a name in its own text, which it keeps.
@@ -262,7 +262,7 @@ impl Page {
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// What each clock counts of communicators that were given up: see `ClockCell::given_up`.
+    /// Returns each clock's count of communicators that were given up: see `ClockCell::given_up`.
     pub fn given_up(&self) -> Vec<(u64, u64)> {
         if self.grown_hooks().is_none() {
             return Vec::new();
@@ -273,14 +273,14 @@ impl Page {
         sums.filter(|(_, sum)| *sum != 0).collect()
     }
 
-    /// Says that the cells hold this checkpoint's targets.
+    /// Notes that the cells hold this checkpoint's targets.
     pub fn targeted(&self) {
         self.page.pending.store(2, Ordering::SeqCst);
         self.ring();
     }
 
-    /// Raises targets, `(ggid, target)`. They are of clocks that this rank has said it has; one that it has given up since
-    /// has no cell any more, and needs no target.
+    /// Raises targets, `(ggid, target)`. They belong to clocks that this rank has reported; a clock that it has given up since has no cell any more, and needs
+    /// no target.
     pub fn set_targets(&self, targets: &[(u64, u64)]) {
         let targets: HashMap<u64, u64> = targets.iter().copied().collect();
         for (ggid, cell) in self.in_use() {
@@ -291,7 +291,7 @@ impl Page {
         self.ring();
     }
 
-    /// What of the upper half no image can hold, in words; empty when it can be checkpointed. Known at any time.
+    /// Returns, for people, the parts of the upper half that no image can hold; empty if it can be checkpointed. May be called at any time.
     pub fn hindrances(&self) -> Vec<String> {
         let Some(hooks) = self.hooks() else {
             return Vec::new();
@@ -308,7 +308,7 @@ impl Page {
             .collect()
     }
 
-    /// Why the upper half cannot be checkpointed now, one reason a line; empty when it can.
+    /// Returns why the upper half cannot be checkpointed now, one reason a line; empty if it can.
     pub fn refusals(&self) -> Vec<String> {
         let Some(hooks) = self.hooks() else {
             return Vec::new();
@@ -324,7 +324,7 @@ impl Page {
             .collect()
     }
 
-    /// Every cell of the table, in its order.
+    /// Returns every cell of the table, in its order.
     fn cells(&self) -> impl Iterator<Item = &'static ClockCell> + use<> {
         let (first, count) = match self.hooks() {
             Some(hooks) => (
@@ -353,15 +353,16 @@ impl Page {
     }
 }
 
-/// Registers for `membarrier(2)`. A process with one thread is registered at once; one with several waits until every processor has been through
-/// the scheduler, which takes seconds on a busy machine.
+/// Registers for `membarrier(2)`. A process with one thread is registered at once. One with several waits until every processor has been through the scheduler,
+/// which takes seconds on a busy machine.
 pub fn prepare_fence() {
     const REGISTER: i32 = 1 << 4;
     // SAFETY: membarrier(2) touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, REGISTER, 0, 0) };
 }
 
-/// A full fence on every running thread of the process. Where the kernel does not give the quick one (a sandbox forbids it, say), a slow one does.
+/// Makes a full fence on every running thread of the process. If the kernel does not provide the fast one (for example, a sandbox forbids it), a slow one is
+/// used.
 fn fence_everywhere() {
     const GLOBAL: i32 = 1;
     const EXPEDITED: i32 = 1 << 3;
@@ -378,7 +379,7 @@ fn fence_everywhere() {
     }
 }
 
-/// This thread runs on every processor that it may run on, one after the other: each has switched threads then, which is a fence.
+/// Runs this thread on each of its permitted processors in turn: each then switches threads, which is a fence.
 fn visit_processors() {
     // SAFETY: sets of processors are bits; the kernel reads and writes as many as there are.
     unsafe {
@@ -390,7 +391,7 @@ fn visit_processors() {
         for processor in 0..8 * bytes {
             let mut one: libc::cpu_set_t = core::mem::zeroed();
             libc::CPU_SET(processor, &mut one);
-            // The kernel refuses those that there are not.
+            // The kernel refuses processors that do not exist.
             libc::sched_setaffinity(0, bytes, &one);
         }
         libc::sched_setaffinity(0, bytes, &all);

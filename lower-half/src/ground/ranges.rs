@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The same addresses in order, those that touch joined.
+/// Returns the same addresses in order, with adjacent ranges joined.
 pub fn joined(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);
@@ -16,7 +16,7 @@ pub fn joined(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     joined
 }
 
-/// What of `ranges` is in `others`, and what is not; both are in order. A range that has parts in both is cut.
+/// Splits `ranges` into the parts inside `others` and the parts outside; both lists are in order. A range with parts in both is cut.
 pub fn split(
     ranges: &[Range<usize>],
     others: &[Range<usize>],

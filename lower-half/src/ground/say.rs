@@ -1,12 +1,12 @@
-//! What the user is told on stderr.
+//! Messages to the user on stderr.
 
 use std::fmt::Display;
 use std::io::Write;
 
 use stillpoint_protocol::plain;
 
-/// One line, in one write: the launcher passes on what all ranks say, and takes what comes in two writes for two pieces. Where nobody can be
-/// told, that is no reason to end.
+/// Prints one line, in one write: the launcher passes on the messages of all ranks, and treats two writes as two pieces. If the line cannot be printed, the
+/// process continues.
 pub fn line(text: impl Display) {
     let text = text.to_string();
     let line = format!("stillpoint: {}\n", plain::line(&text));

@@ -1,8 +1,8 @@
-//! The start of a child process waits while a checkpoint is about to be tried again.
+//! Delays the start of a child process while a checkpoint is about to be tried again.
 //!
-//! A program that runs one child after the other has only moments without one. A checkpoint that children alone hinder would hardly come in any
-//! of these, let alone where all ranks of a job must have one at the same time. So the next child of a rank waits, for a time that covers the
-//! pause before the next try; a rank that must go on before it can stand still, waits no longer than that.
+//! A program that runs one child after the other is without a child only for moments. A checkpoint that only children hinder would hardly hit such a moment,
+//! let alone one that all ranks of a job share. So the next child of a rank waits, for a time that covers the pause before the next try. A rank that must run
+//! on before it can stop waits no longer than that.
 //!
 //! [`wait`] runs in the trap's handler: atomics and raw system calls only.
 
@@ -12,7 +12,7 @@ use crate::arch::syscall::{syscall3, syscall4};
 
 /// The words of a refusal for a child process.
 pub const CHILD: &str = "it has a child process";
-/// The words of a refusal that passes when a process ends: of a pipe to a child, for one.
+/// The words of a refusal that passes when a process ends: for example, for a pipe to a child.
 pub const ENDS: &str = "let that process end";
 
 /// Longer than the pause before the next try.
@@ -20,15 +20,15 @@ const NANOSECONDS: u64 = 1_200_000_000;
 /// The time until a thread that waits can be stopped.
 const PAUSE: i64 = 2_000_000;
 
-/// For how long tries may follow each other until nobody waits any more: a child that lives on must not keep all others.
+/// For how long tries may follow each other until children no longer wait: a child that lives on must not delay all others.
 const LONGEST: u64 = 20_000_000_000;
 
-/// Until when no child is started; 0: there is no reason to wait.
+/// The time until which no child is started; 0: there is no reason to wait.
 static UNTIL: AtomicU64 = AtomicU64::new(0);
-/// Since when tries have followed each other.
+/// The time since when tries have followed each other.
 static SINCE: AtomicU64 = AtomicU64::new(0);
 
-/// A try has been given up for these reasons.
+/// Called when a try has been given up for these reasons.
 pub fn given_up(reasons: &str) {
     let of_children = |reason: &str| reason.contains(CHILD) || reason.contains(ENDS);
     if !reasons.contains(CHILD) || !reasons.split("; ").all(of_children) {
@@ -41,12 +41,12 @@ pub fn given_up(reasons: &str) {
     if now < SINCE.load(Ordering::Relaxed) + LONGEST {
         UNTIL.store(now + NANOSECONDS, Ordering::Relaxed);
     } else {
-        // As long as tries follow, this is not over.
+        // As long as further tries follow, this is not over.
         UNTIL.store(now, Ordering::Relaxed);
     }
 }
 
-/// The next try begins.
+/// Called when the next try begins.
 pub fn tried_again() {
     let now = now();
     if now < UNTIL.load(Ordering::Relaxed) {
@@ -54,12 +54,12 @@ pub fn tried_again() {
     }
 }
 
-/// There is nothing to wait for any more.
+/// Ends the waiting.
 pub fn over() {
     UNTIL.store(0, Ordering::Relaxed);
 }
 
-/// Waits a moment, if there is reason to: then the child must not be started yet.
+/// Waits a moment, if there is a reason; returns true if the child must not be started yet.
 pub fn wait() -> bool {
     let until = UNTIL.load(Ordering::Relaxed);
     if until == 0 || now() >= until {
@@ -69,7 +69,7 @@ pub fn wait() -> bool {
         tv_sec: 0,
         tv_nsec: PAUSE,
     };
-    // SAFETY: the structure is this function's; the rest of the time is of no use.
+    // SAFETY: the structure is this function's; the remaining time is not used.
     unsafe {
         syscall4(
             libc::SYS_clock_nanosleep,

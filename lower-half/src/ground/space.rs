@@ -3,9 +3,10 @@
 use super::told;
 use crate::arch::PAGE;
 
-/// Bytes that a start needs besides a part of the limit: for the clocks' table of the library of stubs at least, the application's interpreter, libraries and stack.
+/// The bytes that a start needs in addition to a part of the limit: at least for the stub library's table of clocks, the application's interpreter, libraries
+/// and stack.
 const LEAST: u64 = 48 << 20;
-/// The library of stubs takes this part of the limit for its table of clocks.
+/// The part of the limit that the library of stubs takes for its table of clocks.
 const PART: u64 = 16;
 
 /// Returns the limit; `None`: there is none.
@@ -24,27 +25,27 @@ pub fn is_limited() -> bool {
     limit().is_some()
 }
 
-/// Returns the bytes that are left of the limit; `None`: there is none.
+/// Returns the bytes that are left of the limit; `None`: there is no limit.
 pub fn left() -> Option<u64> {
     Some(limit()?.saturating_sub(used()))
 }
 
-/// Returns the bytes of addresses that the process has.
+/// Returns the bytes of addresses that the process uses.
 pub fn used() -> u64 {
     let status = told::by("/proc/self/statm").unwrap_or_default();
     let pages = status.split(' ').next().and_then(|word| word.parse().ok());
     pages.unwrap_or(0u64) * PAGE as u64
 }
 
-/// Has threads share one heap where addresses are scarce: the C library keeps 64 MiB of them for each other heap.
+/// Has threads share one heap if addresses are scarce: the C library reserves 64 MiB of them for each further heap.
 pub fn be_sparing() {
     if limit().is_some() {
-        // SAFETY: says how many heaps there may be; nothing that is there changes.
+        // SAFETY: sets the number of heaps; existing ones do not change.
         unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
     }
 }
 
-/// Says why too little is left for an application to start, if it is.
+/// Returns a reason if too little is left for an application to start.
 pub fn too_little() -> Option<String> {
     let (limit, left) = (limit()?, left()?);
     let needed = LEAST + limit / PART;

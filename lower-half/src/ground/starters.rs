@@ -1,9 +1,8 @@
-//! The processes that have started the program and wait for it: a shell, a script, whatever stands between the process that
-//! the launcher started and the one that uses MPI.
+//! The processes that have started the program and wait for it: a shell, a script, or any other process between the launcher's own child and the program that
+//! uses MPI.
 //!
-//! To them a suspend would look like the program's end, and they would go on with what comes after it, half of the job being
-//! done. An image does not hold them. So they end with the suspend, from the outside in, before the program does; the first
-//! one, whose end the launcher sees, with the job's own status.
+//! To them, a suspend would look like the program's end, and they would run the next commands with the job half done. An image does not hold them. So they end
+//! at the suspend, the outermost first, before the program does; the first one, whose end the launcher sees, ends with the job's own status.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -15,14 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::arch::syscall::{failed, syscall3, syscall4};
 
-/// What an image holds of it: JSON, a list of [`Starter`].
+/// The image's part about them: JSON, a list of [`Starter`].
 pub const KIND: Kind = Kind {
     name: "starters",
     version: 1,
     always: false,
 };
 
-/// In the environment of what an application starts: the process that the launcher has started.
+/// The variable with the id of the process that the launcher has started.
 pub const FIRST: &str = "STILLPOINT_FIRST";
 
 /// How long the first process may take to end when it is told to.
@@ -39,7 +38,7 @@ pub struct Starter {
     pub command: String,
 }
 
-/// What has started this process, the one that the launcher started first; empty: the launcher has started this one.
+/// Returns the processes that have started this one, the launcher's own child first; empty if this is the launcher's own child.
 pub fn all() -> Vec<Starter> {
     let own = std::process::id();
     let first = std::env::var(FIRST)
@@ -58,9 +57,9 @@ pub fn all() -> Vec<Starter> {
         .collect()
 }
 
-/// The ancestors of `own` up to `first`, that one first; where it is none (a process in between has ended), none but it.
+/// Returns the ancestors of `own` up to `first`, that one first. If `first` is not an ancestor (a process in between has ended), returns only `first`.
 fn chain(own: u32, first: u32, parent: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
-    /// Deeper than anybody nests scripts.
+    /// Deeper than scripts are nested.
     const DEEPEST: usize = 64;
     let ancestors =
         std::iter::successors(parent(own), |pid| parent(*pid).filter(|_| *pid != first));
@@ -72,14 +71,14 @@ fn chain(own: u32, first: u32, parent: impl Fn(u32) -> Option<u32>) -> Vec<u32> 
     chain
 }
 
-/// A process's parent: field 4 of `/proc/PID/stat`, behind a name that may hold anything.
+/// Returns a process's parent: field 4 of `/proc/PID/stat`, behind a name that may contain anything.
 pub fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The command line, cut where it gets long.
+/// Returns the command line; a long one is cut.
 fn command(pid: u32) -> String {
     const MOST: usize = 80;
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -95,7 +94,7 @@ fn command(pid: u32) -> String {
     }
 }
 
-/// What is said at a restart of a program that was started by these.
+/// Returns the message of a restart about a program that was started by these.
 pub fn at_restart(starters: &[Starter]) -> Option<String> {
     let commands = in_words(starters)?;
     Some(format!(
@@ -111,8 +110,8 @@ fn in_words(starters: &[Starter]) -> Option<String> {
     (!commands.is_empty()).then(|| commands.join(", "))
 }
 
-/// Ends what has started this process: it would take the suspend for the program's end.
-/// `stderr` is this process's own as the launcher gave it.
+/// Ends the processes that have started this one: they would take the suspend for the program's end. `stderr` is this process's own, as the launcher provided
+/// it.
 pub fn end(rank: u32, status: i32, stderr: Option<RawFd>) {
     let starters = all();
     let Some(commands) = in_words(&starters) else {
@@ -137,7 +136,7 @@ pub fn end(rank: u32, status: i32, stderr: Option<RawFd>) {
     }
 }
 
-/// Tells the first process, which is split like this one, to end with a status; `false` where it is not.
+/// Tells the first process, which is split like this one, to end with a status; returns `false` if it is not split.
 fn told(pid: u32, status: i32) -> bool {
     catches_sigsys(pid) && {
         // struct siginfo: signal, error, code, (padding), sender's process and user, value.
@@ -147,7 +146,7 @@ fn told(pid: u32, status: i32) -> bool {
         info[4] = std::process::id();
         info[6] = status as u32;
         info[7] = MAGIC;
-        // To its main thread, which then does not come to the program's next line.
+        // To its main thread, which then does not reach the script's next line.
         // SAFETY: the structure has the kernel's 128 bytes.
         let sent = unsafe {
             syscall4(
@@ -162,7 +161,7 @@ fn told(pid: u32, status: i32) -> bool {
     }
 }
 
-/// A script's interpreter may have become a program that is not split (`execve`).
+/// Whether a process still handles SIGSYS: a script's interpreter may have executed a program that is not split.
 fn catches_sigsys(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -170,7 +169,7 @@ fn catches_sigsys(pid: u32) -> bool {
     caught.is_some_and(|set| set >> (libc::SIGSYS - 1) & 1 != 0)
 }
 
-/// Waits until a process has ended, its parent having been told or not.
+/// Waits until a process has ended, whether or not its parent has learned of it.
 fn await_end(pid: u32) -> bool {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -188,7 +187,7 @@ fn await_end(pid: u32) -> bool {
     }
 }
 
-/// On the launcher's own stream, where it can be had: the application's may be a file of its own.
+/// Prints on the launcher's own stream, if that is possible: the application's may be a file of its own.
 fn say(first: u32, stderr: Option<RawFd>, text: &str) {
     let launchers = OpenOptions::new()
         .append(true)
@@ -197,12 +196,12 @@ fn say(first: u32, stderr: Option<RawFd>, text: &str) {
     if said.is_err()
         && let Some(own) = stderr
     {
-        // SAFETY: writes bytes of ours. Nobody is left to tell where it fails.
+        // SAFETY: writes bytes of ours. An error cannot be reported any more.
         unsafe { libc::write(own, text.as_ptr().cast(), text.len()) };
     }
 }
 
-/// For SIGSYS's handler: ends this process where the signal says so; else returns `false`. Any FS, system calls by hand.
+/// For SIGSYS's handler: ends this process if the signal says so, otherwise returns `false`. Any FS, direct system calls.
 ///
 /// # Safety
 /// `info` is what the kernel gave the handler.
@@ -234,7 +233,7 @@ mod tests {
         };
         assert_eq!(chain(9, 5, parents), [5, 8]);
         assert_eq!(chain(9, 3, parents), [3, 5, 8]);
-        // Somebody in between has gone, and init has taken the program over.
+        // A process in between has gone, and init has adopted the program.
         assert_eq!(chain(9, 7, parents), [7]);
         assert!(command(std::process::id()).contains("stillpoint"));
         assert!(parent(std::process::id()).is_some());

@@ -1,26 +1,28 @@
-//! What `/proc` tells, read so that the application does not notice: an open file takes a descriptor, and its `open` would not give the lowest number that is
-//! free. So a thread with a descriptor table of its own opens and reads, for a moment: a process of the application's may have to have one thread (`aside`).
+//! Reads `/proc` without the application noticing: an open file takes a descriptor, so that an `open` of the application would not return the lowest free
+//! number. A thread with a descriptor table of its own opens and reads instead. It exists only for a moment, because the application may need to be
+//! single-threaded (`aside`).
 //!
-//! Whatever is opened while the application runs is opened here, or put out of its way ([`super::unnoticed::out_of_the_way`]); a test looks for what is not.
+//! Every file that is opened while the application runs is opened here, or moved out of its way ([`super::unnoticed::out_of_the_way`]); a test looks for
+//! exceptions.
 
 use std::io;
 
 use super::space;
 
-/// The text of a file of `/proc`. A thread's name in it may be any bytes; what is not UTF-8 is replaced.
+/// Returns the text of a file of `/proc`. A thread's name in it may be any bytes; invalid UTF-8 is replaced.
 pub fn by(path: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes(path)?).into_owned())
 }
 
-/// The bytes of a file of `/proc`. (`thread-self` is another thread's.)
+/// Returns the bytes of a file of `/proc`. (`thread-self` is another thread.)
 pub fn bytes(path: &str) -> io::Result<Vec<u8>> {
     apart(|| std::fs::read(path))
 }
 
-/// Does something on a thread whose descriptors are nobody else's; on this one if there is no such thread to be had, or its
-/// addresses may be too many (`RLIMIT_AS`).
+/// Runs an action on a thread whose descriptors belong to it alone; on this thread if no such thread can be started, or its addresses may be too many
+/// (`RLIMIT_AS`).
 pub fn apart<T: Send>(work: impl Fn() -> T + Sync) -> T {
-    // A thread takes addresses, for more than its stack.
+    // A thread takes addresses, and not only for its stack.
     if space::is_limited() {
         return work();
     }
@@ -34,9 +36,9 @@ pub fn apart<T: Send>(work: impl Fn() -> T + Sync) -> T {
     done.unwrap_or_else(work)
 }
 
-/// Gives this thread a table of its own without a descriptor: an end of a pipe that stayed open here would never be closed for whoever reads from it.
+/// Gives this thread an empty table of its own: the end of a pipe that stayed open here would keep its readers waiting.
 fn empty_table() -> bool {
-    // SAFETY: nothing of this thread's owns a descriptor. Where the kernel knows no such flag, or a sandbox forbids the call, nothing is closed.
+    // SAFETY: this thread owns no descriptor. If the kernel does not know the flag, or a sandbox forbids the call, nothing is closed.
     let result = unsafe {
         libc::syscall(
             libc::SYS_close_range,
@@ -64,7 +66,7 @@ mod tests {
         assert!(there.unwrap() < before, "the table is a copy");
     }
 
-    /// Files that open what they read while the application stands still, before it begins, or on a thread with a table of its own.
+    /// Files whose code reads while the application is stopped, before it begins, or on a thread with a table of its own.
     const OTHERWISE: &[&str] = &[
         "capture",
         "restore",

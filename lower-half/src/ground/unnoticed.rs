@@ -1,8 +1,7 @@
-//! A process that is started from within the application's, which must not notice.
+//! Starts a process from within the application's, which must not notice.
 //!
-//! The child has no exit signal: the application gets no SIGCHLD, and its `wait` does not find it. It shares this process's
-//! memory until it becomes another program, as after vfork(2), so that nothing is copied however large the application is. What it starts
-//! becomes a child of its own, and stays when it has ended.
+//! The child has no exit signal: the application gets no SIGCHLD, and its `wait` does not find it. The child shares this process's memory until it executes a
+//! program, as after vfork(2), so that nothing is copied however large the application is. Its own children stay when it has ended.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::OpenOptions;
@@ -17,14 +16,15 @@ use nix::fcntl::{FcntlArg, fcntl};
 
 use crate::arch::syscall::{failed, syscall3};
 
-/// Descriptors of the lower half's that come while the application runs, and of the child's first steps, are out of the way of the application's.
+/// The lowest number for descriptors that the lower half opens while the application runs, and for the child's first steps, so that they do not take the
+/// application's numbers.
 pub const LOWEST: RawFd = 64;
 const STACK_BYTES: usize = 64 << 10;
 
 /// A process that has been started.
 pub struct Child(i32);
 
-/// Starts a command, with nothing to read, nowhere to complain, and `stdout` to say something: it is closed here when this returns.
+/// Starts a command with empty input, no error output, and `stdout` for its output, which is closed here when this returns.
 ///
 /// # Errors
 /// The kernel's.
@@ -52,30 +52,30 @@ pub fn start(command: &Path, arguments: &[&CStr], stdout: Option<OwnedFd>) -> io
 }
 
 impl Child {
-    /// Waits for its end. Fails where the application waits for children of every kind, and has done it.
+    /// Waits for its end. Fails if the application waits for children of every kind, and has already reaped it.
     pub fn reap(self) {
         // SAFETY: no status is asked for.
         unsafe { libc::waitpid(self.0, ptr::null_mut(), libc::__WALL) };
     }
 }
 
-/// The same open file, under a number that the application does not come to soon.
+/// Moves an open file to a descriptor number that the application does not reach soon.
 ///
 /// # Errors
 /// The kernel's.
 pub fn out_of_the_way(descriptor: OwnedFd) -> io::Result<OwnedFd> {
     let number = fcntl(descriptor.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(LOWEST))?;
-    // SAFETY: the number is new, and nobody else's.
+    // SAFETY: the number is new, and nothing else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// What the child needs; made before, because it may not allocate.
+/// The data that the child needs; made before, because the child may not allocate.
 struct Steps {
     command: *const c_char,
     arguments: *const *const c_char,
     stdout: RawFd,
     nowhere: RawFd,
-    /// Why the command could not be executed.
+    /// The error of executing the command.
     error: AtomicI32,
 }
 

@@ -1,8 +1,8 @@
-//! What wakes the agent besides a message from the coordinator: raised targets, signals that ask for a
-//! suspend, the start and end of MPI, the end of the process.
+//! The events that wake the agent besides a message from the coordinator: raised targets, signals that request a suspend, the start and end of MPI, the end of
+//! the process.
 //!
-//! The functions here run on the application's threads. Those marked so run in a trap or signal handler
-//! with the upper half's FS: atomics and raw system calls only - no libc, no TLS, no allocation.
+//! The functions here run on the application's threads. Some are marked as running in a trap or signal handler with the upper half's FS: these use only atomics
+//! and raw system calls, no libc, no TLS, no allocation.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -14,19 +14,19 @@ use crate::arch::syscall;
 
 /// The eventfd's number, for handlers; -1 before the agent runs.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
-/// Signal that asked for a suspend, 0: none.
+/// The signal that requested a suspend, 0: none.
 static SUSPEND: AtomicI32 = AtomicI32::new(0);
-/// Exit status plus one when the process is ending, 0: it is not.
+/// The exit status plus one while the process is ending, 0: it is not.
 static ENDING: AtomicU32 = AtomicU32::new(0);
 /// 1 when the agent has told the coordinator about the end (futex word).
 static TOLD: AtomicU32 = AtomicU32::new(0);
 /// (ggid, seq) raises not yet sent.
 static RAISES: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
-/// Whether the process's end is put off.
+/// Whether the process's end is delayed.
 static PUT_OFF: AtomicU32 = AtomicU32::new(0);
 static BELL: OnceLock<EventFd> = OnceLock::new();
 
-/// How long a process that ends waits for its agent to say so to the coordinator.
+/// How many times a process that ends waits for its agent to report the end to the coordinator.
 const LAST_WAITS: u32 = 20;
 const LAST_WAIT_NANOSECONDS: u64 = 100_000_000;
 
@@ -47,7 +47,7 @@ pub fn bell() -> Option<BorrowedFd<'static>> {
 /// Empties the bell.
 pub fn silence() {
     if let Some(bell) = BELL.get() {
-        // Nothing to read means that it is silent already.
+        // If nothing can be read, the bell is silent already.
         let _ = bell.read();
     }
 }
@@ -66,23 +66,23 @@ pub unsafe extern "C" fn raise(ggid: u64, seq: u64) {
     ring();
 }
 
-/// Raises since the last call.
+/// Returns the raises since the last call.
 pub fn take_raises() -> Vec<(u64, u64)> {
     std::mem::take(&mut *RAISES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A signal asks for a suspend. Runs in a signal handler, with any FS.
+/// Notes a signal that requests a suspend. Runs in a signal handler, with any FS.
 pub fn suspend_wanted(signal: i32) {
     SUSPEND.store(signal, Ordering::SeqCst);
     ring();
 }
 
-/// The signal that has asked for a suspend, and that nobody has taken yet. Atomics only.
+/// Returns the signal that has requested a suspend and has not been taken yet. Atomics only.
 pub fn asked_for_suspend() -> Option<i32> {
     Some(SUSPEND.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
 }
 
-/// The signal that asked for a suspend since the last call.
+/// Returns the signal that has requested a suspend since the last call.
 pub fn take_suspend() -> Option<i32> {
     match SUSPEND.swap(0, Ordering::SeqCst) {
         0 => None,
@@ -90,8 +90,7 @@ pub fn take_suspend() -> Option<i32> {
     }
 }
 
-/// The application ends its process: gives the agent a moment to tell the coordinator. Runs in a trap
-/// handler with the upper FS.
+/// Called when the application ends its process: gives the agent a moment to tell the coordinator. Runs in a trap handler with the upper FS.
 pub fn process_ends(status: i32) {
     if DESCRIPTOR.load(Ordering::Acquire) < 0 {
         return;
@@ -102,19 +101,19 @@ pub fn process_ends(status: i32) {
     let mut waits = 0;
     while waits < LAST_WAITS && TOLD.load(Ordering::SeqCst) == 0 {
         syscall::futex_wait(&TOLD, 0, LAST_WAIT_NANOSECONDS);
-        // An image that is being written has somebody who waits for it; its end puts this to an end too.
+        // While an image is being written, the process waits longer; the wait ends with that too.
         if PUT_OFF.load(Ordering::SeqCst) == 0 {
             waits += 1;
         }
     }
 }
 
-/// The process is not to end meanwhile.
+/// Delays the process's end, or no longer.
 pub fn put_off_end(put_off: bool) {
     PUT_OFF.store(u32::from(put_off), Ordering::SeqCst);
 }
 
-/// The exit status, once the process is ending.
+/// Returns the exit status, once the process is ending.
 pub fn ending() -> Option<i32> {
     match ENDING.load(Ordering::SeqCst) {
         0 => None,
@@ -122,7 +121,7 @@ pub fn ending() -> Option<i32> {
     }
 }
 
-/// The coordinator knows: the process may end.
+/// Notes that the coordinator knows of the end: the process may end.
 pub fn told() {
     TOLD.store(1, Ordering::SeqCst);
     syscall::futex_wake(&TOLD);

@@ -1,4 +1,4 @@
-//! What the threads that write an image are busy with: for people who wait for it. One image is written at a time.
+//! The activity of the threads that write an image, for people who wait for it. One image is written at a time.
 
 use std::cell::Cell;
 use std::io;
@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use stillpoint_image::store::Store;
 
-/// Storage that has not answered for so long is named.
+/// The time without an answer after which storage is named.
 const SILENT: Duration = Duration::from_secs(3);
 
 /// Processor time of the threads that read memory for images, in nanoseconds.
 static PROCESSOR: AtomicU64 = AtomicU64::new(0);
-/// Calls of a file system or of storage that are under way, and how many have come back.
+/// The number of calls of a file system or of storage that are under way, and the number that have returned.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static RETURNED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// What of this thread's processor time has been counted.
+    /// The part of this thread's processor time that has been counted.
     static COUNTED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -31,7 +31,7 @@ fn processor_time() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A thread that writes has come so far. Called for every block of memory.
+/// Counts the progress of a thread that writes. Called for every block of memory.
 pub fn step() {
     let now = processor_time();
     let more = now.saturating_sub(COUNTED.replace(now));
@@ -53,7 +53,7 @@ impl Drop for InStorage {
     }
 }
 
-/// A store that tells when somebody waits for it.
+/// A store that counts the calls that wait for it.
 pub struct Watched(pub Box<dyn Store>);
 
 impl Store for Watched {
@@ -68,7 +68,7 @@ impl Store for Watched {
     }
 }
 
-/// What was seen at one moment.
+/// The counters at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     processor: u64,
@@ -85,12 +85,12 @@ impl Seen {
         }
     }
 
-    /// Whether somebody has been waiting for the same answer of storage all the time.
+    /// Whether storage has left the same calls unanswered all the time.
     pub fn waits_for_storage(&self, earlier: &Seen) -> bool {
         self.calls > 0 && self.returned == earlier.returned
     }
 
-    /// What writing has waited for since an earlier moment, in words. Storage has not answered for so long: a thread that gets no processor does not look
+    /// Describes what the writing has waited for since an earlier moment. Storage has not answered for `silent`: a thread that gets no processor does not look
     /// for the answer either.
     pub fn since(&self, earlier: &Seen, elapsed: Duration, silent: Duration) -> &'static str {
         let used = Duration::from_nanos(self.processor.saturating_sub(earlier.processor));

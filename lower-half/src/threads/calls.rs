@@ -1,7 +1,7 @@
 //! Calls that wait: how each continues after a handler of ours has interrupted it, and which handlers of the application end it (signal(7)).
 //!
-//! A call ends when it would have ended without our handlers. An interrupted call is made again unchanged, with the rest of its time, or with the rest of its bytes;
-//! a call that was carried out all the same is not made again. The gate's table does not compile if a call of a waiting class is missing here.
+//! A call ends when it would have ended without our handlers. An interrupted call is made again unchanged, with the rest of its time, or with the rest of its
+//! bytes; a call that was carried out all the same is not made again. The gate's table does not compile if a call of a waiting class is missing here.
 
 use crate::arch::calls;
 use crate::arch::frame::{ARGUMENTS, Frame, PC, RESULT};

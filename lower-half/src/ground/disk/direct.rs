@@ -1,7 +1,7 @@
-//! A file that is written past the page cache, where the file system says how (`statx`, Linux 6.1). Others - memory, networks, FUSE, older kernels - are
-//! written through the page cache.
+//! A file that is written past the page cache, if the file system reports how (`statx`, Linux 6.1). Other files (in memory, on networks, FUSE, older kernels)
+//! are written through the page cache.
 //!
-//! Nothing is lost by that: an epoch waits for the disk in any case. The page cache costs a second copy and its pages, which the application may need.
+//! Direct writes lose no time: an epoch waits for the disk in any case. The page cache costs a second copy and its pages, which the application may need.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use super::windows::BLOCK;
 /// `STATX_DIOALIGN` of `linux/stat.h`.
 const ALIGNMENTS: u32 = 0x2000;
 
-/// `struct statx` of `linux/stat.h`, as far as it matters.
+/// `struct statx` of `linux/stat.h`, with the fields that matter.
 #[repr(C)]
 struct About {
     mask: u32,
@@ -26,15 +26,15 @@ struct About {
 
 const _: () = assert!(size_of::<About>() == 256);
 
-/// Such a file.
+/// A file that is written directly.
 pub struct Direct {
     file: File,
-    /// Whether it still is written past the page cache.
+    /// Whether it is still written past the page cache.
     is_direct: AtomicBool,
 }
 
 impl Direct {
-    /// Whether the file system takes direct writes of whole blocks.
+    /// Whether the file system accepts direct writes of whole blocks.
     pub fn offers(file: &File) -> bool {
         let mut about = About {
             mask: 0,
@@ -66,7 +66,7 @@ impl Direct {
             file,
             is_direct: AtomicBool::new(false),
         };
-        // Where it is refused after all, the page cache takes it.
+        // If direct writes are refused after all, the page cache is used.
         let taken = direct.set_flags(true).is_ok();
         direct.is_direct.store(taken, Ordering::Relaxed);
         direct
@@ -97,7 +97,7 @@ impl super::queue::Sink for Direct {
     fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         if self.is_direct.load(Ordering::Relaxed) {
             match self.file.write_all_at(bytes, offset) {
-                // It does not take them so after all.
+                // The file system does not accept these writes after all.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                     self.through_the_cache()?;
                 }

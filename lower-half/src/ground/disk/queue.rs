@@ -1,7 +1,7 @@
-//! Windows on their way to the disk, one behind the other: a thread writes one, while those who fill the next ones work. Who is faster than the disk waits
-//! for it.
+//! Windows on their way to the disk, one after the other: a thread writes one while other threads fill the next ones. A thread that is faster than the disk
+//! waits for it.
 //!
-//! Who waits to open a window waits for the disk alone, never for others who fill windows, so that all come to an end.
+//! A thread that waits to open a window waits only for the disk, never for threads that fill windows, so all threads finish.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,29 +12,29 @@ use stillpoint_image::store::Store;
 
 use super::windows::{BLOCK, Whole, Windows};
 
-/// Windows that wait for the disk, with the one that it is at, while no other one is opened.
+/// The number of windows that may wait for the disk, including the one being written, before no other window is opened.
 const MOST_WAITING: usize = 2;
 
-/// The file behind it.
+/// The file behind the queue.
 pub trait Sink: Send + Sync + 'static {
     /// Writes whole blocks.
     fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Writes what need not be whole blocks; after this there are no whole ones.
+    /// Writes bytes that need not be whole blocks; no whole blocks come after this.
     fn write_last(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Returns when all that was written lasts.
+    /// Returns when all written bytes are durable.
     fn sync(&self) -> io::Result<()>;
 }
 
 struct State {
     windows: Windows,
     waiting: VecDeque<Whole>,
-    /// The disk is at one.
+    /// Whether the disk is writing a window.
     is_writing: bool,
-    /// The first error: its number, or in words.
+    /// The first error: its number, or its text.
     failed: Option<Result<i32, String>>,
-    /// Nothing more is written.
+    /// Whether nothing more is written.
     is_over: bool,
 }
 
@@ -47,7 +47,7 @@ struct Shared<S> {
 /// An image's file behind such a thread.
 pub struct Queue<S: Sink> {
     shared: Arc<Shared<S>>,
-    /// Started at once: threads that give way to the application would have it give way for ever.
+    /// Started at once: a thread that is started by one that gives way to the application would give way for ever.
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -70,7 +70,7 @@ impl<S: Sink> Shared<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits as long as there is nothing wrong and the condition holds.
+    /// Waits as long as there is no error and the condition holds.
     fn wait_while(&self, condition: impl Fn(&State) -> bool) -> io::Result<MutexGuard<'_, State>> {
         let state = self
             .news
@@ -82,7 +82,7 @@ impl<S: Sink> Shared<S> {
         Ok(state)
     }
 
-    /// The thread's life.
+    /// Runs the thread.
     fn write_windows(&self) {
         let mut state = self.state();
         while !state.is_over {
@@ -110,7 +110,7 @@ impl<S: Sink> Shared<S> {
 }
 
 impl<S: Sink> Queue<S> {
-    /// Windows of so many bytes.
+    /// Makes a queue with windows of so many bytes.
     pub fn new(sink: S, bytes: usize) -> Queue<S> {
         let state = State {
             windows: Windows::new(bytes),
@@ -127,7 +127,7 @@ impl<S: Sink> Queue<S> {
             }),
             writer: Mutex::new(None),
         };
-        // Where that fails now it is tried again with the first window, which has somebody to tell.
+        // If this fails now, the first window tries again, and its writer gets the error.
         let _ = queue.start();
         queue
     }
@@ -171,7 +171,7 @@ impl<S: Sink> Store for Queue<S> {
     fn finish(&self, file_bytes: u64) -> io::Result<()> {
         let busy = |state: &State| state.is_writing || !state.waiting.is_empty();
         let rest = self.shared.wait_while(busy)?.windows.rest(file_bytes)?;
-        // An image of less than a window is likely to be read again before long: the page cache has it.
+        // An image of less than a window is likely to be read again soon, so it stays in the page cache.
         let is_small = rest.iter().all(|whole| whole.offset <= BLOCK as u64);
         let sink = &self.shared.sink;
         let mut last = Vec::new();
@@ -206,7 +206,7 @@ impl<S: Sink> Drop for Queue<S> {
         self.shared.news.notify_all();
         let writer = self.writer.get_mut();
         if let Some(writer) = writer.unwrap_or_else(PoisonError::into_inner).take() {
-            // It has no way to panic, and what it could not write has been told.
+            // It cannot panic, and its errors have been reported.
             let _ = writer.join();
         }
     }

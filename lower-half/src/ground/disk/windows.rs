@@ -1,4 +1,4 @@
-//! A file's bytes, which come in any order and from several threads, put together into *windows*: large stretches that begin at a multiple of a block. No I/O.
+//! A file's bytes, which come in any order and from several threads, put together into *windows*: large ranges that begin at a multiple of a block. No I/O.
 //!
 //! The file's first block is a window of its own: an image's header lies there, and comes last.
 
@@ -9,18 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::{Advice, MmapMut};
 
-/// What offsets, lengths and addresses of direct writes are multiples of. Whatever a file system asks for is at most this.
+/// The unit of offsets, lengths and addresses of direct writes. File systems require at most this.
 pub const BLOCK: usize = 4096;
-/// Megabytes of a window at most. A disk does best with large writes.
+/// The largest size of a window, in megabytes. A disk is fastest with large writes.
 const MOST: usize = 16;
-/// Megabytes of a node's ranks together. Each has up to four windows in memory; where ranks are many, they give the disk enough to do at a time.
+/// The largest size for all of a node's ranks together, in megabytes. Each rank has up to four windows in memory; many ranks together give the disk enough to
+/// do.
 const OF_ALL: usize = 64;
 
-/// A rank's windows take at most this part of the memory that is left for it, as long as they have [`LEAST`] bytes.
+/// A rank's windows take at most this part of the memory that is left for it, unless that is less than [`LEAST`] bytes.
 const PART: u64 = 64;
 const LEAST: usize = 512 << 10;
 
-/// Of a window, where so many ranks write, and this one may take so many bytes of memory.
+/// Returns the size of a window, if so many ranks write and this one may take so many bytes of memory.
 pub fn bytes_for(ranks: usize, left: u64) -> usize {
     let most = (OF_ALL / ranks.max(1)).clamp(1, MOST) << 20;
     let fits = usize::try_from(left / PART).unwrap_or(usize::MAX) / LEAST * LEAST;
@@ -33,9 +34,9 @@ pub struct Room(MmapMut);
 impl Room {
     fn new(bytes: usize) -> io::Result<Room> {
         let room = MmapMut::map_anon(bytes)?;
-        // Few large pieces for the disk. It is only slower without.
+        // Gives the disk few large pieces. Without huge pages, writing is only slower.
         let _ = room.advise(Advice::HugePage);
-        // What a child process had of it would be copied.
+        // A child process would get a copy of its pages.
         room.advise(Advice::DontFork)?;
         Ok(Room(room))
     }
@@ -45,37 +46,37 @@ impl Room {
     }
 }
 
-/// Bytes that have come of a window.
+/// A window with the bytes that have come so far.
 struct Window {
     room: Option<Room>,
     filled: usize,
 }
 
-/// A window with all its bytes, or what the file has of it.
+/// A window with all its bytes, or with all that the file has of it.
 pub struct Whole {
     pub offset: u64,
     pub length: usize,
     pub room: Room,
 }
 
-/// The windows of a file that are not whole.
+/// The windows of a file that are not complete.
 pub struct Windows {
-    /// Of each window but the first one.
+    /// The size of each window except the first one.
     bytes: usize,
-    /// By the offset where they begin.
+    /// The open windows, by the offset at which they begin.
     open: BTreeMap<u64, Arc<Mutex<Window>>>,
-    /// Memory that is used again.
+    /// Memory for further windows.
     free: Vec<Room>,
 }
 
-/// One that bytes can be put into.
+/// A window that bytes can be put into.
 pub struct Open {
     range: Range<u64>,
     window: Arc<Mutex<Window>>,
 }
 
 impl Windows {
-    /// `bytes`: a multiple of [`BLOCK`].
+    /// Makes windows of `bytes` bytes, a multiple of [`BLOCK`].
     pub fn new(bytes: usize) -> Windows {
         Windows {
             bytes,
@@ -117,7 +118,7 @@ impl Windows {
         Ok(Open { range, window })
     }
 
-    /// The window is whole: nobody puts anything into it any more.
+    /// Closes a window that is complete: nothing more is put into it.
     pub fn close(&mut self, offset: u64) {
         self.open.remove(&offset);
     }
@@ -126,10 +127,10 @@ impl Windows {
         self.free.push(room);
     }
 
-    /// What is left of a file of so many bytes, in order of offset.
+    /// Returns the rest of a file of so many bytes, in order of offset.
     ///
     /// # Errors
-    /// Where bytes have not come.
+    /// If bytes have not come.
     pub fn rest(&mut self, file_bytes: u64) -> io::Result<Vec<Whole>> {
         let mut rest = Vec::new();
         for (offset, window) in std::mem::take(&mut self.open) {
@@ -150,12 +151,12 @@ impl Windows {
 }
 
 impl Open {
-    /// How many bytes from that offset on lie in it.
+    /// Returns how many bytes from that offset on lie in the window.
     pub fn part(&self, offset: u64, length: usize) -> usize {
         ((self.range.end - offset) as usize).min(length)
     }
 
-    /// Puts bytes into it, which must lie in it. Gives it when it is whole; but the first block is for the end.
+    /// Puts bytes into the window, which must lie in it. Returns the window when it is complete, except for the first block, which stays until the end.
     pub fn put(&self, bytes: &[u8], offset: u64) -> Option<Whole> {
         let at = (offset - self.range.start) as usize;
         let length = (self.range.end - self.range.start) as usize;

@@ -1,8 +1,8 @@
 //! The process that feeds a rank's standard input.
 //!
-//! It reads what the launcher has for the program and writes it to a pipe, whose reading end is the program's descriptor 0. So it knows, at a checkpoint,
-//! what the program has had and what is still to come. It is a process and no thread, because a script that reads its input, and the
-//! program that the script starts, have one input: it outlives an `execve`, and the end of each of them. It ends with the last reader of the pipe.
+//! It reads the launcher's input for the program and writes it to a pipe, whose reading end is the program's descriptor 0. So it knows, at a checkpoint, which
+//! input the program has had and which is still to come. It is a process rather than a thread, because a script that reads its input, and the program that the
+//! script starts, share one input: it outlives an `execve`, and the end of each of them. It ends with the last reader of the pipe.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -15,23 +15,23 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use super::source::Source;
 use super::words::{Answer, Found, Request, Stand, receive, send};
 
-/// Before the program has read anything, no more is read ahead than a pipe holds: what never reads keeps its launcher waiting, as natively.
+/// Before the program has read anything, no more is read ahead than fits into a pipe: a program that never reads keeps its launcher waiting, as natively.
 const UNREAD: usize = 64 << 10;
-/// At a checkpoint it reads on until nothing has come for so long, or at most for so long.
+/// At a checkpoint it reads on until nothing has come for `SILENCE`, or at most for `LONGEST`.
 const SILENCE: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
 /// The longest wait for the first byte of a restart's input: a launcher's terminal may never give one.
 const FIRST_WORD: Duration = Duration::from_secs(10);
-/// A rank that has begun a message ends it within this.
+/// The time within which a rank that has begun a message must end it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The descriptors and the limit that it works with.
+/// The descriptors and the limit for its work.
 pub struct Means {
     pub source: Option<OwnedFd>,
-    /// The pipe that the program reads; `None`: a restart will give it.
+    /// The pipe that the program reads; `None`: a restart will provide it.
     pub sink: Option<OwnedFd>,
     pub listener: UnixListener,
-    /// Most bytes that are read ahead.
+    /// The largest number of bytes that are read ahead.
     pub most: usize,
 }
 
@@ -40,7 +40,7 @@ struct Feeder {
     sink: Option<OwnedFd>,
     listener: UnixListener,
     most: usize,
-    /// The rank that holds it, or is about to begin it.
+    /// The connection of the rank that holds it, or is about to start it.
     line: Option<UnixStream>,
     held: bool,
     /// Set by the first connection.
@@ -48,11 +48,11 @@ struct Feeder {
     ahead: Vec<u8>,
     /// Bytes of `ahead` that have been written.
     fed: usize,
-    /// Bytes that were written before the program has read any; `None`: it has.
+    /// Bytes that were written before the program has read any; `None`: it has read some.
     unread: Option<usize>,
 }
 
-/// Feeds until nobody reads any more.
+/// Feeds until the pipe has no reader any more.
 pub fn run(means: Means) {
     let Means {
         source,
@@ -76,7 +76,7 @@ pub fn run(means: Means) {
 }
 
 impl Feeder {
-    /// Ends when all is done, or nobody is there.
+    /// Ends when all input has been fed, or no peer is left.
     fn serve(&mut self) -> io::Result<()> {
         while !self.is_done() {
             let (reads, writes) = (self.reads(), self.writes());
@@ -135,7 +135,7 @@ impl Feeder {
         Ok(())
     }
 
-    /// Everything has been fed; or whoever was to begin it has gone.
+    /// Whether everything has been fed, or the rank that was to start it has gone.
     fn is_done(&self) -> bool {
         match self.sink {
             Some(_) => !self.held && self.source.has_ended() && self.fed == self.ahead.len(),
@@ -185,7 +185,7 @@ impl Feeder {
         }
     }
 
-    /// The newest connection counts: a rank that connects again has left the other one.
+    /// Accepts a connection. The newest one counts: a rank that connects again has left the other one.
     fn hear(&mut self) {
         let Ok((line, _)) = self.listener.accept() else {
             return;
@@ -203,7 +203,7 @@ impl Feeder {
         }
     }
 
-    /// An error ends the connection.
+    /// Answers a request; an error ends the connection.
     fn answer(&mut self) -> io::Result<()> {
         let gone = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let line = self.line.as_ref().ok_or_else(gone)?;
@@ -247,7 +247,7 @@ impl Feeder {
         }
     }
 
-    /// Reads until the end, until as much has been read ahead as may be, or until nothing comes any more.
+    /// Reads until the end, until the limit on bytes read ahead, or until nothing comes any more.
     fn read_on(&mut self) {
         let begun = Instant::now();
         while self.ahead.len() - self.fed < self.most && begun.elapsed() < LONGEST {
@@ -258,12 +258,12 @@ impl Feeder {
         }
     }
 
-    /// True if something has come, be it the end.
+    /// Returns true if something has come, even the end.
     fn read_within(&mut self, wait: Duration) -> bool {
         let Some(number) = self.source.number() else {
             return false;
         };
-        // SAFETY: the source is open as long as its number is told.
+        // SAFETY: the source is open as long as it has a number.
         let source = unsafe { BorrowedFd::borrow_raw(number) };
         let mut watched = [PollFd::new(source, PollFlags::POLLIN)];
         let wait = PollTimeout::try_from(wait.as_millis()).unwrap_or(PollTimeout::ZERO);
@@ -274,7 +274,7 @@ impl Feeder {
         true
     }
 
-    /// Reads until it is known what the input is, as long as something comes.
+    /// Reads until the comparison of the input is decided, as long as something comes.
     fn compared(&mut self) -> Found {
         while !self.source.is_told() {
             let wait = FIRST_WORD.saturating_sub(self.source.silence());
@@ -287,7 +287,7 @@ impl Feeder {
     }
 }
 
-/// Writing never waits.
+/// Makes writes never wait.
 fn never_wait(sink: &OwnedFd) -> io::Result<()> {
     let number = sink.as_raw_fd();
     // SAFETY: these calls take numbers.

@@ -1,14 +1,14 @@
-//! Standard input belongs to the job: what the launcher has for a rank is fed to it by a process of Stillpoint's.
+//! Standard input belongs to the job: a process of Stillpoint's feeds the launcher's input to each rank.
 //!
-//! If descriptor 0 of `stillpoint run` is a pipe, the program gets another pipe in its place, and a process feeds that one
-//! ([`feeder`]). At a checkpoint that process holds still and tells what has gone by and what it has read ahead: the image holds both, as it holds
-//! what is in the pipe. At a restart another such process goes on behind the last byte that the program has had.
+//! If descriptor 0 of `stillpoint run` is a pipe, the program gets another pipe in its place, and a process feeds that one ([`feeder`]). At a checkpoint, that
+//! process pauses and reports which bytes have passed and which it has read ahead: the image holds both, and the pipe's contents. At a restart, another such
+//! process continues behind the last byte that the program has had.
 //!
-//! * [`passed`] - how much has gone by, and how it is known again
+//! * [`passed`] - the bytes that have passed, and how they are recognized again
 //! * [`source`] - the launch's input
 //! * [`feeder`] - the process
-//! * [`process`] - how it is started
-//! * [`words`] - what it and a rank say to each other
+//! * [`process`] - how the process is started
+//! * [`words`] - the messages between the process and a rank
 
 mod feeder;
 pub mod passed;
@@ -40,16 +40,16 @@ pub const KIND: Kind = Kind {
     always: false,
 };
 
-/// In the environment of programs that an application becomes or starts: which pipe is fed, and where its feeder listens.
+/// The variable that tells the application's programs which pipe is fed, and where its feeder listens.
 pub const VARIABLE: &str = "STILLPOINT_INPUT";
 
-/// Most bytes that are read ahead where nobody says how many.
+/// The default limit on bytes that are read ahead.
 const MOST: u64 = 64 << 20;
-/// Most bytes whatever somebody says: an image holds them in one piece.
+/// The highest permitted limit: an image holds these bytes in one piece.
 const MOST_IN_AN_IMAGE: u64 = 256 << 20;
-/// The longest time that the feeder may take to hold still, and to take a message.
+/// The longest time that the feeder may take to pause, and to take a message.
 const HOLDS: Duration = Duration::from_secs(20);
-/// Milliseconds between two looks at whether the checkpoint has been given up.
+/// Milliseconds between two checks whether the checkpoint has been given up.
 const LOOK: u16 = 20;
 
 /// The pipe that is fed.
@@ -65,7 +65,7 @@ struct Fed {
 #[derive(Default)]
 struct Input {
     fed: Option<Fed>,
-    /// The connection to the feeder, which stands still as long as it is there; in a restart, until it begins.
+    /// The connection to the feeder, which pauses as long as the connection exists; in a restart, until it begins.
     line: Option<UnixStream>,
     stand: Option<Stand>,
     /// The name of a restarted feeder's socket, until it feeds.
@@ -85,7 +85,7 @@ fn input() -> MutexGuard<'static, Input> {
     INPUT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The payload, but for its bytes.
+/// The payload without its bytes.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Saved {
     /// The number of the pipe among the image's descriptors.
@@ -107,7 +107,7 @@ impl Saved {
     }
 }
 
-/// Notes what the launch says of its input.
+/// Notes the launch's terms for its input.
 pub fn under(terms: &Terms) {
     input().terms = Some(terms.clone());
 }
@@ -120,10 +120,10 @@ fn most() -> u64 {
     terms().ahead.unwrap_or(MOST).min(MOST_IN_AN_IMAGE)
 }
 
-/// Has the launcher's pipe fed to the program by way of another one. No other thread may have been started.
+/// Has the launcher's pipe fed to the program through another one. No other thread may have been started.
 ///
 /// # Errors
-/// That cannot be: the program reads the launcher's pipe itself, and a checkpoint names whoever writes to it.
+/// The pipe cannot be fed: the program reads the launcher's pipe itself, and a checkpoint names the writer.
 pub fn start() -> io::Result<()> {
     if !is_a_pipe_with_a_writer(0) {
         return Ok(());
@@ -144,19 +144,19 @@ pub fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// Takes up what the program knew that has become this one.
+/// Takes over the knowledge of the program that executed this one.
 pub fn inherit() {
     let told = std::env::var(VARIABLE).unwrap_or_default();
     input().fed = serde_json::from_str(&told).ok();
 }
 
-/// The variable for programs that the application becomes or starts.
+/// Returns the variable for programs that the application executes or starts.
 pub fn variable() -> Option<String> {
     let fed = input().fed.clone()?;
     Some(format!("{VARIABLE}={}", serde_json::to_string(&fed).ok()?))
 }
 
-/// True for a pipe that somebody has the writing end of. Any other pipe holds all that is to come.
+/// Whether this is a pipe with a writer. A pipe without one already holds all of its input.
 fn is_a_pipe_with_a_writer(number: RawFd) -> bool {
     // SAFETY: the structure is this function's, and the call fills it; for a closed number it fails.
     let pipe = unsafe {
@@ -173,7 +173,7 @@ fn is_a_pipe_with_a_writer(number: RawFd) -> bool {
         && watched.revents & libc::POLLHUP == 0
 }
 
-/// True for the fed pipe, as long as its feeder holds still.
+/// Whether this is the fed pipe, while its feeder pauses.
 pub fn holds(device: u64, inode: u64) -> bool {
     let input = input();
     input.stand.is_some()
@@ -189,10 +189,10 @@ fn connect(socket: &str) -> io::Result<UnixStream> {
     Ok(line)
 }
 
-/// Has the feeder read on and hold still, until [`go`].
+/// Has the feeder read on and then pause, until [`go`].
 ///
 /// # Errors
-/// It does not, in words for people.
+/// The feeder does not, in words for people.
 pub fn hold(given_up: &dyn Fn() -> bool) -> Result<(), String> {
     let failed = |error: io::Error| {
         format!(
@@ -204,7 +204,7 @@ pub fn hold(given_up: &dyn Fn() -> bool) -> Result<(), String> {
     };
     let line = match connect(&fed.socket) {
         Ok(line) => line,
-        // It has fed all there was, or nobody reads any more.
+        // It has fed all input, or the pipe has no reader any more.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
         Err(error) => return Err(failed(error)),
     };
@@ -234,14 +234,14 @@ fn is_readable(line: &UnixStream) -> bool {
     poll(&mut watched, PollTimeout::from(LOOK)).unwrap_or(0) > 0
 }
 
-/// The feeder goes on.
+/// Lets the feeder continue.
 pub fn go() {
     let mut input = input();
     input.line = None;
     input.stand = None;
 }
 
-/// The payload for an image; `None` if all has been fed.
+/// Returns the payload for an image, or `None` if all input has been fed.
 ///
 /// # Errors
 /// The feeder does not answer, in words for people.
@@ -271,7 +271,8 @@ pub fn save() -> Result<Option<Vec<u8>>, String> {
     Ok(Some(bytes))
 }
 
-/// For a restart, before anything is mapped: starts the feeder, and sees that this launch's input can follow the one before. No other thread may have been started.
+/// Starts the feeder in a restart, before anything is mapped, and checks that this launch's input can continue the earlier one. No other thread may have been
+/// started.
 ///
 /// # Errors
 /// It cannot, in words for people.
@@ -314,7 +315,7 @@ pub fn follow(saved: &Saved) -> Result<(), String> {
     Ok(())
 }
 
-/// The connection to a feeder gets out of the way of an image's descriptors, which are at most `highest`.
+/// Moves the connection to a feeder above an image's descriptors, which are at most `highest`.
 ///
 /// # Errors
 /// There is no such number.
@@ -327,16 +328,16 @@ pub fn move_above(highest: RawFd) -> io::Result<()> {
         if moved < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the number is new, and nobody else's.
+        // SAFETY: the number is new, and nothing else has it.
         input.line = Some(unsafe { OwnedFd::from_raw_fd(moved) }.into());
     }
     Ok(())
 }
 
-/// The feeder begins: `writer` is the writing end of the pipe that is the program's again.
+/// Has the feeder begin: `writer` is the writing end of the pipe that is the program's again.
 ///
 /// # Errors
-/// It does not, in words for people.
+/// The feeder does not, in words for people.
 pub fn carry_on(saved: &Saved, writer: &OwnedFd) -> Result<(), String> {
     let failed = |error: io::Error| format!("its standard input cannot be fed: {error}");
     let mut input = input();

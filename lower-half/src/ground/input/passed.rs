@@ -1,12 +1,12 @@
-//! The bytes that have gone by of a standard input: their number, and sums that tell whether another launch's input begins with them.
+//! The bytes of a standard input that have passed: their number, and sums that show whether another launch's input begins with them.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Bytes that are summed at once. Bytes that are no whole block yet are kept as they are: an image holds all that is needed to go on.
+/// The number of bytes that are summed at once. Bytes that do not fill a block yet are kept: an image holds all that is needed to continue.
 const BLOCK: usize = 4096;
 
-/// Bytes that have gone by.
+/// Bytes that have passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
     /// Whole blocks, and the sum of all of them.
@@ -14,11 +14,11 @@ pub struct Passed {
     sum: [u64; 2],
     /// The bytes behind them.
     rest: Vec<u8>,
-    /// The sum after 1, 4, 16, ... blocks: a long input that differs is known for another one early.
+    /// The sum after 1, 4, 16, ... blocks: they reveal early that a long input is a different one.
     marks: Vec<[u64; 2]>,
 }
 
-/// The likeness of an input to an earlier one.
+/// The result of comparing an input with an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Likeness {
     /// It is shorter, and may yet be the same.
@@ -54,7 +54,7 @@ impl Passed {
         }
     }
 
-    /// Compares with the beginning of `whole`, which is never shorter.
+    /// Compares with the beginning of `whole`, which must not be shorter.
     pub fn likeness(&self, whole: &Passed) -> Likeness {
         let alike = self.marks.iter().zip(&whole.marks);
         if alike.into_iter().any(|(own, other)| own != other) {

@@ -1,4 +1,4 @@
-//! Starts the process that feeds, from a process of one thread. The program does not notice: it is no child of its.
+//! Starts the process that feeds, from a process of one thread. The program does not notice: the process is not its child.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -8,10 +8,10 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use super::feeder::{self, Means};
 use crate::arch::syscall::{failed, syscall6};
 
-/// Its name among processes.
+/// The process's name.
 const NAME: &std::ffi::CStr = c"stillpoint-in";
 
-/// Starts it; gives the name of the socket that it listens at.
+/// Starts the process; returns the name of the socket that it listens at.
 ///
 /// # Errors
 /// The kernel's.
@@ -26,7 +26,7 @@ pub fn start(source: Option<OwnedFd>, sink: Option<OwnedFd>, most: u64) -> io::R
     };
     let child = fork()?;
     if child == 0 {
-        // A grandchild is nobody's: neither the program nor its launcher waits for it.
+        // A grandchild is not a child of the program: neither the program nor its launcher waits for it.
         let status = match fork() {
             Ok(0) => {
                 work(means);
@@ -39,7 +39,7 @@ pub fn start(source: Option<OwnedFd>, sink: Option<OwnedFd>, most: u64) -> io::R
         unsafe { libc::_exit(status) };
     }
     let mut status = 0;
-    // SAFETY: waits for the child just made, of whose end no signal tells.
+    // SAFETY: waits for the child just made, whose end causes no signal.
     let waited = unsafe { libc::waitpid(child, &raw mut status, libc::__WALL) };
     match libc::WEXITSTATUS(status) {
         0 if waited == child && libc::WIFEXITED(status) => Ok(socket),
@@ -48,7 +48,7 @@ pub fn start(source: Option<OwnedFd>, sink: Option<OwnedFd>, most: u64) -> io::R
     }
 }
 
-/// A child of whose end nobody is told.
+/// Makes a child whose end causes no signal.
 fn fork() -> io::Result<i32> {
     // SAFETY: without CLONE_VM the child goes on with a copy of this stack; there is one thread, so no lock is held by another.
     let result = unsafe { syscall6(libc::SYS_clone, [0; 6]) };
@@ -77,7 +77,7 @@ fn work(means: Means) {
     feeder::run(means);
 }
 
-/// The launcher's streams must not stay open here when the program has closed them.
+/// Closes all other descriptors. The launcher's streams must not stay open here when the program has closed them.
 fn close_all_but(kept: &[Option<RawFd>]) {
     let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
     let numbers = listed.flatten();
@@ -91,7 +91,7 @@ fn close_all_but(kept: &[Option<RawFd>]) {
         // SAFETY: a copy of the parent's, which nothing here uses. The directory's own is closed already.
         unsafe { libc::close(number) };
     }
-    // SAFETY: the lowest numbers lead nowhere, lest something else gets them.
+    // SAFETY: the lowest numbers lead to /dev/null, so that no other file gets them.
     unsafe {
         while (0..2).contains(&libc::open(
             c"/dev/null".as_ptr(),
@@ -100,7 +100,7 @@ fn close_all_but(kept: &[Option<RawFd>]) {
     }
 }
 
-/// Its arguments are the program's until now: what looks for the program by them must not find this.
+/// Replaces its arguments, which are still the program's: a search for the program by its arguments must not find this process.
 fn show_name() {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -130,18 +130,18 @@ fn random() -> io::Result<u128> {
     }
 }
 
-/// A second descriptor of the same open file, which programs do not inherit.
+/// Makes a second descriptor of the same open file, which programs do not inherit.
 pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_DUPFD_CLOEXEC takes numbers and touches no memory.
     let made = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     if made < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the number is new, and nobody else's.
+    // SAFETY: the number is new, and nothing else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
-/// A pipe that waits as this one does and holds as much; its writing end never waits.
+/// Makes a pipe that blocks like this one and has the same size; its writing end never blocks.
 pub fn pipe_like(number: RawFd) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the kernel writes two numbers, which are nobody else's; the other calls take numbers.
@@ -151,7 +151,7 @@ pub fn pipe_like(number: RawFd) -> io::Result<(OwnedFd, OwnedFd)> {
         }
         let (reader, writer) = (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]));
         let bytes = libc::fcntl(number, libc::F_GETPIPE_SZ);
-        // A limit on pipes may leave it smaller.
+        // A limit on pipes may keep it smaller.
         libc::fcntl(ends[1], libc::F_SETPIPE_SZ, bytes);
         let waits = libc::fcntl(number, libc::F_GETFL) & libc::O_NONBLOCK;
         if libc::fcntl(ends[0], libc::F_SETFL, waits) < 0

@@ -1,4 +1,4 @@
-//! The launch's standard input: read, counted, and compared with what has gone by of an earlier launch's.
+//! The launch's standard input: read, counted, and compared with the bytes that had passed in an earlier launch.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::passed::{Likeness, Passed};
 use super::words::Found;
 
-/// Bytes that are kept of an input that has not been told from an earlier one yet: one that is the same for longer is taken for that one.
+/// The largest number of bytes that are kept while an input is compared with an earlier one; an input that is equal for longer counts as the same.
 const KEPT: usize = 64 << 20;
-/// Most that one read takes.
+/// The largest size of one read.
 const PIECE: usize = 64 << 10;
 
 pub struct Source {
@@ -18,11 +18,11 @@ pub struct Source {
     ended: bool,
     passed: Passed,
     last: Instant,
-    /// The bytes that have gone by of the earlier one, until this one is known to be the same or another.
+    /// The bytes that had passed earlier, until this input is known to be the same or another.
     earlier: Option<Passed>,
-    /// The bytes that have come meanwhile; `None`: they were too many.
+    /// The bytes that have come meanwhile; `None`: there were too many.
     kept: Option<Vec<u8>>,
-    /// Set as long as somebody waits for the result, and can still refuse.
+    /// Whether a rank waits for the result, and can still refuse.
     awaited: bool,
     found: Option<Found>,
 }
@@ -41,7 +41,7 @@ impl Source {
         }
     }
 
-    /// From now on it is compared.
+    /// Compares the input from now on.
     pub fn compare(&mut self, earlier: Passed) {
         if earlier.bytes() > 0 {
             self.earlier = Some(earlier);
@@ -49,17 +49,17 @@ impl Source {
         }
     }
 
-    /// Nobody waits any more: the program gets the input, be it the same or another.
+    /// Stops waiting for the comparison: the program gets the input, whether it is the same or another.
     pub fn go_on(&mut self) {
         self.awaited = false;
     }
 
-    /// True if the comparison must come to its end now: the bytes have not been kept.
+    /// Whether the comparison must now be completed, because the bytes have not been kept.
     pub fn must_be_told(&self) -> bool {
         self.kept.is_none()
     }
 
-    /// The bytes that an image counts: those of the earlier input, as long as this may be the same.
+    /// Returns the bytes that an image counts: those of the earlier input, as long as this may be the same.
     pub fn passed(&self) -> &Passed {
         self.earlier.as_ref().unwrap_or(&self.passed)
     }
@@ -68,25 +68,25 @@ impl Source {
         self.ended
     }
 
-    /// Nothing more is to come of it, whatever it has.
+    /// Ends the input, even if it has more.
     pub fn end(&mut self) {
         self.ended = true;
         self.earlier = None;
         self.file = None;
     }
 
-    /// The descriptor that more may come from.
+    /// Returns the descriptor that more may come from.
     pub fn number(&self) -> Option<RawFd> {
         let open = self.file.as_ref().filter(|_| !self.ended);
         open.map(AsRawFd::as_raw_fd)
     }
 
-    /// The time since the last byte.
+    /// Returns the time since the last byte.
     pub fn silence(&self) -> Duration {
         self.last.elapsed()
     }
 
-    /// The result of the comparison so far.
+    /// Returns the result of the comparison so far.
     pub fn found(&self) -> Found {
         match (self.found, &self.earlier) {
             (Some(found), _) => found,
@@ -97,12 +97,12 @@ impl Source {
         }
     }
 
-    /// True if the comparison has come to its end.
+    /// Whether the comparison is complete.
     pub fn is_told(&self) -> bool {
         self.earlier.is_none() || self.ended
     }
 
-    /// Reads what is there; what the program is to have of it goes to `ahead`.
+    /// Reads the available bytes; those for the program go to `ahead`.
     pub fn read(&mut self, ahead: &mut Vec<u8>) {
         let Some(number) = self.number() else { return };
         let mut piece = vec![0u8; PIECE];

@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 
 use super::passed::Passed;
 
-/// Longest message, and most bytes behind it.
+/// The longest message, and the largest number of bytes behind it.
 const MOST_WORDS: u64 = 1 << 20;
 const MOST_BYTES: u64 = 1 << 40;
 
-/// From the rank.
+/// Messages from the rank.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Read on until the end, or until nothing comes any more, and feed nothing until this connection is closed.
+    /// Read on until the end, or until nothing more comes, and feed nothing until this connection is closed.
     Hold,
     /// The bytes that have been read and not been fed.
     Ahead,
-    /// Compare the input with what has gone by of an earlier one.
+    /// Compare the input with the bytes that had passed in an earlier one.
     Compare(Passed),
-    /// Begin to feed the pipe whose writing end comes with this: first the bytes behind this, then the input, unless that one had `ended`.
+    /// Begin to feed the pipe whose writing end comes with this: first the bytes behind this message, then the input, unless the earlier one had `ended`.
     Feed { ended: bool },
 }
 
-/// From the process that feeds.
+/// Messages from the process that feeds.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Answer {
     Held(Stand),
-    /// They stand behind this.
+    /// The bytes follow this message.
     Ahead,
     Compared(Found),
     Feeds,
@@ -51,17 +51,17 @@ pub struct Stand {
 /// The result of comparing an input with an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Found {
-    /// It begins with what has gone by, and has been read so far.
+    /// It begins with the bytes that had passed, and these have been read.
     Same,
     Other,
     Empty,
     /// Nothing has come yet.
     Silent,
-    /// It begins like the earlier one for so long that it was not kept, and goes on differently.
+    /// It begins like the earlier one, for longer than it was kept, and then differs.
     Changed,
 }
 
-/// Sends a message, what comes with it, and bytes behind it.
+/// Sends a message, a descriptor with it, and bytes behind it.
 ///
 /// # Errors
 /// The other end is gone.
@@ -85,10 +85,10 @@ pub fn send(
     to.write_all(bytes)
 }
 
-/// A message, the bytes behind it, and what has come with it; `None` where the other end has closed.
+/// Receives a message, the bytes behind it, and the descriptor that comes with it, or `None` if the other end has closed.
 ///
 /// # Errors
-/// Nothing comes in time, or no message comes.
+/// Nothing comes in time, or something that is not a message.
 pub fn receive<M: DeserializeOwned>(
     from: &UnixStream,
 ) -> io::Result<Option<(M, Vec<u8>, Option<OwnedFd>)>> {
@@ -102,7 +102,7 @@ pub fn receive<M: DeserializeOwned>(
             ControlMessageOwned::ScmRights(files) => files.first().copied(),
             _ => None,
         });
-        // SAFETY: it has just come, and is nobody else's.
+        // SAFETY: it has just come, and nothing else owns it.
         let file = file.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
         (message.bytes, file)
     };

@@ -1,4 +1,4 @@
-//! What the thread that writes windows makes of a file, and of a disk that fails or is slow.
+//! Tests of the thread that writes windows: the file that it writes, and a disk that fails or is slow.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -7,11 +7,11 @@ use std::thread;
 use super::super::direct::Direct;
 use super::*;
 
-/// What a disk got.
+/// The writes that a disk got.
 #[derive(Default)]
 struct Got {
     file: Vec<u8>,
-    /// Offsets of whole blocks, and of what was not.
+    /// Offsets of whole blocks, and of other writes.
     direct: Vec<u64>,
     last: Vec<u64>,
     synced: bool,
@@ -55,7 +55,7 @@ fn some(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 7 + at / 251) as u8).collect()
 }
 
-/// Writes as an image is written: pieces of odd lengths by several threads, the header last.
+/// Writes in the way of an image: pieces of odd lengths by several threads, the header last.
 fn write(store: &dyn Store, bytes: &[u8]) -> io::Result<()> {
     const HEADER: usize = 64;
     let next = AtomicUsize::new(0);
@@ -96,7 +96,7 @@ fn a_file_is_the_same_whatever_its_length_and_only_its_ends_are_no_blocks() {
         windows.sort_unstable();
         let expected = (0..windows.len()).map(|number| (BLOCK + number * window) as u64);
         assert!(windows.into_iter().eq(expected), "{length}");
-        // The first block, and what is left of the last one; of a small file all.
+        // The first block, and the rest of the last one; all of a small file.
         assert!(
             got.last.len() <= 2 && got.last.last() == Some(&0),
             "{length}"
@@ -120,14 +120,14 @@ fn a_real_file_has_the_same_bytes() {
 fn what_a_file_system_does_not_take_past_the_page_cache_goes_through_it() {
     let path = tempfile::NamedTempFile::new_in(std::env::temp_dir()).unwrap();
     let (bytes, direct) = (some(3 * BLOCK), Direct::new(path.reopen().unwrap()));
-    // No file system takes this directly: neither its address nor its length is a block's.
+    // File systems do not accept this directly: neither its address nor its length is a multiple of a block.
     direct.write(&bytes[1..2 * BLOCK], 1).unwrap();
     direct.write(&bytes[2 * BLOCK..], 2 * BLOCK as u64).unwrap();
     direct.write_last(&bytes[..1], 0).unwrap();
     assert!(std::fs::read(path.path()).unwrap() == bytes);
 }
 
-/// Full after some windows.
+/// A disk that is full after some windows.
 struct Full(AtomicUsize);
 
 impl Sink for Full {
@@ -168,7 +168,7 @@ fn missing_bytes_are_noticed() {
     assert!(queue.finish(300).is_err());
 }
 
-/// Waits for a word before each window.
+/// A disk that waits for a message before each window.
 struct Slow(Mutex<mpsc::Receiver<()>>);
 
 impl Sink for Slow {
@@ -203,7 +203,7 @@ fn who_is_faster_than_the_disk_waits_for_it_and_giving_up_ends_all() {
             while written.load(Ordering::SeqCst) < MOST_WAITING + gone {
                 thread::yield_now();
             }
-            // One more has no room before the disk has taken one.
+            // One more window does not fit before the disk has taken one.
             assert_eq!(written.load(Ordering::SeqCst), MOST_WAITING + gone);
             go.send(()).unwrap();
         }

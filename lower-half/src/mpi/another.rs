@@ -1,7 +1,7 @@
 //! A program that has loaded another MPI than the one that serves it.
 //!
-//! What is linked to another MPI is refused before it starts (`stillpoint run`). What a program loads later - a language's binding,
-//! what a script starts - is looked at when it starts MPI: its first call is the last moment at which a handle has not been misread.
+//! `stillpoint run` refuses a program that is linked to another MPI before it starts. A library that a program loads later, such as a language's binding or a
+//! script's module, is checked when the program starts MPI: that call is the last moment before a handle is misread.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,24 +14,24 @@ use stillpoint_wrappers::gate::{is_upper, page};
 
 use crate::ground::{say, told};
 
-/// Exit status of a program that was found, but cannot be run.
+/// The exit status of a program that was found, but cannot be run.
 const NOT_EXECUTABLE: i32 = 126;
-/// What is wrong with every rank alike rank 0 tells first: its launcher ends the others then, on a busy machine after seconds.
+/// The lead of rank 0 in reporting an error that all ranks have: its launcher then ends the others, on a busy machine after seconds.
 const HEAD_START: Duration = Duration::from_secs(10);
-/// Beginning of the names of the upper half's own libraries, which define all of MPI.
+/// The prefix of the names of the upper half's own libraries, which define all of MPI.
 const OURS: &str = "libstillpoint_upper_";
 
-/// The family that programs of this launch are built for.
+/// The family of MPI libraries that programs of this launch are built for.
 static PROGRAMS: OnceLock<Family> = OnceLock::new();
 
-/// Notes what programs of this launch are built for: an ABI, by its name.
+/// Notes the ABI, by its name, that programs of this launch are built for.
 pub fn programs_are_for(abi: &str) {
     if let Some(family) = Family::of_abi(abi) {
         let _ = PROGRAMS.set(family);
     }
 }
 
-/// Ends the process if the application has loaded an MPI of another family. It has not called it yet.
+/// Ends the process if the application has loaded an MPI of another family, which it has not called yet.
 pub fn refuse() {
     let own = PROGRAMS.get().copied().unwrap_or(Family::OpenMpi);
     let Some((family, library)) = loaded(own) else {
@@ -45,11 +45,11 @@ pub fn refuse() {
         "this program has loaded {family} ({}), but it was launched for {own}: use what is built for {own}",
         library.display()
     ));
-    // SAFETY: ends the process; nothing of either half is to run any more.
+    // SAFETY: ends the process; no code of either half must run any more.
     unsafe { libc::_exit(NOT_EXECUTABLE) }
 }
 
-/// The MPI that lies in the arena, unless it is of that family.
+/// Returns the MPI in the arena, unless it is of that family.
 fn loaded(own: Family) -> Option<(Family, PathBuf)> {
     let maps = told::by("/proc/self/maps").ok()?;
     let files: BTreeSet<&str> = maps.lines().filter_map(code_of_application).collect();
@@ -59,7 +59,7 @@ fn loaded(own: Family) -> Option<(Family, PathBuf)> {
     })
 }
 
-/// The file that a line of `/proc/self/maps` shows, if it is code of the application's.
+/// Returns the file that a line of `/proc/self/maps` shows, if it is the application's code.
 fn code_of_application(line: &str) -> Option<&str> {
     let (range, rest) = line.split_once(' ')?;
     let start = usize::from_str_radix(range.split_once('-')?.0, 16).ok()?;

@@ -1,7 +1,7 @@
-//! What MPI says through attributes: the values of predefined keyvals, made neutral.
+//! Attributes of MPI: converts the values of predefined keyvals to neutral ones.
 //!
-//! An attribute's value is an address; where what lies there is an integer with a special meaning, the caller
-//! gets the address of a converted copy, valid on its thread until it asks again.
+//! An attribute's value is an address. If it leads to an integer with a special meaning, the caller gets the address of a converted copy, which is valid on its
+//! thread until its next query.
 
 use core::ffi::c_void;
 use std::cell::Cell;
@@ -22,7 +22,7 @@ thread_local! {
     static COPY: Cell<i32> = const { Cell::new(0) };
 }
 
-/// Leads `place` to a neutral copy of what it leads to.
+/// Points `place` to a neutral copy of the integer that it points to.
 ///
 /// # Safety
 /// `place` must hold the value of the predefined attribute `keyval`, as MPI gave it.
@@ -35,7 +35,7 @@ unsafe fn convert(keyval: i32, place: *mut c_void) {
         _ => return,
     };
     let place: *mut *const i32 = place.cast();
-    // SAFETY: these attributes' values are integers that the pointer leads to (MPI 5.0, sections 9.1.2, 12.2.6).
+    // SAFETY: these attributes' values are pointers to integers (MPI 5.0, sections 9.1.2, 12.2.6).
     unsafe {
         COPY.set(to_neutral(**place));
         *place = COPY.with(Cell::as_ptr);

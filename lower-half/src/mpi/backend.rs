@@ -1,7 +1,7 @@
-//! What a real MPI does in its own way: what the standard has no function for, and what has to be said to one library alone. A file for each
-//! library; which of them this executable is built for is chosen here, and nowhere else.
+//! The peculiarities of real MPI libraries: functions that the standard does not have, and settings for one library alone. Each library has a file of its own;
+//! this module alone chooses the one for this executable.
 //!
-//! What a library has not got falls back to what the standard offers, where it is used.
+//! If a library lacks a feature, its user falls back to the standard's functions.
 
 use std::ffi::{c_char, c_int};
 
@@ -17,47 +17,48 @@ mod openmpi;
 #[cfg(not(library = "openmpi"))]
 mod rounds;
 
-/// A library's own ways.
+/// A library's own functions and settings.
 pub struct Backend {
     /// Whether frequent calls may go down without a switch of FS.
     pub near: bool,
-    /// Variables that it shall find in its environment, and their values.
+    /// Environment variables for the library, and their values.
     pub environment: &'static [(&'static str, &'static str)],
-    /// The same, where the user says nothing else.
+    /// The same for variables that the user may override.
     pub unless_told: &'static [(&'static str, &'static str)],
-    /// Is told when the library is loaded, and no other thread runs yet: what else it shall find, depending on how it was built.
+    /// Called when the library has been loaded, before other threads run: sets further variables, depending on how the library was built.
     pub loaded: Option<unsafe fn()>,
-    /// Says what its `MPI_ERRORS_ARE_FATAL` says, and may end the job.
+    /// Prints the message of the library's `MPI_ERRORS_ARE_FATAL`, and may end the job.
     pub fatal: Option<Fatal>,
-    /// Has a function called again and again while a blocking function waits, as long as a checkpoint is pending at least. Whether that is so from now on.
+    /// Has a function called again and again while a blocking function waits, at least while a checkpoint is pending. Returns which functions do this from now
+    /// on.
     pub while_it_waits: Option<unsafe fn(Waiting) -> Calls>,
-    /// Is told when a checkpoint begins to be pending, and when none is any more.
+    /// Called when a checkpoint begins to be pending, and when none is pending any more.
     pub pending: Option<fn(bool)>,
-    /// Tells it, before it ends, that nobody else of this process does anything any more: it waits for no other thread, since those that it has let in stand still for good, and
-    /// does not complain of what they leave open.
+    /// Tells the library, before it ends, that all other threads of this process have stopped for good. It then waits for no other thread inside it, and does
+    /// not complain about operations that they leave open.
     pub alone: Option<unsafe fn()>,
 }
 
-/// Whether this executable's library comes near, for `stillpoint check`, which reads it in the file.
+/// Whether this executable's library comes near; `stillpoint check` reads it in the file.
 #[used]
 #[unsafe(no_mangle)]
 static STILLPOINT_NEAR: u32 = BACKEND.near as u32;
 
-/// On an object of a kind, or `None`: where MPI is not running. The code is the library's own, the function a name.
+/// Called for an object of a kind, or for `None` if MPI is not running. The code is the library's own; the function is a name.
 pub type Fatal =
     unsafe fn(on: Option<HandleKind>, object: Word, code: i32, function: *const c_char);
-/// In which of its blocking functions a library calls back.
+/// The blocking functions in which a library calls back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Calls {
-    /// In none.
+    /// In none of them.
     Never,
-    /// In collective operations. Elsewhere it may call before it has begun what it will wait for.
+    /// In collective operations. In others it may call before the operation that it waits for has begun.
     Collective,
     /// In all of them, and only once it waits.
     Always,
 }
 
-/// Answers how much has happened.
+/// Returns how much has happened.
 pub type Waiting = unsafe extern "C" fn() -> c_int;
 
 /// The library that this executable is built for.

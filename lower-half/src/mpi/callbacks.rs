@@ -1,11 +1,11 @@
-//! The way up: functions in this half's text that the real MPI calls, and that call the application's through
-//! `UpperHooks`, under the upper half's thread pointer.
+//! The way up: functions in this half's text that the real MPI calls, and that call the application's functions through `UpperHooks`, under the upper half's
+//! thread pointer.
 //!
-//! `MPI_User_function` has no argument for a context, so every operator gets a small function of its own, made
-//! at run time, that adds it. Generalized requests carry theirs as `extra_state`.
+//! `MPI_User_function` has no argument for a context, so every operator gets a small function of its own, made at run time, that adds it. Generalized requests
+//! carry their context as `extra_state`.
 //!
-//! Between the two switches of the thread pointer nothing of this half's libc or runtime is used. Callbacks come
-//! on threads of the upper half only: Open MPI reduces in the thread that waits.
+//! Between the two switches of the thread pointer, this half's libc and runtime are not used. Callbacks come on threads of the upper half only: Open MPI
+//! reduces in the thread that waits.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use stillpoint_wrappers::neutral::{Status, Word};
 
 use crate::arch::{registers, trampoline};
 
-/// What the upper half has registered.
+/// Returns the functions and data that the upper half has registered.
 fn hooks() -> Option<&'static UpperHooks> {
     // SAFETY: the page is mapped; hooks are registered before MPI starts and stay.
     unsafe {
@@ -26,11 +26,11 @@ fn hooks() -> Option<&'static UpperHooks> {
     }
 }
 
-/// Runs `call` under the upper half's thread pointer. The application's code runs there, in which a thread could be stopped: so the thread is inside, also where the
-/// stub has not said so.
+/// Runs `call` under the upper half's thread pointer. The application's code runs there, in which a thread could be stopped, so the thread counts as inside,
+/// even if the stub has not set that.
 ///
 /// # Safety
-/// On a thread of the upper half that is in the lower half; `call` must call the upper half and do nothing else.
+/// On a thread of the upper half that is in the lower half; `call` must only call the upper half.
 #[inline(always)]
 unsafe fn ascend<R>(call: impl FnOnce() -> R) -> R {
     // SAFETY: GS leads to the thread's record, in which the crossing has noted the upper half's thread pointer.
@@ -40,7 +40,7 @@ unsafe fn ascend<R>(call: impl FnOnce() -> R) -> R {
         let inside = &(*record).inside;
         let before = inside.load(Ordering::Relaxed);
         inside.store(before.max(Inside::Stub as u32), Ordering::SeqCst);
-        // Near: it is in place.
+        // A near thread has it in place.
         let switched = registers::area() == lower;
         if switched {
             registers::set_fs(upper);
@@ -109,7 +109,7 @@ unsafe fn grequest(kind: Callback, context: *mut c_void, argument: u64) -> i32 {
     abi::error_from_neutral(error)
 }
 
-/// Bytes of one made function, and of the memory that they are made in.
+/// The size of a made function, and of a block of memory for them.
 const SLOT: usize = trampoline::BYTES;
 const BLOCK: usize = 4096;
 
@@ -156,7 +156,7 @@ impl Block {
     }
 }
 
-/// `Services::make_callback`: see there. 0 when there is no memory for it.
+/// Implements `Services::make_callback`. Returns 0 if there is no memory for it.
 pub unsafe extern "C" fn make_callback(kind: u32, context: u64) -> u64 {
     if kind == Callback::GrequestQuery as u32 {
         return query as *const () as u64;
@@ -179,12 +179,12 @@ pub unsafe extern "C" fn make_callback(kind: u32, context: u64) -> u64 {
         return 0;
     };
     let code = trampoline::code(operate as *const () as usize, context);
-    // SAFETY: a slot of ours that nobody executes yet.
+    // SAFETY: a slot of ours that is not executed yet.
     unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), written as *mut u8, SLOT) };
     executed as u64
 }
 
-/// `Services::free_callback`: the operator is gone.
+/// Implements `Services::free_callback`: the operator has been freed.
 pub unsafe extern "C" fn free_callback(function: u64) {
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     let executed = function as usize;

@@ -1,14 +1,14 @@
 //! Conversions between neutral values and the library's that take more than one expression.
 //!
-//! The real MPI gets places of ours where the two forms differ; what it has written there is given to the
-//! stub's place in the neutral form. A null place stays null, so that MPI sees what the application gave.
+//! If the two forms differ, the real MPI gets places of ours. Its results are then written to the stub's place in the neutral form. A null place stays null, so
+//! that MPI sees the application's own pointer.
 
 use core::ffi::c_void;
 
 use super::library::{self, abi};
 use stillpoint_wrappers::neutral::{Status, Word};
 
-/// A handle, in whichever of the bindings' types, is as wide as a word, which has its bits.
+/// Converts a word to a handle of any of the bindings' types: a handle is as wide as a word, and has its bits.
 ///
 /// # Safety
 /// `H` must be a handle type of the library.
@@ -19,7 +19,7 @@ pub unsafe fn handle<H: Copy>(word: Word) -> H {
     unsafe { core::mem::transmute_copy(&word) }
 }
 
-/// An optional function pointer of whatever type the bindings want.
+/// Converts a pointer to an optional function pointer of any type of the bindings.
 ///
 /// # Safety
 /// `F` must be an optional function pointer, and `function` null or a function of that type.
@@ -30,7 +30,7 @@ pub unsafe fn function<F: Copy>(function: *const c_void) -> F {
     unsafe { core::mem::transmute_copy(&function) }
 }
 
-/// What a library is given where there is no place for a value: one, and an array.
+/// The values that a library gets if there is no place for a result: for one value, and for an array.
 pub trait Ignored {
     const ONE: usize = 0;
     const ALL: usize = 0;
@@ -50,7 +50,7 @@ pub struct Own<T> {
 }
 
 impl<T: Ignored> Own<T> {
-    /// For MPI to write to.
+    /// Returns the place for MPI to write to.
     #[inline(always)]
     pub fn place<P>(&mut self) -> *mut P {
         if self.null {
@@ -60,7 +60,7 @@ impl<T: Ignored> Own<T> {
         }
     }
 
-    /// For MPI to read from.
+    /// Returns the place for MPI to read from.
     #[inline(always)]
     pub fn given<P>(&self) -> *const P {
         if self.null {
@@ -71,7 +71,7 @@ impl<T: Ignored> Own<T> {
     }
 }
 
-/// A status to write to: source, tag and error are converted, for MPI leaves some of them alone. What else it held is gone.
+/// Makes a status to write to. Source, tag and error are converted, because MPI leaves some of them unchanged; other fields are lost.
 ///
 /// # Safety
 /// `status` must be null or readable.
@@ -90,7 +90,7 @@ pub unsafe fn status(status: *const Status) -> Own<abi::Status> {
     }
 }
 
-/// A status to read from, or to change in part.
+/// Makes a status to read from, or to change in part.
 ///
 /// # Safety
 /// `status` must be null or readable.
@@ -121,7 +121,7 @@ impl Own<abi::Status> {
     }
 }
 
-/// An integer that MPI writes.
+/// Makes a place for an integer that MPI writes.
 ///
 /// # Safety
 /// `place` must be null or readable.
@@ -159,7 +159,7 @@ pub struct OwnArray<T> {
 }
 
 impl<T: Ignored> OwnArray<T> {
-    /// For MPI to write to.
+    /// Returns the place for MPI to write to.
     pub fn place<P>(&mut self) -> *mut P {
         if self.null {
             core::ptr::without_provenance_mut(T::ALL)
@@ -168,7 +168,7 @@ impl<T: Ignored> OwnArray<T> {
         }
     }
 
-    /// For MPI to read from.
+    /// Returns the place for MPI to read from.
     pub fn given<P>(&self) -> *const P {
         if self.null {
             core::ptr::without_provenance(T::ALL)
@@ -178,7 +178,7 @@ impl<T: Ignored> OwnArray<T> {
     }
 }
 
-/// The elements of an array of the stub's; none where the count is not positive.
+/// Returns the elements of a stub's array; none if the count is not positive.
 ///
 /// # Safety
 /// `array` must be null or have `count` elements.
@@ -190,7 +190,7 @@ unsafe fn slice<'a, T>(array: *const T, count: i32) -> &'a [T] {
     }
 }
 
-/// An array of statuses.
+/// Makes an array of statuses.
 ///
 /// # Safety
 /// `statuses` must be null or have `count` elements.
@@ -217,7 +217,7 @@ impl OwnArray<abi::Status> {
     }
 }
 
-/// An array of integers.
+/// Makes an array of integers.
 ///
 /// # Safety
 /// `integers` must be null or have `count` elements.

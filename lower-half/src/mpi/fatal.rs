@@ -1,4 +1,4 @@
-//! The end that `MPI_ERRORS_ARE_FATAL` makes of a job: in the real MPI's words where it has a way to say them, else in our own.
+//! Ends a job under `MPI_ERRORS_ARE_FATAL`: with the real MPI's message if it has one, otherwise with our own.
 
 use std::ffi::{CStr, c_char};
 
@@ -11,7 +11,7 @@ use super::library::{abi, ffi};
 use super::predefined::{WORLD, predefined};
 use crate::ground::say;
 
-/// `Extra::fatal`.
+/// Implements `Extra::fatal`.
 pub unsafe extern "C" fn fatal(kind: u32, object: Word, error: i32, function: *const c_char) {
     let code = abi::error_from_neutral(error);
     let kinds = [
@@ -31,24 +31,24 @@ pub unsafe extern "C" fn fatal(kind: u32, object: Word, error: i32, function: *c
     }
 }
 
-/// What the standard offers: the error's text. Where MPI is not running, that is the end.
+/// Prints the error's text by the standard's function. If MPI is not running, this ends the process.
 unsafe fn say_it(on: Option<HandleKind>, code: i32, function: &CStr) {
     let function = function.to_string_lossy();
     if on.is_none() {
         say::line(format_args!(
             "{function} was called before MPI had started or after it had ended"
         ));
-        // SAFETY: ends the process, which no function of MPI could.
+        // SAFETY: ends the process, which MPI cannot do before it starts or after it ends.
         unsafe { libc::_exit(1) };
     }
     let mut text = [0 as c_char; abi::MAX_ERROR_STRING];
     let mut length = 0;
-    // SAFETY: the place has the length that the library's texts have at most, with the nul that ends them.
+    // SAFETY: the place has the maximal length of the library's texts, including the terminating NUL.
     let told = unsafe {
         ffi::MPI_Error_string(code, text.as_mut_ptr(), &mut length) == 0 && text.last() == Some(&0)
     };
     let text = if told {
-        // SAFETY: a nul is in it.
+        // SAFETY: it contains a NUL.
         unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy()
     } else {
         format!("error {code}").into()

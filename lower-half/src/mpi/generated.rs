@@ -1,5 +1,4 @@
-//! The dispatch table filled with the real MPI: each function makes the library's values out of neutral ones, calls
-//! it, and makes what comes back neutral.
+//! The dispatch table filled with the real MPI: each function converts neutral values to the library's, calls it, and converts its results to neutral ones.
 //!
 //! Made by `wrappers/generator` (`emit/shims.rs`; samples are in `golden/`), a module for each class of functions.
 

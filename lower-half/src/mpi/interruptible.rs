@@ -1,8 +1,7 @@
-//! The functions beside MPI's own (`wrappers::extra`), most of them what may block, made interruptible.
+//! The functions beside MPI's own (`wrappers::extra`), most of them blocking ones made interruptible.
 //!
-//! What blocks is MPI's nonblocking twin, asked again and again; `MPI_Test` and `MPI_Iprobe` make progress
-//! and give the processor away as the blocking function would (`mpi_yield_when_idle`). Between two
-//! questions the pending flag is looked at.
+//! A blocking call becomes MPI's nonblocking twin, which is tested again and again. `MPI_Test` and `MPI_Iprobe` make progress and give up the processor as the
+//! blocking function would (`mpi_yield_when_idle`). The pending flag is checked between two tests.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
@@ -17,7 +16,7 @@ use super::library::abi::{rank_from_neutral, tag_from_neutral};
 use super::library::{error_to_neutral, ffi};
 use super::packed::{deliver, pull, receive_bytes};
 
-/// The table's part that is not MPI's.
+/// Returns the part of the table that is not MPI's.
 pub fn extra() -> Extra {
     Extra {
         recv,
@@ -42,7 +41,7 @@ fn pending() -> bool {
     unsafe { gate::page() }.pending.load(Ordering::Relaxed) != 0
 }
 
-/// Asks until the request is over or a checkpoint is pending.
+/// Tests until the request is complete or a checkpoint is pending.
 #[inline(always)]
 unsafe fn poll(request: *mut ffi::MPI_Request, status: *mut Status) -> i32 {
     // SAFETY: the caller's status.
@@ -200,7 +199,7 @@ unsafe extern "C" fn waitsome(
         let mut own = convert::statuses(statuses, count);
         loop {
             let code = ffi::MPI_Testsome(count, requests.cast(), outcount, indices, own.place());
-            // None active is `MPI_UNDEFINED`, none over yet is 0.
+            // `MPI_UNDEFINED` means that no request is active, 0 that none is complete yet.
             if code != 0 || *outcount != 0 {
                 own.give(statuses);
                 return error_to_neutral(code);

@@ -1,5 +1,5 @@
-//! The library that this executable is built for: its functions, and what of its values its description does not tell. One of those below, as the build
-//! script says; each has the same names.
+//! The library that this executable is built for: its functions, and properties of its values that its description does not give. The build script selects one
+//! of the modules below; each has the same names.
 
 #[cfg(not(library = "openmpi"))]
 mod loaded;

@@ -1,4 +1,4 @@
-//! Files that the real MPI has open, so that a job that is suspended closes them.
+//! The files that the real MPI has open, so that a suspended job closes them.
 
 use std::ffi::c_char;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,24 +12,24 @@ const INTERN: i32 = 17;
 type Open = unsafe extern "C" fn(Word, *const c_char, i32, Word, *mut Word) -> i32;
 type Close = unsafe extern "C" fn(*mut Word) -> i32;
 
-/// In the order in which they were opened: so all ranks close them in one order.
+/// The open files, in the order of opening: so all ranks close them in the same order.
 static OPEN: Mutex<Vec<Word>> = Mutex::new(Vec::new());
 /// The table's own functions.
 static BELOW: OnceLock<(Open, Close)> = OnceLock::new();
 
-/// Notes from here on which files are open.
+/// Tracks from here on which files are open.
 pub fn watch(table: &mut Dispatch) {
     BELOW.get_or_init(|| (table.file_open, table.file_close));
     table.file_open = open;
     table.file_close = close_one;
 }
 
-/// Closes all files. Collective, as the opening was.
+/// Closes all files. Collective, like the opening.
 ///
 /// # Safety
-/// MPI runs, and no other thread calls it any more.
+/// MPI must be running, and no other thread calls it any more.
 pub unsafe fn close() {
-    // A thread of the application's may stand still with the list in its hands: then the files end with MPI.
+    // A stopped thread of the application may hold the list's lock: then MPI's end closes the files.
     let Ok(open) = OPEN.try_lock().map(|mut open| std::mem::take(&mut *open)) else {
         return;
     };

@@ -1,7 +1,8 @@
 //! Messages as plain bytes: pulled in by the drain, and received once more by the application.
 //!
-//! The drain finds messages by `MPI_Iprobe` and takes them by receives of their source and tag. Matched probes would do the same, but not every library has them right:
-//! Open MPI 4.1 over libfabric (pml cm, mtl ofi) cannot receive what it has matched. No other receive can take such a message: all receives wait for their turn in the upper half.
+//! The drain finds messages by `MPI_Iprobe` and takes them by receives of their source and tag. Matched probes would have the same effect, but not every
+//! library implements them correctly: Open MPI 4.1 over libfabric (pml cm, mtl ofi) cannot receive a matched message. No other receive can take such a message:
+//! all receives wait for their turn in the upper half.
 
 use core::ffi::c_void;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -13,15 +14,15 @@ use super::convert;
 use super::library::{abi, error_to_neutral, ffi};
 use super::predefined::predefined;
 
-/// The message that [`pull`] has found last, for [`receive_bytes`], which comes next: communicator, source and tag as the real MPI has them.
+/// The message that [`pull`] has found last, for the next call of [`receive_bytes`]: communicator, source and tag as the real MPI has them.
 static FOUND: Mutex<Option<(Word, i32, i32)>> = Mutex::new(None);
 
-/// Stands for that message in place of a word of the real MPI's.
+/// Returns the word that stands for that message in place of a word of the real MPI.
 fn found_word() -> Word {
     (&raw const FOUND).addr() as Word
 }
 
-/// `Extra::pull`.
+/// Implements `Extra::pull`.
 pub unsafe extern "C" fn pull(
     comm: Word,
     found: *mut i32,
@@ -54,7 +55,7 @@ const SELF: i32 = 258;
 /// `MPI_BYTE` of the standard's ABI.
 const BYTE: i32 = 583;
 
-/// So many bytes as count and datatype: more than an `int` counts become a datatype of their own.
+/// A number of bytes as count and datatype: a number that exceeds an `int` gets a datatype of its own.
 struct Bytes {
     count: i32,
     datatype: ffi::MPI_Datatype,
@@ -109,7 +110,7 @@ impl Drop for Bytes {
     }
 }
 
-/// `Extra::receive_bytes`.
+/// Implements `Extra::receive_bytes`.
 pub unsafe extern "C" fn receive_bytes(
     message: *mut Word,
     buffer: *mut c_void,
@@ -143,19 +144,19 @@ pub unsafe extern "C" fn receive_bytes(
     }
 }
 
-/// A communicator of this process with itself that nobody else knows, one thread at a time.
+/// Returns a communicator of this process with itself for this module alone, one thread at a time.
 fn own_communicator() -> &'static Mutex<Word> {
     static OWN: OnceLock<Mutex<Word>> = OnceLock::new();
     OWN.get_or_init(|| {
         let own = predefined(HandleKind::Communicator as u32, SELF);
         let mut word: Word = 0;
-        // SAFETY: MPI is running; the copy of a communicator of one process needs nobody else.
+        // SAFETY: MPI is running; copying a communicator of one process involves no other process.
         unsafe { ffi::MPI_Comm_dup(convert::handle(own), (&raw mut word).cast()) };
         Mutex::new(word)
     })
 }
 
-/// `Extra::deliver`.
+/// Implements `Extra::deliver`.
 pub unsafe extern "C" fn deliver(
     packed: *const c_void,
     bytes: u64,
@@ -164,8 +165,7 @@ pub unsafe extern "C" fn deliver(
     datatype: Word,
     status: *mut Status,
 ) -> i32 {
-    // The message is sent once more, from this process to itself: whatever the datatype and whatever is wrong
-    // with the receive, it is the real MPI's doing.
+    // The message is sent once more, from this process to itself, so that the real MPI handles any datatype and any error of the receive.
     let own = own_communicator()
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn deliver(
         let form = Bytes::new(bytes);
         let mut place = convert::status(status);
         let mut send = core::mem::MaybeUninit::<ffi::MPI_Request>::uninit();
-        // Sent before it is received: to itself, Open MPI notices a truncation only then.
+        // Sent before it is received: only then does Open MPI notice a truncation of a message to itself.
         let code = ffi::MPI_Isend(
             packed,
             form.count,

@@ -10,10 +10,10 @@ pub const WORLD: i32 = 257;
 #[cfg(not(library = "openmpi"))]
 pub const SELF: i32 = 258;
 
-/// The word of a predefined handle, by the number of its `HandleKind` and its standard-ABI value; a kind's null
-/// handle for a value that the library has no handle for, 0 for a kind that it does not have.
+/// Returns the word of a predefined handle, by the number of its `HandleKind` and its standard-ABI value. Returns the kind's null handle for a value that the
+/// library has no handle for, and 0 for a kind that it does not have.
 ///
-/// `Services::predefined`: reads two tables, touches neither thread-local storage nor a libc.
+/// Implements `Services::predefined`: reads two tables, and uses neither thread-local storage nor a libc.
 pub extern "C" fn predefined(kind: u32, standard: i32) -> Word {
     let mut null = 0;
     for (of, value, is_null, word) in library::predefined() {

@@ -1,6 +1,6 @@
-//! The real MPI's own blocking functions, interruptible: where the library calls a function again and again while it waits
-//! ([`Backend::while_it_waits`](super::backend::Backend)). Elsewhere a blocking receive is a nonblocking one that is asked for its end, and
-//! who waits in a collective operation waits until it is over.
+//! The real MPI's own blocking functions, made interruptible if the library calls a function again and again while it waits
+//! ([`Backend::while_it_waits`](super::backend::Backend)). Otherwise a blocking receive is a nonblocking one that is tested, and a thread that waits in a
+//! collective operation waits until it is complete.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -15,10 +15,10 @@ use super::backend::{BACKEND, Calls};
 use super::library::ffi;
 use super::table;
 
-/// Where the real MPI calls back while it waits.
+/// The functions in which the real MPI calls back while it waits.
 static CALLS_BACK: OnceLock<Calls> = OnceLock::new();
 
-/// `Services::receive`. MPI must be running.
+/// Implements `Services::receive`. MPI must be running.
 ///
 /// # Safety
 /// With the lower FS.
@@ -38,19 +38,19 @@ pub fn prepare() {
     CALLS_BACK.get_or_init(register);
 }
 
-/// Whether a thread that waits in a collective operation of the real MPI can stand still there.
+/// Whether a thread that waits in a collective operation of the real MPI can stop there.
 pub fn calls_back() -> bool {
     CALLS_BACK.get() >= Some(&Calls::Collective)
 }
 
-/// Says whether a checkpoint is pending.
+/// Notes whether a checkpoint is pending.
 pub fn pending(pending: bool) {
     if let Some(tell) = BACKEND.pending {
         tell(pending);
     }
 }
 
-/// Has [`waiting`] called. Where that is possible.
+/// Has [`waiting`] called, and returns in which functions that is possible.
 fn register() -> Calls {
     // SAFETY: it may be called at any moment while the real MPI waits.
     BACKEND
@@ -58,7 +58,7 @@ fn register() -> Calls {
         .map_or(Calls::Never, |register| unsafe { register(waiting) })
 }
 
-/// Called by the real MPI on a thread that waits, with whatever FS it has. Answers that nothing has happened.
+/// Called by the real MPI on a thread that waits, with whatever FS it has. Returns that nothing has happened.
 unsafe extern "C" fn waiting() -> c_int {
     // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
     unsafe {
@@ -75,7 +75,7 @@ unsafe extern "C" fn waiting() -> c_int {
     0
 }
 
-/// Lets a thread stand still that waits in a collective operation, if the upper half wants that. In a restarted process it never comes back here.
+/// Lets a thread stop that waits in a collective operation, if the upper half wants that. In a restarted process, it never returns here.
 unsafe fn stand(hooks: &UpperHooks) {
     if !hooks.is_whole() || Thread::current().is_none() {
         return;
@@ -101,14 +101,14 @@ unsafe fn stand(hooks: &UpperHooks) {
     }
 }
 
-/// Where the thread has called the real MPI.
+/// Returns the place from which the thread has called the real MPI.
 pub(super) fn caller() -> Option<Caller> {
     let area = Thread::current()?.fs_lower();
     let before = registers::fs();
     if area == 0 || before == area {
         return unwind::caller();
     }
-    // SAFETY: the area is this thread's own, and nobody uses it: the thread has come here without a crossing.
+    // SAFETY: the area is this thread's own, and not in use: the thread has come here without a crossing.
     unsafe {
         registers::set_fs(area);
         let caller = unwind::caller();

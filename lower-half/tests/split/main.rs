@@ -1,4 +1,4 @@
-//! Programs run in the split process do what they do natively: same output, same end.
+//! Programs in the split process behave as they do natively: same output, same end.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn split(program: &Path, arguments: &[&str]) -> Output {
 fn split_with(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(LOWER);
     command.envs(environment.iter().copied());
-    // What is tested here is the process alone: nothing is preloaded.
+    // This tests the process alone: nothing is preloaded.
     command
         .args(["run", "--"])
         .arg(program)
@@ -34,7 +34,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Output and end are the same both ways.
+/// Checks that output and end are the same both ways.
 fn same(program: &Path, arguments: &[&str]) {
     agree(
         program,
@@ -204,7 +204,7 @@ fn scripts_run_by_their_first_line() {
     );
 }
 
-/// A one-line error with the given exit status, and these words in it.
+/// Checks for a one-line error with the given exit status and these words.
 fn refused(output: &Output, status: i32, words: &str) {
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{error}");
@@ -236,7 +236,7 @@ fn a_script_may_use_a_statically_linked_helper() {
 fn an_upper_half_of_another_build_is_refused() {
     let mut command = Command::new(LOWER);
     command.args(["run", "--", "/bin/true"]);
-    // It exports no contract at all.
+    // It does not export a contract at all.
     command.env("STILLPOINT_UPPER", LOWER);
     refused(
         &finish(command),
@@ -297,7 +297,7 @@ fn names_are_looked_up_in_path() {
     assert_eq!(text(&finish(command).stdout), "found\n");
 }
 
-/// Stopped and let go every few milliseconds, a program does what it does natively.
+/// Checks that a program that is stopped and released every few milliseconds behaves as it does natively.
 fn undisturbed(program: &str, pauses: &[&str]) {
     let place = Place::new(&format!("rehearse-{program}"));
     let program = place.compile(program, &[]);
@@ -331,6 +331,6 @@ fn processes_do_not_notice_a_stop() {
 
 #[test]
 fn blocked_calls_do_not_notice_a_stop() {
-    // A sleep that nobody is told the rest of begins again, so the stops must be rarer than the sleeps are long.
+    // A sleep whose remaining time is not reported starts again, so the stops must be less frequent than the sleeps are long.
     undisturbed("blocked", &["230", "311"]);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 pub const LOWER: &str = env!("CARGO_BIN_EXE_stillpoint-lower-openmpi");
 
-/// A directory of the test's own, removed at its end.
+/// A directory for one test, removed at its end.
 pub struct Place(pub PathBuf);
 
 impl Place {
@@ -53,8 +53,8 @@ impl Drop for Place {
     }
 }
 
-/// Held while a process is started, and while a script is written: a child of another test's that inherits the
-/// script's open file keeps it from being executed ("text file busy").
+/// Held while a process is started, and while a script is written: a child of another test that inherits the script's open file prevents its execution ("text
+/// file busy").
 static FORKS: Mutex<()> = Mutex::new(());
 
 pub fn write(path: &Path, bytes: &[u8]) {
@@ -67,7 +67,7 @@ fn spawn(command: &mut Command) -> Child {
     command.spawn().unwrap()
 }
 
-/// Runs to the end, for at most a minute.
+/// Runs a command to its end, for at most a minute.
 pub fn finish(mut command: Command) -> Output {
     command
         .stdin(Stdio::null())

@@ -1,19 +1,19 @@
-//! The ways of libraries with the standard's ABI: MPICH's and those that are made of it.
+//! The peculiarities of libraries with the standard's ABI: MPICH's, and those derived from it.
 //!
-//! What they are built on - UCX, libfabric - watches memory by writing jumps over functions of the libc, as Open MPI does, and takes
-//! signals of crashes. All of that is switched off.
+//! The libraries below them (UCX, libfabric) watch memory by writing jumps over functions of the libc, as Open MPI does, and take over crash signals. All of
+//! that is switched off.
 
 use super::{Backend, rounds};
 
 pub const BACKEND: Backend = Backend {
-    // Its thread-local storage comes when it is loaded, after what comes near was measured.
+    // Its thread-local storage comes when it is loaded, after the storage for near calls was measured.
     near: false,
     environment: &[
         ("UCX_MEM_EVENTS", "no"),
         ("UCX_HANDLE_ERRORS", "none"),
         ("UCX_ERROR_SIGNALS", ""),
         ("FI_MR_CACHE_MONITOR", "disabled"),
-        // Memory of windows at one address on all ranks lies where a random number says, which may be among the application's.
+        // Windows at one address on all ranks would lie at a random address, perhaps among the application's.
         ("MPIR_CVAR_SHM_SYMHEAP_RETRY", "0"),
     ],
     unless_told: &[rounds::intel::YIELDS],

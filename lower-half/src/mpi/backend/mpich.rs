@@ -1,7 +1,7 @@
-//! MPICH's ways, and those of what is made of it.
+//! The peculiarities of MPICH and of libraries derived from it.
 //!
-//! What they are built on - UCX, libfabric - watches memory by writing jumps over functions of the libc, as Open MPI does, and takes
-//! signals of crashes. All of that is switched off.
+//! The libraries below them (UCX, libfabric) watch memory by writing jumps over functions of the libc, as Open MPI does, and take over crash signals. All of
+//! that is switched off.
 
 use super::{Backend, rounds};
 
@@ -12,7 +12,7 @@ pub const BACKEND: Backend = Backend {
         ("UCX_HANDLE_ERRORS", "none"),
         ("UCX_ERROR_SIGNALS", ""),
         ("FI_MR_CACHE_MONITOR", "disabled"),
-        // Memory of windows at one address on all ranks lies where a random number says, which may be among the application's.
+        // Windows at one address on all ranks would lie at a random address, perhaps among the application's.
         ("MPIR_CVAR_SHM_SYMHEAP_RETRY", "0"),
     ],
     unless_told: &[rounds::intel::YIELDS],

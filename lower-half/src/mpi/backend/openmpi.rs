@@ -1,8 +1,8 @@
-//! Open MPI's own ways.
+//! The peculiarities of Open MPI.
 //!
-//! It watches `munmap` by writing a jump over the first bytes of the libc's function while MPI starts, and with it of all others that give
-//! memory back. A thread of the lower half that is in one of them at that moment (a peers' connection gives its stack back) would execute
-//! half of a jump. So that is switched off, with what needs it.
+//! While it starts, it watches `munmap` by writing a jump over the first bytes of the libc's function, and over all others that free memory. A thread of the
+//! lower half that is in one of them at that moment (a peer connection frees its stack) would execute half of a jump. So that is switched off, together with
+//! the features that need it.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -16,12 +16,12 @@ pub const BACKEND: Backend = Backend {
     environment: &[
         // Its handlers of crashes.
         ("OMPI_MCA_opal_signal", ""),
-        // Its caches of registered memory, and what watches memory for them.
+        // Its caches of registered memory, and the code that watches memory for them.
         ("OMPI_MCA_mpi_leave_pinned", "0"),
         ("OMPI_MCA_mpi_leave_pinned_pipeline", "0"),
         ("OMPI_MCA_memory", "^patcher"),
-        // What its launcher tells of the job comes by messages: memory that is shared with the launcher lies where that one has room, which is where the
-        // upper half has its own.
+        // Data about the job comes from its launcher by messages: shared memory would lie at an address that is free in the launcher, and that is where the
+        // upper half lies here.
         ("PMIX_MCA_gds", "^shmem,shmem2"),
     ],
     unless_told: &[],
@@ -32,7 +32,7 @@ pub const BACKEND: Backend = Backend {
     alone: Some(alone),
 };
 
-// Its own `MPI_ERRORS_ARE_FATAL`: a null object means that MPI is not running.
+// Its own `MPI_ERRORS_ARE_FATAL`; a null object means that MPI is not running.
 unsafe extern "C" {
     fn ompi_mpi_errors_are_fatal_comm_handler(object: *mut Word, error: *mut i32, ...);
     fn ompi_mpi_errors_are_fatal_file_handler(object: *mut Word, error: *mut i32, ...);
@@ -60,10 +60,10 @@ unsafe fn fatal(on: Option<HandleKind>, mut object: Word, mut code: i32, functio
 /// `int opal_progress_register_lp(opal_progress_callback_t)` of opal/runtime/opal_progress.h.
 type Register = unsafe extern "C" fn(Waiting) -> c_int;
 
-/// [`Backend::while_it_waits`]: called in one of eight rounds of progress. Its libraries export it, and its own nonblocking collectives call
-/// MPI from there.
+/// Implements [`Backend::while_it_waits`]: called in one of eight rounds of progress. Its libraries export the function, and its own nonblocking collectives
+/// call MPI from there.
 unsafe fn while_it_waits(function: Waiting) -> Calls {
-    // SAFETY: looks for a name; what has this one is such a function.
+    // SAFETY: looks up a name; the symbol with this name is such a function.
     let registered = unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_progress_register_lp".as_ptr());
         !found.is_null() && core::mem::transmute::<*mut c_void, Register>(found)(function) == 0
@@ -74,10 +74,10 @@ unsafe fn while_it_waits(function: Waiting) -> Calls {
     }
 }
 
-/// [`Backend::alone`]. In a program of several threads, the one that has waited longest makes progress for all, and the others sleep until it is done: whoever
-/// came behind a thread that was stopped in its wait would sleep for good. In a program of one thread each wait makes its own.
+/// Implements [`Backend::alone`]. In a program of several threads, the thread that has waited longest makes progress for all, and the others sleep until it is
+/// done. A thread behind one that was stopped in its wait would sleep for ever. In a program of one thread, each wait makes its own progress.
 unsafe fn alone() {
-    // SAFETY: looks for a name; what has this one is the `bool` of opal/threads/thread_usage.h, which the library's functions read before they wait.
+    // SAFETY: looks up a name; the symbol is the `bool` of opal/threads/thread_usage.h, which the library's functions read before they wait.
     unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_uses_threads".as_ptr()).cast::<bool>();
         if !found.is_null() {

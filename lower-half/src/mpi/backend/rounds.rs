@@ -1,12 +1,13 @@
-//! MPICH waits by one round of progress after the other, and calls functions of other libraries in each. As long as a checkpoint is pending a function of this file stands in the place of one
-//! of those among what MPICH imports, of that library alone. Which one depends on how it was built, so it is tried ([`trial`]):
+//! MPICH waits by rounds of progress, and calls functions of other libraries in each. While a checkpoint is pending, a function of this file replaces one of
+//! those among MPICH's imports, for that library alone. Which one depends on how MPICH was built, so it is determined by a test ([`trial`]):
 //!
 //! * `sched_yield`, after each round, with none of its locks held: every build of 5.0.
-//! * `nanosleep`, in the same place, where the library is asked for it ([`heavy`]): 4.1 to 4.3, whose builds do nothing there unless they are told.
-//! * `ucp_worker_progress` of UCX, in each round of 4.0 and 4.1. From 4.2 on a round leaves it out where shared memory has something; some waits that do not yield (for
-//!   counters in shared memory) make rounds too.
-//! * `pthread_mutex_lock`, where the program may call MPI from several threads: 4.0 gives its lock up and takes it again after each round. UCX is asked with
-//!   that lock held, which keeps its own thread out too. It is taken at other places as well, so it must be a call that has already asked UCX. Intel MPI does as 4.0 ([`intel`]).
+//! * `nanosleep`, in the same place, if the library is asked for it ([`heavy`]): 4.1 to 4.3, whose builds do nothing there by default.
+//! * `ucp_worker_progress` of UCX, in each round of 4.0 and 4.1. From 4.2 on, a round leaves it out if shared memory has messages; some waits that do not yield
+//!   (for counters in shared memory) make rounds too.
+//! * `pthread_mutex_lock`, if the program may call MPI from several threads: 4.0 releases its lock after each round and takes it again. It calls UCX with that
+//!   lock held, which keeps its own thread out too. The lock is also taken at other places, so the call must be one that has already called UCX. Intel MPI does
+//!   the same as 4.0 ([`intel`]).
 
 pub mod heavy;
 pub mod intel;
@@ -39,16 +40,16 @@ static NAP: Led = Led::new(c"nanosleep");
 static LOCK: Led = Led::new(c"pthread_mutex_lock");
 static UNLOCK: Led = Led::new(c"pthread_mutex_unlock");
 
-/// What is called while the library waits.
+/// The function that is called while the library waits.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 /// Whether a checkpoint is pending.
 static PENDING: AtomicBool = AtomicBool::new(false);
-/// The lock that the library has in its rounds, and gives up between two of them.
+/// The lock that the library holds in its rounds, and releases between two of them.
 static GUARD: AtomicUsize = AtomicUsize::new(0);
-/// Where the call came from that has made a round last: the instruction it returns to, and the stack there.
+/// The latest call that has made a round: its return address, and its stack pointer.
 static MADE_BY: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// [`Backend::while_it_waits`](super::Backend).
+/// Implements [`Backend::while_it_waits`](super::Backend).
 pub unsafe fn while_it_waits(function: Waiting) -> Calls {
     let (text, several) = (text(), several_threads());
     WAITING.store(function as usize, Ordering::SeqCst);
@@ -80,43 +81,44 @@ pub unsafe fn while_it_waits(function: Waiting) -> Calls {
     match place {
         None => Calls::Never,
         Some(Place::Ask) => Calls::Always,
-        // Some of its waits look at requests again and again and do not yield: `MPI_Waitany` and `MPI_Waitsome`.
+        // Some of its waits test requests again and again and do not yield: `MPI_Waitany` and `MPI_Waitsome`.
         Some(Place::Yield | Place::Lock) => Calls::Collective,
     }
 }
 
-/// Where a thread may stand in a round.
+/// The place in a round where a thread may stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// In UCX's place.
+    /// The call of UCX.
     Ask,
-    /// Where the processor is given up.
+    /// The call that gives up the processor.
     Yield,
-    /// Where the lock is taken.
+    /// The call that takes the lock.
     Lock,
 }
 
-/// Where a thread may stand in a library that does so in its rounds.
+/// Returns the place where a thread may stop, in a library that calls these functions in its rounds.
 fn choose(version: (u32, u32), seen: &trial::Seen, several: bool) -> Option<Place> {
     let early = version < (4, 2);
     match several {
-        // A lock that nobody saw being taken may be held.
+        // A lock that was not seen being taken may be held.
         true if seen.yields && seen.locks => Some(Place::Yield),
         true if early && seen.asks && seen.guard.is_some() => Some(Place::Lock),
-        // All that wait ask.
+        // All waits call UCX.
         false if early && seen.asks => Some(Place::Ask),
         false if seen.yields => Some(Place::Yield),
         _ => None,
     }
 }
 
-/// [`Backend::pending`](super::Backend).
+/// Implements [`Backend::pending`](super::Backend).
 pub fn pending(pending: bool) {
     PENDING.store(pending, Ordering::SeqCst);
     lead();
 }
 
-/// Has the library's imports lead where what was said last wants them. Who says something and who finds the imports do so, and both look once more whether that is what they have written.
+/// Points the library's imports to the functions for the latest state. The code that sets the state and the code that finds the imports both call this, and
+/// check afterwards that the state is still the one that they have applied.
 fn lead() {
     loop {
         let pending = PENDING.load(Ordering::SeqCst);
@@ -132,10 +134,10 @@ fn lead() {
 /// `ucs_status_t ucs_global_opts_set_value(const char *name, const char *value)` of ucs/config/global_opts.h.
 type Set = unsafe extern "C" fn(*const c_char, *const c_char) -> i8;
 
-/// [`Backend::alone`](super::Backend). UCX warns of each message and receive that it finds open.
+/// Implements [`Backend::alone`](super::Backend). UCX warns of each message and receive that it finds open.
 pub unsafe fn alone() {
     if let Some(set) = named(c"ucs_global_opts_set_value") {
-        // SAFETY: what has this name is such a function.
+        // SAFETY: the symbol with this name is such a function.
         unsafe {
             let set = core::mem::transmute::<*const c_void, Set>(set);
             set(c"LOG_LEVEL".as_ptr(), c"error".as_ptr());
@@ -143,15 +145,15 @@ pub unsafe fn alone() {
     }
 }
 
-/// What the library says of itself.
+/// Returns the library's version text.
 fn text() -> [u8; abi::MAX_LIBRARY_VERSION_STRING] {
     let (mut text, mut length) = ([0u8; abi::MAX_LIBRARY_VERSION_STRING], 0);
-    // SAFETY: the room that every program has for it.
+    // SAFETY: the buffer has the size that the standard demands.
     unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &raw mut length) };
     text
 }
 
-/// Which MPICH it is, if it is one.
+/// Returns the version of MPICH, if the library is MPICH.
 fn version_in(text: &[u8]) -> Option<(u32, u32)> {
     let version = text.strip_prefix(b"MPICH Version:")?.trim_ascii_start();
     let mut numbers = version
@@ -168,22 +170,22 @@ fn several_threads() -> bool {
     code != 0 || level == abi::THREAD_MULTIPLE
 }
 
-/// The library waits, and a checkpoint may be pending.
+/// Called while the library waits and a checkpoint may be pending.
 #[inline(always)]
 unsafe fn wait() {
     let waiting = WAITING.load(Ordering::Relaxed) as *const ();
-    // SAFETY: the function that the library's backend was given, which may be called where it waits.
+    // SAFETY: the library's backend got this function, which may be called where the library waits.
     unsafe { core::mem::transmute::<*const (), Waiting>(waiting)() };
 }
 
-/// Whether a checkpoint is pending still.
+/// Whether a checkpoint is still pending.
 #[inline(always)]
 fn is_pending() -> bool {
     // SAFETY: the gate page is mapped.
     unsafe { gate::page().pending.load(Ordering::Relaxed) != 0 }
 }
 
-/// In UCX's place, with whatever FS the thread has.
+/// Replaces the call of UCX, with any FS.
 unsafe extern "C" fn asked(worker: *mut c_void) -> c_uint {
     // SAFETY: the library waits, without a lock; the worker is the caller's.
     unsafe {
@@ -194,7 +196,7 @@ unsafe extern "C" fn asked(worker: *mut c_void) -> c_uint {
     }
 }
 
-/// This call has made a round: it may stand when it takes the lock again.
+/// Notes that this call has made a round: it may stop when it takes the lock again.
 fn note() {
     if let Some(caller) = progress::caller() {
         MADE_BY[0].store(caller.pc, Ordering::Relaxed);
@@ -202,14 +204,14 @@ fn note() {
     }
 }
 
-/// Has a call that has made a round stand when it takes this lock again. What notes calls must be in place.
+/// Has a call that has made a round stop when it takes this lock again. The function that notes such calls must be in place.
 fn stand_at(lock: usize) {
     GUARD.store(lock, Ordering::SeqCst);
     // SAFETY: a function of that type.
     unsafe { LOCK.choose(taken as *const () as usize) };
 }
 
-/// In UCX's place where the library has a lock.
+/// Replaces the call of UCX in a library that holds a lock there.
 unsafe extern "C" fn noted(worker: *mut c_void) -> c_uint {
     if is_pending() {
         note();
@@ -218,7 +220,7 @@ unsafe extern "C" fn noted(worker: *mut c_void) -> c_uint {
     unsafe { ask(worker) }
 }
 
-/// In the place of `sched_yield`, with whatever FS the thread has.
+/// Replaces `sched_yield`, with any FS.
 unsafe extern "C" fn yielded() -> c_int {
     // SAFETY: the library waits, without a lock.
     unsafe {
@@ -229,10 +231,9 @@ unsafe extern "C" fn yielded() -> c_int {
     }
 }
 
-/// In the place of `pthread_mutex_lock`, with whatever FS the thread has. Elsewhere than in a call that has made a round nothing waits as yet, and what is called may be no operation that
-/// can be begun anew.
+/// Replaces `pthread_mutex_lock`, with any FS. A call that has not made a round does not wait yet, and may be an operation that cannot be repeated.
 unsafe extern "C" fn taken(mutex: *mut c_void) -> c_int {
-    // SAFETY: the library waits, and the lock with which it does is not taken as yet; the mutex is the caller's.
+    // SAFETY: the library waits, and has not yet taken the lock again; the mutex is the caller's.
     unsafe {
         if mutex.addr() == GUARD.load(Ordering::Relaxed)
             && is_pending()
@@ -246,31 +247,31 @@ unsafe extern "C" fn taken(mutex: *mut c_void) -> c_int {
     }
 }
 
-/// UCX's own.
+/// Calls UCX's own function.
 #[inline(always)]
 unsafe fn ask(worker: *mut c_void) -> c_uint {
-    // SAFETY: what the library's import led to; the caller's worker.
+    // SAFETY: the library's import led to it; the caller's worker.
     unsafe { core::mem::transmute::<*const (), Ask>(ASK.own())(worker) }
 }
 
-/// The libc's `sched_yield`.
+/// Calls the libc's `sched_yield`.
 #[inline(always)]
 unsafe fn yield_processor() -> c_int {
-    // SAFETY: what the library's import led to.
+    // SAFETY: the library's import led to it.
     unsafe { core::mem::transmute::<*const (), Yield>(YIELD.own())() }
 }
 
-/// The libc's `nanosleep`.
+/// Calls the libc's `nanosleep`.
 #[inline(always)]
 unsafe fn sleep(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
-    // SAFETY: what the library's import led to; the caller's time and place.
+    // SAFETY: the library's import led to it; the caller's time and place.
     unsafe { core::mem::transmute::<*const (), Sleep>(NAP.own())(time, left) }
 }
 
-/// The libc's `pthread_mutex_lock`.
+/// Calls the libc's `pthread_mutex_lock`.
 #[inline(always)]
 unsafe fn take(mutex: *mut c_void) -> c_int {
-    // SAFETY: what the library's import led to; the caller's mutex.
+    // SAFETY: the library's import led to it; the caller's mutex.
     unsafe { core::mem::transmute::<*const (), Mutex>(LOCK.own())(mutex) }
 }
 

@@ -1,10 +1,10 @@
 //! A library that is loaded at launch: its functions are looked up by name.
 //!
 //! * [`ffi`] - the functions, generated
-//! * [`found`] - where they were found
+//! * [`found`] - the addresses of the functions
 //! * `handles` - handles that have fewer bits than a word
-//! * `imports` - the functions that it imports itself
-//! * [`texts`] - results that are longer than a program of another ABI has room for
+//! * `imports` - the functions that the library itself imports
+//! * [`texts`] - results that are longer than the buffers of a program with another ABI
 
 pub mod found;
 #[cfg(library = "mpich")]

@@ -1,5 +1,5 @@
-//! MPICH, and the libraries that share its ABI, loaded at launch. Handles are numbers of 32 bits: a word has them in its lower half. An error code has
-//! its class in it, and more that is the library's own.
+//! MPICH, and the libraries that share its ABI, loaded at launch. Handles are numbers of 32 bits, in the lower half of a word. An error code contains its
+//! class, and more that is the library's own.
 
 pub use super::loaded::ffi;
 pub use super::loaded::found::{self, load};
@@ -11,24 +11,24 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 
-/// Its names: Debian's, and everybody's.
+/// Its names: Debian's, and the usual one.
 pub const NAMES: [&str; 2] = [abi::LIBRARY, "libmpi.so.12"];
 
-/// It has all functions, some of them under the names that MPI-4 gave them.
+/// It has all functions, some of them under their names in MPI-4.
 pub use super::loaded::ffi as missing;
 
 /// A handle as the library has it in memory.
 pub type Handle = i32;
 
-/// The table is right as it is.
+/// The table is correct as it is.
 pub fn adapt(_: &mut Dispatch) {}
 
-/// The handle's word.
+/// Returns the handle's word.
 pub fn word(handle: Handle) -> Word {
     handle.cast_unsigned().into()
 }
 
-/// Predefined handles: kind, standard-ABI value, whether it is its kind's null handle, the word.
+/// Returns the predefined handles: kind, standard-ABI value, whether it is its kind's null handle, and the word.
 pub fn predefined() -> impl Iterator<Item = (HandleKind, i32, bool, Word)> {
     let entries = abi::PREDEFINED.iter();
     entries.map(|entry| {
@@ -41,7 +41,7 @@ pub fn predefined() -> impl Iterator<Item = (HandleKind, i32, bool, Word)> {
     })
 }
 
-/// An error code, made neutral by its class. Classes that the neutral form has none for are "other".
+/// Converts an error code to a neutral one by its class. Classes without a neutral form become "other".
 pub fn error_to_neutral(code: i32) -> i32 {
     if code == 0 {
         return 0;
@@ -53,27 +53,27 @@ pub fn error_to_neutral(code: i32) -> i32 {
     abi::error_to_neutral(if known { class } else { abi::ERR_OTHER })
 }
 
-/// Pointers that are no addresses: the library's data has them.
+/// Converts pointers that are not addresses: the library's data contains them.
 pub fn weights_from_neutral(pointer: *const i32) -> *const i32 {
     let held = abi::WEIGHTS.iter().find(|it| it.1 == pointer.addr());
     match held.and_then(|it| found::named(it.0)) {
-        // SAFETY: what the library has under this name is such a pointer.
+        // SAFETY: the library's symbol of this name is such a pointer.
         Some(place) => unsafe { place.cast::<*const i32>().read() },
         None => pointer,
     }
 }
 
-/// A status that a function is given to write to.
+/// Makes a status for a function to write to.
 pub fn blank(status: &Status) -> abi::Status {
     abi::Status::from_neutral(status)
 }
 
-/// A status that a function is given to read from.
+/// Makes a status for a function to read from.
 pub fn given(status: &Status) -> abi::Status {
     abi::Status::from_neutral(status)
 }
 
-/// A status that a function has written, whose error was `before` in the neutral form: most functions leave it alone.
+/// Converts a status that a function has written, whose error was `before` in the neutral form: most functions leave it unchanged.
 pub fn written(status: &abi::Status, before: i32) -> Status {
     let mut neutral = status.to_neutral();
     neutral.error = match status.error == abi::error_from_neutral(before) {

@@ -1,8 +1,8 @@
-//! Open MPI, which this executable is linked to, through rsmpi's bindings. Programs have the same ABI: a text is as long as they expect, and a status
-//! says itself what it says.
+//! Open MPI, which this executable is linked to, through rsmpi's bindings. Programs have the same ABI: texts have the length that they expect, and a status
+//! contains all of its values.
 //!
-//! Versions 4.1 and 5.0 are one library to the dynamic linker, and what one of them lacks must not keep the executable from starting: predefined handles
-//! may be absent, and what `mpi.h` does not declare is looked up by its name ([`named`]).
+//! Versions 4.1 and 5.0 are one library to the dynamic linker. A symbol that one of them lacks must not prevent the executable from starting: predefined
+//! handles may be absent, and functions that `mpi.h` does not declare are looked up by name ([`named`]).
 
 use std::ffi::{c_char, c_void};
 use std::path::Path;
@@ -23,7 +23,7 @@ mod symbols {
 
 pub(crate) mod named;
 
-/// What it exports and its `mpi.h` does not declare.
+/// Functions that it exports but its `mpi.h` does not declare.
 #[allow(
     non_snake_case,
     clippy::too_many_arguments,
@@ -36,27 +36,27 @@ pub mod missing {
 /// A handle as the library has it in memory.
 pub type Handle = Word;
 
-/// The table is right as it is.
+/// The table is correct as it is.
 pub fn adapt(_: &mut Dispatch) {}
 
-/// The handle's word.
+/// Returns the handle's word.
 pub fn word(handle: Handle) -> Word {
     handle
 }
 
-/// The dynamic linker has loaded it.
+/// The dynamic linker has already loaded the library.
 pub fn load(_: Option<&Path>, _: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A symbol's address, as the dynamic linker filled it in; null where the library has not got it.
+/// A symbol's address from the dynamic linker; null if the library lacks the symbol.
 #[repr(transparent)]
 pub struct Address(*const c_void);
 
-// SAFETY: a number that nobody follows here.
+// SAFETY: a number that is not dereferenced here.
 unsafe impl Sync for Address {}
 
-/// Predefined handles: kind, standard-ABI value, whether it is its kind's null handle, the word.
+/// Returns the predefined handles: kind, standard-ABI value, whether it is its kind's null handle, and the word.
 pub fn predefined() -> impl Iterator<Item = (HandleKind, i32, bool, Word)> {
     let entries = abi::PREDEFINED.iter().zip(&symbols::ADDRESSES);
     entries.filter_map(|(entry, address)| {
@@ -65,17 +65,17 @@ pub fn predefined() -> impl Iterator<Item = (HandleKind, i32, bool, Word)> {
     })
 }
 
-/// A status that a function is given to write to.
+/// Makes a status for a function to write to.
 pub fn blank(status: &Status) -> abi::Status {
     abi::Status::from_neutral(status)
 }
 
-/// A status that a function is given to read from.
+/// Makes a status for a function to read from.
 pub fn given(status: &Status) -> abi::Status {
     abi::Status::from_neutral(status)
 }
 
-/// A status that a function has written, whose error was `before` in the neutral form.
+/// Converts a status that a function has written, whose error was `before` in the neutral form.
 pub fn written(status: &abi::Status, _before: i32) -> Status {
     status.to_neutral()
 }
@@ -84,7 +84,7 @@ pub fn written(status: &abi::Status, _before: i32) -> Status {
 pub struct Text(*mut c_char);
 
 /// # Safety
-/// As long as the program's ABI says.
+/// `place` must be as long as the program's ABI demands.
 pub unsafe fn text(place: *mut c_char, _: impl Fn(&Lengths) -> usize) -> Text {
     Text(place)
 }

@@ -1,8 +1,8 @@
-//! Any library that has the MPI 5.0 standard's ABI, loaded at launch: functions are looked up by name. Values are the neutral ones but for what is inside
-//! a status, which each library has in its own way, and for error codes, of which the standard gives only the classes.
+//! Any library with the MPI 5.0 standard's ABI, loaded at launch: functions are looked up by name. Values are the neutral ones, with two exceptions: the inner
+//! fields of a status, which each library arranges in its own way, and error codes, for which the standard gives only classes.
 //!
-//! * [`missing`] - what the standard has removed, made of what it has
-//! * `quiet` - errors that come back to the caller
+//! * [`missing`] - functions that the standard has removed, made from those that it has
+//! * `quiet` - errors that are returned to the caller
 
 mod quiet;
 mod removed;
@@ -22,7 +22,7 @@ pub use super::loaded::texts::text;
 /// A handle as the library has it in memory.
 pub type Handle = Word;
 
-/// The handle's word.
+/// Returns the handle's word.
 pub fn word(handle: Handle) -> Word {
     handle
 }
@@ -30,13 +30,13 @@ pub fn word(handle: Handle) -> Word {
 /// Its names.
 pub const NAMES: [&str; 1] = [abi::LIBRARY];
 
-/// What has another name there, or none.
+/// Functions that have another name there, or none.
 pub mod missing {
     pub use super::ffi::*;
     pub use super::removed::*;
 }
 
-/// Predefined handles: kind, standard-ABI value, whether it is its kind's null handle, the word.
+/// Returns the predefined handles: kind, standard-ABI value, whether it is its kind's null handle, and the word.
 pub fn predefined() -> impl Iterator<Item = (HandleKind, i32, bool, Word)> {
     abi::PREDEFINED.iter().map(|entry| {
         let word = entry.value as Word;
@@ -44,7 +44,7 @@ pub fn predefined() -> impl Iterator<Item = (HandleKind, i32, bool, Word)> {
     })
 }
 
-/// An error code: its class, which is the neutral value.
+/// Converts an error code to its class, which is the neutral value.
 pub fn error_to_neutral(code: i32) -> i32 {
     if code == 0 {
         return 0;
@@ -55,14 +55,14 @@ pub fn error_to_neutral(code: i32) -> i32 {
     if failed == 0 { class } else { abi::ERR_UNKNOWN }
 }
 
-/// A status that a function is given to write to.
+/// Makes a status for a function to write to.
 pub fn blank(status: &Status) -> abi::Status {
     let mut own = abi::Status::default();
     (own.source, own.tag, own.error) = (status.source, status.tag, status.error);
     own
 }
 
-/// A status that a function is given to read from.
+/// Makes a status for a function to read from.
 pub fn given(status: &Status) -> abi::Status {
     let mut own = blank(status);
     let place = (&raw mut own).cast();
@@ -77,7 +77,7 @@ pub fn given(status: &Status) -> abi::Status {
 /// `MPI_BYTE`.
 const BYTE: Word = 583;
 
-/// A status that a function has written, whose error was `before` in the neutral form: most functions leave it alone.
+/// Converts a status that a function has written, whose error was `before` in the neutral form: most functions leave it unchanged.
 pub fn written(status: &abi::Status, before: i32) -> Status {
     let error = match status.error {
         same if same == before => before,
@@ -91,7 +91,7 @@ pub fn written(status: &abi::Status, before: i32) -> Status {
     };
     let place = (&raw const *status).cast();
     let (mut cancelled, mut bytes) = (0, 0);
-    // SAFETY: a status that a function of the library has written, or nobody.
+    // SAFETY: a status that a function of the library has written, or a blank one.
     unsafe {
         ffi::MPI_Test_cancelled(place, &raw mut cancelled);
         ffi::MPI_Get_elements_x(place, BYTE, &raw mut bytes);

@@ -1,5 +1,6 @@
-//! MPICH from 4.1 on, built to do nothing where it could give its processor up between two rounds of progress, as 4.1 to 4.3 are by default. It has a variable by which it sleeps there for a
-//! nanosecond, by `nanosleep`, with none of its locks held. It is asked for that, and a function here, in the place of `nanosleep`, comes back at once: as if nothing were done there.
+//! MPICH from 4.1 on, if it is built to do nothing where it could give up its processor between two rounds of progress, as 4.1 to 4.3 are by default. A
+//! variable makes it sleep there for a nanosecond, by `nanosleep`, with no lock held. That variable is set, and a function here replaces `nanosleep` and
+//! returns at once, as if there were no sleep.
 
 use std::env;
 use std::ffi::c_int;
@@ -7,15 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{NAP, YIELD, is_pending, wait};
 
-/// What has it sleep, and what is written there if the user says nothing. Written so, it is ours, also where a process before this one has written it: users write 1.
+/// The variable that makes it sleep, and our value if the user does not set it. Users write 1, so this spelling is recognized as ours, also if an earlier
+/// process has set it.
 const SLEEPS: (&str, &str) = ("MPIR_CVAR_ENABLE_HEAVY_YIELD", "YES");
 
-/// Whether the library sleeps because it is told to here.
+/// Whether the library sleeps because of our value.
 static OURS: AtomicBool = AtomicBool::new(false);
-/// Whether a thread may stand still where it would sleep.
+/// Whether a thread may stop where it would sleep.
 static STANDS: AtomicBool = AtomicBool::new(false);
 
-/// [`Backend::loaded`](crate::mpi::backend::Backend). One that calls `sched_yield` does so in that place, unless it is told to sleep.
+/// Implements [`Backend::loaded`](crate::mpi::backend::Backend). A library that calls `sched_yield` does so in that place, unless it is told to sleep.
 ///
 /// # Safety
 /// No other thread may run yet.
@@ -31,8 +33,9 @@ pub unsafe fn loaded() {
     unsafe { NAP.lead_to(nap as *const () as usize) };
 }
 
-/// Whether a library sleeps between two rounds because it is told to here, by what it says of itself. That is asked of 4.1 alone: it does not sleep after a round in which something has come to
-/// its end, and nothing that a process waits for alone takes two rounds. It has a network device and locks of each of its contexts, unless it was built otherwise.
+/// Whether a library sleeps between two rounds because of our value, by its version text. This matters for 4.1 alone: it does not sleep after a round in which
+/// something has completed, and an operation of this process alone never takes two rounds. The library must have a network device and a lock for each of its
+/// contexts, as it has by default.
 pub fn sleeps_between_rounds(version: (u32, u32), text: &[u8]) -> bool {
     version == (4, 1) && OURS.load(Ordering::Relaxed) && has_many_locks(text)
 }
@@ -49,14 +52,14 @@ fn has_many_locks(text: &[u8]) -> bool {
         && after("MPICH configure:").split_whitespace().all(ordered)
 }
 
-/// Says whether a thread may stand still there.
+/// Sets whether a thread may stop there.
 pub fn stand(stands: bool) {
     STANDS.store(stands, Ordering::Relaxed);
 }
 
-/// In the place of `nanosleep`, with whatever FS the thread has.
+/// Replaces `nanosleep`, with any FS.
 unsafe extern "C" fn nap(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
-    // SAFETY: the caller's time, and place for what is left of it; the library waits, without a lock.
+    // SAFETY: the caller's time, and place for the remaining time; the library waits, without a lock.
     unsafe {
         if !is_between_rounds(time) {
             return super::sleep(time, left);
@@ -68,7 +71,7 @@ unsafe extern "C" fn nap(time: *const libc::timespec, left: *mut libc::timespec)
     0
 }
 
-/// Whether that is how long the library sleeps between two rounds, because it is told to here.
+/// Whether this is the time that the library sleeps between two rounds because of our value.
 ///
 /// # Safety
 /// A time, or null.

@@ -1,8 +1,9 @@
-//! Intel MPI: where it waits, each turn begins with what `I_MPI_THREAD_YIELD` says, which is nothing as long as a host has no more ranks than processors, and `sched_yield` where it
-//! has. It is asked for `sched_yield` always, and a function here, in the place of that, does what the library would have done of itself.
+//! Intel MPI: each turn of its waits begins with the action that `I_MPI_THREAD_YIELD` selects. By default that is nothing if a host has no more ranks than
+//! processors, and `sched_yield` otherwise. The library is always asked for `sched_yield`, and a function here, in its place, does what the library would have
+//! done by default.
 //!
-//! Some turns begin before there is anything to wait for. Where the program may call MPI from several threads the library has its lock then, and gives it up at the end of the turn and
-//! takes it again: a thread stands where it takes it.
+//! Some turns begin before there is anything to wait for. If the program may call MPI from several threads, the library holds its lock then; at the end of the
+//! turn it releases the lock and takes it again. A thread stops where it takes it.
 
 use std::env;
 use std::ffi::c_int;
@@ -11,17 +12,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{YIELD, is_pending, lead, note, stand_at, trial, wait, yield_processor};
 use crate::mpi::backend::Calls;
 
-/// What the library shall find unless the user says something else: 2 is `sched_yield`. Written so, it is ours.
+/// The library's variable and our value, unless the user sets it: 2 is `sched_yield`. This spelling is recognized as ours.
 pub const YIELDS: (&str, &str) = ("I_MPI_THREAD_YIELD", "02");
 
 /// Whether the processor is given up in each turn.
 static GIVES_UP: AtomicBool = AtomicBool::new(false);
-/// Whether a thread may stand still where a turn begins.
+/// Whether a thread may stop where a turn begins.
 static STANDS: AtomicBool = AtomicBool::new(false);
-/// Whether a thread may stand still where a turn has ended.
+/// Whether a thread may stop where a turn has ended.
 static NOTES: AtomicBool = AtomicBool::new(false);
 
-/// [`Backend::while_it_waits`](crate::mpi::backend::Backend), by the library's text.
+/// Implements [`Backend::while_it_waits`](crate::mpi::backend::Backend), by the library's version text.
 pub fn while_it_waits(text: &[u8], several: bool) -> Calls {
     let told = env::var(YIELDS.0).unwrap_or_default();
     if !text.starts_with(b"Intel(R) MPI Library") || !YIELD.is_there() {
@@ -48,7 +49,7 @@ pub fn while_it_waits(text: &[u8], several: bool) -> Calls {
     }
 }
 
-/// Whether this host has more of the job's ranks than processors. The launcher says how many ranks.
+/// Whether this host has more of the job's ranks than processors. The launcher reports the number of ranks.
 fn is_crowded() -> bool {
     let ranks = env::var("MPI_LOCALNRANKS").ok();
     let ranks: Option<i64> = ranks.and_then(|ranks| ranks.parse().ok());
@@ -57,9 +58,9 @@ fn is_crowded() -> bool {
     ranks.is_none_or(|ranks| ranks > processors)
 }
 
-/// In the place of `sched_yield`, with whatever FS the thread has.
+/// Replaces `sched_yield`, with any FS.
 unsafe extern "C" fn turn() -> c_int {
-    // SAFETY: the library waits, without a lock where a thread may stand.
+    // SAFETY: the library waits, without a lock wherever a thread may stop.
     unsafe {
         if is_pending() {
             if STANDS.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! A function that the library imports, and one of ours that is called in its place.
+//! A function that the library imports, and our function that is called in its place.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -10,9 +10,9 @@ use crate::mpi::library::imports::Import;
 pub struct Led {
     name: &'static CStr,
     import: OnceLock<Option<Import>>,
-    /// What the library's import led to when it was found.
+    /// The function that the library's import led to when it was found.
     own: AtomicUsize,
-    /// What is called as long as a checkpoint is pending; 0: nothing of ours ever is.
+    /// The function that is called while a checkpoint is pending; 0: always the library's own.
     ours: AtomicUsize,
 }
 
@@ -26,7 +26,7 @@ impl Led {
         }
     }
 
-    /// How the library calls it, if it does.
+    /// Returns the words through which the library calls it, if it does.
     fn import(&self) -> Option<&Import> {
         let import = self.import.get_or_init(|| {
             let import = own(c"MPI_Iprobe").and_then(|it| Import::find(it.cast(), self.name));
@@ -43,21 +43,21 @@ impl Led {
         self.import().is_some()
     }
 
-    /// The function of that name.
+    /// Returns the original function.
     #[inline(always)]
     pub fn own(&self) -> *const () {
         self.own.load(Ordering::Relaxed) as *const ()
     }
 
-    /// Which function is called; 0: the library does not import it.
+    /// Returns the function that is called now; 0: the library does not import it.
     pub fn leads_to(&self) -> usize {
         self.import().map_or(0, Import::leads_to)
     }
 
-    /// Has this function called instead.
+    /// Has this function called in its place.
     ///
     /// # Safety
-    /// It must be one of that type.
+    /// It must have the same type.
     pub unsafe fn lead_to(&self, function: usize) {
         if let Some(import) = self.import() {
             // SAFETY: the caller's.
@@ -65,25 +65,25 @@ impl Led {
         }
     }
 
-    /// Has the function of that name called again.
+    /// Has the original function called again.
     pub fn lead_back(&self) {
-        // SAFETY: what the library was linked with.
+        // SAFETY: the library was linked with this function.
         unsafe { self.lead_to(self.own().addr()) };
     }
 
-    /// Has this function called from now on as long as a checkpoint is pending.
+    /// From now on has this function called while a checkpoint is pending.
     ///
     /// # Safety
-    /// It must be one of that type.
+    /// It must have the same type.
     pub unsafe fn choose(&self, function: usize) {
         self.ours.store(function, Ordering::SeqCst);
     }
 
-    /// Has the library's import lead where that wants it.
+    /// Points the library's import to the function for this state.
     pub fn follow(&self, pending: bool) {
         match self.ours.load(Ordering::SeqCst) {
             0 => (),
-            // SAFETY: a function of that type, as it was said.
+            // SAFETY: a function of that type, as `choose` demands.
             ours if pending => unsafe { self.lead_to(ours) },
             _ => self.lead_back(),
         }

@@ -1,5 +1,5 @@
-//! What a library does in a round of progress, and where it waits, is tried when MPI starts: which of the functions that it imports it calls, and which of its locks it
-//! has then. Nobody else calls MPI meanwhile.
+//! Tests a library's rounds of progress and waits when MPI starts: which of its imported functions it calls, and which of its locks it then holds. No other
+//! thread calls MPI meanwhile.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
@@ -14,35 +14,35 @@ use crate::mpi::table;
 /// `MPI_BYTE` of the standard's ABI.
 const BYTE: i32 = 583;
 
-/// How many locks the library has.
+/// The number of locks that the library holds.
 static HELD: AtomicI32 = AtomicI32::new(0);
-/// The one lock that it took while it had none; `SEVERAL`: there were several.
+/// The only lock that it has taken while it held none; `SEVERAL`: there were several.
 static OUTER: AtomicUsize = AtomicUsize::new(0);
-/// No lock's address.
+/// Not the address of a lock.
 const SEVERAL: usize = 1;
 /// The lock that it took last.
 static LAST: AtomicUsize = AtomicUsize::new(0);
 static ASKED: AtomicBool = AtomicBool::new(false);
-/// The one lock that it had when it asked UCX; 0: it had none, or several.
+/// The only lock that it held when it called UCX; 0: none, or several.
 static GUARD: AtomicUsize = AtomicUsize::new(0);
-/// Whether it has given its processor up while it had no lock, and while it had one.
+/// Whether it has given up its processor without a lock, and with one.
 static YIELDED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
-/// What has been seen.
+/// The results of the test.
 pub struct Seen {
-    /// It asks UCX in a round.
+    /// Whether it calls UCX in a round.
     pub asks: bool,
-    /// The one lock that it has then.
+    /// The only lock that it then holds.
     pub guard: Option<usize>,
-    /// The one lock that it takes while it has none.
+    /// The only lock that it takes while it holds none.
     pub outer: Option<usize>,
-    /// It takes locks, and was seen to.
+    /// Whether it takes locks, as far as the test saw.
     pub locks: bool,
-    /// It gives its processor up where it waits, and has no lock then.
+    /// Whether it gives up its processor in a wait, without a lock.
     pub yields: bool,
 }
 
-/// Tries it. MPI must have just been started.
+/// Runs the test. MPI must have just been started.
 pub fn tried() -> Seen {
     // SAFETY: functions of those types.
     unsafe {
@@ -50,7 +50,7 @@ pub fn tried() -> Seen {
         YIELD.lead_to(yielding as *const () as usize);
         let naps = NAP.leads_to();
         NAP.lead_to(napping as *const () as usize);
-        // One without the other would count wrong.
+        // With only one of the two, the count would be wrong.
         if LOCK.is_there() && UNLOCK.is_there() {
             LOCK.lead_to(lock as *const () as usize);
             UNLOCK.lead_to(unlock as *const () as usize);
@@ -75,13 +75,13 @@ pub fn tried() -> Seen {
     }
 }
 
-/// Asks whether a receive is over that nobody sends a message for: that takes a round of progress, as each turn of a wait does. It is one from this process itself, which
-/// no network hears of: MPICH 5 may crash where it cancels what UCX has.
+/// Tests a receive whose message is never sent: that takes a round of progress, like each turn of a wait. The receive is from this process itself, so that no
+/// network sees it: MPICH 5 may crash when it cancels a receive of UCX's.
 ///
 /// # Safety
 /// MPI runs.
 unsafe fn make_a_round() {
-    /// The highest tag that every MPI has.
+    /// The highest tag that every MPI supports.
     const NOBODYS: i32 = 32767;
     let Some(table) = table() else {
         return;
@@ -89,7 +89,7 @@ unsafe fn make_a_round() {
     let byte = predefined(HandleKind::Datatype as u32, BYTE);
     let alone = predefined(HandleKind::Communicator as u32, SELF);
     let (mut nothing, mut request, mut over) = (0u8, 0, 0);
-    // SAFETY: the caller's; a receive of nothing, places of ours, and a status that is ignored.
+    // SAFETY: the caller's; a receive of no bytes, places of ours, and a status that is ignored.
     unsafe {
         let (place, request) = ((&raw mut nothing).cast(), &raw mut request);
         if (table.irecv)(place, 0, byte, 0, NOBODYS, alone, request) != 0 {
@@ -103,7 +103,7 @@ unsafe fn make_a_round() {
     }
 }
 
-/// Waits for something that this process alone has begun, and that is over after one round: a copy of `MPI_COMM_SELF`.
+/// Waits for an operation that this process alone has begun and that completes in one round: a copy of `MPI_COMM_SELF`.
 ///
 /// # Safety
 /// MPI runs.
@@ -132,7 +132,7 @@ unsafe extern "C" fn ask(worker: *mut c_void) -> c_uint {
     unsafe { super::ask(worker) }
 }
 
-/// It gives its processor up.
+/// Notes that the library gives up its processor.
 fn yields() {
     let locked = HELD.load(Ordering::Relaxed) != 0;
     YIELDED[usize::from(locked)].store(true, Ordering::Relaxed);
@@ -169,6 +169,6 @@ unsafe extern "C" fn lock(mutex: *mut c_void) -> c_int {
 unsafe extern "C" fn unlock(mutex: *mut c_void) -> c_int {
     HELD.fetch_sub(1, Ordering::Relaxed);
     let own = UNLOCK.own();
-    // SAFETY: what the library's import led to; the caller's mutex.
+    // SAFETY: the library's import led to it; the caller's mutex.
     unsafe { core::mem::transmute::<*const (), super::Mutex>(own)(mutex) }
 }

@@ -1,4 +1,4 @@
-//! The library, and where its functions were found.
+//! The library, and the addresses of its functions.
 
 use core::ffi::{CStr, c_int, c_void};
 use std::ffi::CString;
@@ -21,13 +21,13 @@ unsafe impl Send for Functions {}
 unsafe impl Sync for Functions {}
 
 static FOUND: OnceLock<Functions> = OnceLock::new();
-/// The library, as the dynamic linker calls it.
+/// The library's handle for the dynamic linker.
 static LIBRARY: OnceLock<usize> = OnceLock::new();
 
-/// Loads the library, and finds its functions for programs of an ABI. What it lacks is told where it is called.
+/// Loads the library, and finds its functions for programs of an ABI. A missing function is reported when it is called.
 ///
 /// # Errors
-/// The library cannot be loaded, or it is none.
+/// The library cannot be loaded, or is not an MPI library.
 pub fn load(path: Option<&Path>, program: &str) -> Result<(), String> {
     let lengths = Lengths::of(program);
     texts::for_programs_with(lengths.ok_or_else(|| format!("no ABI {program} is known here"))?);
@@ -63,12 +63,12 @@ pub fn load(path: Option<&Path>, program: &str) -> Result<(), String> {
 /// The library's own `MPI_Finalize`.
 static FINALIZE: OnceLock<usize> = OnceLock::new();
 
-/// `MPI_Finalize`, and what the library wants to do at the process's end, which it would not come to: MPICH 5 leaves its launcher then. One whose ranks end without
-/// kills what is left of them.
+/// Calls `MPI_Finalize`, and then the functions that the library has registered for the process's end, which would not be reached: MPICH 5 leaves its launcher
+/// in them. A launcher whose ranks end without that kills the remaining ones.
 unsafe extern "C" fn finalize() -> c_int {
     let own = FINALIZE.get().copied().unwrap_or(0);
     let own = core::ptr::with_exposed_provenance::<c_void>(own);
-    // SAFETY: the library's function, which was there; nobody calls MPI after it.
+    // SAFETY: the library's function, which has been found; MPI is not called after it.
     unsafe {
         let code = core::mem::transmute::<*const c_void, unsafe extern "C" fn() -> c_int>(own)();
         if code == 0 {
@@ -80,7 +80,7 @@ unsafe extern "C" fn finalize() -> c_int {
 
 fn open(path: &Path) -> Result<*mut c_void, String> {
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-    // SAFETY: the name ends with a nul; what libraries do when they are loaded is theirs.
+    // SAFETY: the name ends with a NUL; libraries may run code of their own when they are loaded.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     match library.is_null() {
         true => Err(last_error()),
@@ -88,7 +88,7 @@ fn open(path: &Path) -> Result<*mut c_void, String> {
     }
 }
 
-/// A function under its name, or the one that MPI-4 gave to what was an extension.
+/// Looks up a function by its name, or by the name that MPI-4 gave to a former extension.
 fn look_up(library: *mut c_void, name: &CStr) -> *const c_void {
     // SAFETY: a name that ends with a nul, in a library that stays loaded.
     let find = |name: &CStr| unsafe { libc::dlsym(library, name.as_ptr()) }.cast_const();
@@ -111,21 +111,21 @@ fn last_error() -> String {
     }
 }
 
-/// The function of that number, if the library has it.
+/// Returns the function of that number, if the library has it.
 #[inline(always)]
 pub fn found(index: usize) -> Option<*const c_void> {
     let function = FOUND.get()?.0[index];
     (!function.is_null()).then_some(function)
 }
 
-/// The library's own function of that name, if it has one: for a program that has the library's ABI.
+/// Returns the library's own function of that name, if it has one, for a program with the library's ABI.
 pub fn own(name: &CStr) -> Option<*const ()> {
     let library = core::ptr::with_exposed_provenance_mut(*LIBRARY.get()?);
     let function = look_up(library, name);
     (!function.is_null()).then_some(function.cast())
 }
 
-/// What the library has under a name that is not in the table: data, or another function.
+/// Returns the library's symbol of a name that is not in the table: data, or another function.
 pub fn named(name: &CStr) -> Option<*const c_void> {
     let library = core::ptr::with_exposed_provenance_mut(*LIBRARY.get()?);
     // SAFETY: a name that ends with a nul, in a library that stays loaded.
@@ -133,7 +133,7 @@ pub fn named(name: &CStr) -> Option<*const c_void> {
     (!found.is_null()).then_some(found.cast_const())
 }
 
-/// Says that the library has not got the function of that number. The error code that stands for it.
+/// Reports that the library lacks the function of that number. Returns the error code for that.
 #[cold]
 pub fn absent(index: usize) -> i32 {
     let name = ffi::NAMES[index].to_string_lossy();

@@ -1,4 +1,4 @@
-//! Handles of 32 bits where the upper half has words: copies of ours, which the library reads and writes.
+//! Handles of 32 bits for an upper half with words: the library reads and writes our copies.
 
 use stillpoint_wrappers::neutral::Word;
 
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-/// So many handles need no memory of the heap.
+/// The number of handles that need no heap memory.
 const FEW: usize = 16;
 
 /// An array of handles.
@@ -97,7 +97,7 @@ impl List {
     }
 }
 
-/// How many datatypes a collective operation with all has for each direction.
+/// Returns how many datatypes a collective operation with all members has for each direction.
 ///
 /// # Safety
 /// MPI must be running.
@@ -114,7 +114,7 @@ pub unsafe fn peers(comm: Word) -> i32 {
     size
 }
 
-/// How many neighbours a process gets from, and sends to.
+/// Returns how many neighbours a process receives from, and sends to.
 ///
 /// # Safety
 /// MPI must be running.

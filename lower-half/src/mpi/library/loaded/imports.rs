@@ -1,5 +1,5 @@
-//! The functions that a library of this process imports, as the dynamic linker has bound them: each is called through a word of the library's memory, and one that
-//! is put there in its stead is called by that library alone.
+//! The functions that a library of this process imports, as the dynamic linker has bound them. The library calls each through a word of its memory; a function
+//! that is put into that word is called by this library alone.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
@@ -34,7 +34,8 @@ pub struct Import {
 }
 
 impl Import {
-    /// How the library that has `inside`, and stays loaded, calls the function of that name, if it does. What the linker has closed to writes is opened, for good.
+    /// Finds the words through which the library that contains `inside`, and stays loaded, calls the function of that name. Memory that the linker has
+    /// write-protected is made writable, permanently.
     pub fn find(inside: *const (), name: &CStr) -> Option<Self> {
         let library = Library::with(inside.addr())?;
         let words: Vec<_> = library
@@ -48,7 +49,7 @@ impl Import {
         (opened && !words.is_empty()).then_some(Self { words })
     }
 
-    /// Which function is called.
+    /// Returns the function that is called now.
     pub fn leads_to(&self) -> usize {
         self.words
             .first()
@@ -58,7 +59,7 @@ impl Import {
     /// Has this function called from now on.
     ///
     /// # Safety
-    /// It must be one of that type.
+    /// It must have the same type.
     pub unsafe fn lead_to(&self, function: usize) {
         for word in &self.words {
             word.store(function, Ordering::SeqCst);
@@ -66,14 +67,14 @@ impl Import {
     }
 }
 
-/// Opens the page of a word of a library to writes.
+/// Makes the page of a library's word writable.
 fn open(word: *const AtomicUsize) -> bool {
     let page = word.cast_mut().map_addr(|at| at & !(PAGE - 1));
     // SAFETY: data of a library, which are read and written.
     unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
-/// A library where it is loaded.
+/// A library at its address in memory.
 struct Library {
     /// An address of its code or data.
     inside: usize,
@@ -93,7 +94,7 @@ impl Library {
         (library.dynamic != 0).then_some(library)
     }
 
-    /// The value of an entry of its dynamic section, which the linker has made an address where it is one.
+    /// Returns the value of an entry of its dynamic section; the linker has relocated addresses.
     fn entry(&self, wanted: usize) -> Option<usize> {
         let mut entry = ptr::with_exposed_provenance::<[usize; 2]>(self.dynamic);
         loop {
@@ -135,11 +136,11 @@ impl Library {
     }
 }
 
-/// Called for each library; ends at the one that is looked for.
+/// Called for each library; stops at the one that contains the address.
 unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, library: *mut c_void) -> c_int {
     // SAFETY: the linker's structure, and the library that is looked for.
     let (info, library) = unsafe { (&*info, &mut *library.cast::<Library>()) };
-    // SAFETY: as the linker says.
+    // SAFETY: the linker's own headers.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let base = info.dlpi_addr as usize;
     let of = |kind: u32| {

@@ -1,4 +1,4 @@
-//! Texts that the library gives: it writes as much as the standard's ABI allows, and the program gets no more than it has room for.
+//! Texts of the library: it writes as much as the standard's ABI permits, and the program gets as much as fits into its buffer.
 
 use std::ffi::c_char;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use stillpoint_wrappers::lengths::{Lengths, STANDARD};
 
 static PROGRAMS: OnceLock<Lengths> = OnceLock::new();
 
-/// How much room programs have.
+/// Sets the sizes of programs' buffers.
 pub fn for_programs_with(lengths: Lengths) {
     let _ = PROGRAMS.set(lengths);
 }
@@ -20,7 +20,7 @@ pub struct Text {
 }
 
 /// # Safety
-/// `place` must have the room that programs have for this text, or be null.
+/// `place` must have the size that programs have for this text, or be null.
 pub unsafe fn text(place: *mut c_char, length: impl Fn(&Lengths) -> usize) -> Text {
     Text {
         own: vec![0; STANDARD.longest() + 1],
@@ -30,7 +30,7 @@ pub unsafe fn text(place: *mut c_char, length: impl Fn(&Lengths) -> usize) -> Te
 }
 
 impl Text {
-    /// For MPI to write to.
+    /// Returns the place for MPI to write to.
     pub fn place(&mut self) -> *mut c_char {
         match self.place.is_null() {
             true => self.place,
@@ -38,7 +38,7 @@ impl Text {
         }
     }
 
-    /// Gives the program what it has room for, and its length where that was asked for.
+    /// Copies as much as fits to the program, and the length, if that was asked for.
     ///
     /// # Safety
     /// `length` must be null or writable.

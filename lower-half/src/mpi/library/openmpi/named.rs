@@ -20,7 +20,7 @@ impl Named {
         Self { name, found }
     }
 
-    /// Where it is, if the library has it: under its name, or the one that MPI-4 gave to what was an extension.
+    /// Returns its address, if the library has it, by its name or by the name that MPI-4 gave to a former extension.
     pub fn found(&self) -> Option<*const c_void> {
         let mut place = self.found.load(Relaxed);
         if place.is_null() {
@@ -30,7 +30,7 @@ impl Named {
         (!place.is_null()).then_some(place.cast_const())
     }
 
-    /// Says that the library has not got it. The error code that stands for it.
+    /// Reports that the library lacks the function. Returns the error code for that.
     #[cold]
     pub fn absent(&self) -> i32 {
         let name = self.name.to_string_lossy();
@@ -58,7 +58,7 @@ mod tests {
     fn an_extension_has_its_name_or_the_standards() {
         let place = |name| Named::new(name).found();
         assert!(place(c"MPIX_Barrier_init").is_some());
-        // Open MPI 4.1 has it under the standard's name alone.
+        // Open MPI 4.1 has only the standard's name.
         assert_eq!(place(c"MPIX_Type_vector"), place(c"MPI_Type_vector"));
         assert!(place(c"MPI_Type_vector").is_some());
         assert_eq!(place(c"MPI_No_such_function"), None);

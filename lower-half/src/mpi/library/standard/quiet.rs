@@ -1,9 +1,9 @@
-//! Errors that come back to the caller.
+//! Errors that are returned to the caller.
 //!
-//! The upper half has every error returned, and runs the application's handlers itself. The standard's `MPI_ERRORS_RETURN` is asked for with a number, and a
-//! library may take it and end the job all the same: Intel MPI 2021.19 does. There a handler that has been made, and does nothing, does what the
-//! standard's should. MPICH 5.0 takes an error that such a handler has seen for mended, and returns success. So a library is tried: with a handler that is made
-//! nothing can happen in either, and where its errors come back it is what objects get.
+//! The upper half has every error returned, and runs the application's handlers itself. The standard has the handler `MPI_ERRORS_RETURN` for that, but a
+//! library may accept it and end the job all the same: Intel MPI 2021.19 does. There, a handler that we make and that does nothing has the right effect. MPICH
+//! 5.0, however, takes an error that such a handler has seen for repaired, and returns success. So the library is tested: a made handler is harmless in both,
+//! and if errors are returned with it, objects get that handler.
 
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
@@ -18,22 +18,22 @@ use crate::mpi::library::loaded::found;
 /// `MPI_ERRORS_RETURN`.
 const RETURN: Word = 323;
 
-/// `MPI_COMM_WORLD` and `MPI_COMM_SELF`, one of which hears of what concerns no communicator.
+/// `MPI_COMM_WORLD` and `MPI_COMM_SELF`; one of them gets the errors that concern no communicator.
 const COMMUNICATORS: [Word; 2] = [257, 258];
 /// `MPI_INT`.
 const INT: Word = 521;
 
-/// Has the table's functions give objects such handlers, where the library needs them.
+/// Has the table's functions give objects such handlers, if the library needs them.
 pub fn adapt(table: &mut Dispatch) {
     table.comm_set_errhandler = of_communicator;
     table.win_set_errhandler = of_window;
     table.file_set_errhandler = of_file;
 }
 
-/// A handler's function, as far as it looks: what else it is given it leaves alone.
+/// A handler's function with the arguments that matter; it ignores all others.
 unsafe extern "C" fn nothing(_object: *mut Word, _code: *mut i32) {}
 
-/// Whether an error that a handler has seen comes back to the caller. MPI has just started, and nobody has called it yet.
+/// Whether an error that a handler has seen is returned to the caller. MPI has just started, and no other code has called it yet.
 fn comes_back() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     let tried = || {
@@ -41,7 +41,7 @@ fn comes_back() -> bool {
             return false;
         };
         let mut datatype = 0;
-        // SAFETY: predefined communicators and a datatype, and a place of ours. What is wrong is a number of elements.
+        // SAFETY: predefined communicators and a datatype, and a place of ours. The only error is a number of elements.
         unsafe {
             for communicator in COMMUNICATORS {
                 ffi::MPI_Comm_set_errhandler(communicator, handler);
@@ -56,12 +56,12 @@ fn comes_back() -> bool {
     *KNOWN.get_or_init(tried)
 }
 
-/// A handler that the library makes of [`nothing`], if it does.
+/// Returns a handler that the library makes of [`nothing`], if it can.
 fn made(create: &CStr) -> Option<Word> {
     type Create = unsafe extern "C" fn(unsafe extern "C" fn(*mut Word, *mut i32), *mut Word) -> i32;
     let create = found::named(create)?;
     let mut made = 0;
-    // SAFETY: what has this name is such a function: a handler's may be given more than it looks at. The place is ours.
+    // SAFETY: the symbol with this name is such a function: a handler may get more arguments than it reads. The place is ours.
     let code = unsafe { transmute::<*const c_void, Create>(create)(nothing, &raw mut made) };
     (code == 0).then_some(made)
 }

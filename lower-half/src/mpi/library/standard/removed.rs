@@ -1,4 +1,4 @@
-//! What MPI-3 has removed and programs of an older ABI still call: the functions that took its place, under its names.
+//! Functions that MPI-3 has removed but programs of an older ABI still call: their replacements, under the old names.
 
 #![allow(non_snake_case, reason = "MPI's names")]
 

@@ -1,4 +1,4 @@
-//! Makes what `src/dispatch.rs`, `src/direct.rs` and `src/openmpi.rs` include.
+//! Makes the files that `src/dispatch.rs`, `src/direct.rs` and `src/openmpi.rs` include.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! The MPI 5.0 standard's own ABI: values, layouts, and how they become neutral, which most of them are.
+//! The MPI 5.0 standard's own ABI: values, layouts, and their conversion to neutral ones, which most of them are.
 //!
 //! Made by `wrappers/generator` from `wrappers/abi/abi.txt`, like [`crate::openmpi`].
 
@@ -12,7 +12,7 @@ mod tests {
 
     every_conversion!("abi", |_| true);
 
-    /// Sets that are Open MPI's in the neutral form.
+    /// Sets whose values in the neutral form are Open MPI's.
     const OTHERS: [&str; 5] = ["darg", "verbosity", "bind", "scope", "pvarclass"];
 
     #[test]

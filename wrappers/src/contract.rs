@@ -1,12 +1,11 @@
-//! The contract between the halves: the layout of all that one writes and the other reads, in one number.
+//! The contract between the halves: the layout of all data that one writes and the other reads, in one number.
 //!
-//! An upper half that comes out of an image meets the lower half of another build. It calls through tables of function pointers
-//! and reads words at offsets, so both must have been built from the same definitions. [`VERSION`] is computed from these: from the
-//! names, the order and the types of every field, every number and every function's arguments, and from the sizes that follow. What was
-//! changed, and when, is in `wrappers/contract.txt`; a test compares its last line.
+//! An upper half that comes out of an image meets the lower half of another build. It calls through tables of function pointers and reads words at offsets, so
+//! both must have been built from the same definitions. [`VERSION`] is computed from these: from the names, the order and the types of every field, from every
+//! number and every function's arguments, and from the resulting sizes. `wrappers/contract.txt` records each change; a test compares its last line.
 //!
-//! A lower half [serves](serves) every contract whose definitions its own begin with: tables grow at their ends only. So an epoch of an
-//! older build restarts under a newer one. Another test compares the definitions of every contract that is served.
+//! A lower half [serves](serves) every contract whose definitions are the beginning of its own: tables grow at their ends only. So an epoch of an older build
+//! restarts under a newer one. Another test compares the definitions of every contract that is served.
 
 use core::mem::size_of;
 
@@ -14,7 +13,7 @@ use crate::dispatch::Dispatch;
 use crate::gate::{ClockCell, ClockRoom, GatePage, Room, Services, ThreadRecord, UpperHooks};
 use crate::neutral::Status;
 
-/// Where the definitions are.
+/// The files with the definitions.
 const SOURCES: [&str; 8] = [
     include_str!("gate.rs"),
     include_str!(concat!(env!("OUT_DIR"), "/dispatch.rs")),
@@ -24,11 +23,11 @@ const SOURCES: [&str; 8] = [
     // The words of a clock's cell, which the agent reads in the upper half's memory.
     include_str!("../clock/src/count.rs"),
     include_str!("clocks.rs"),
-    // What is told of an operation that is carried out in advance.
+    // The description of an operation that is carried out in advance.
     include_str!("../clock/src/absent/operation.rs"),
 ];
 
-/// What the definitions do not say.
+/// Sizes, which the definitions do not give.
 const SIZES: [usize; 9] = [
     size_of::<GatePage>(),
     size_of::<UpperHooks>(),
@@ -58,10 +57,10 @@ pub const VERSION: u32 = {
     sum.folded()
 };
 
-/// Every contract there was, the newest last.
+/// All contracts, the newest last.
 const HISTORY: &str = include_str!("../contract.txt");
 
-/// The lines of the history: number, whether it is served.
+/// Returns the lines of the history: the number, and whether it is served.
 fn contracts() -> impl Iterator<Item = (u32, bool)> {
     HISTORY.lines().filter_map(|line| {
         let mut words = line.split(' ');
@@ -75,7 +74,7 @@ pub fn serves(contract: u32) -> bool {
     contracts().any(|(number, served)| number == contract && served)
 }
 
-/// A running sum (FNV-1a, 64 bits), for code that is run by the compiler.
+/// A running sum (FNV-1a, 64 bits), for code that the compiler runs.
 #[derive(Clone, Copy)]
 pub struct Sum(u64);
 
@@ -102,7 +101,7 @@ impl Sum {
         (self.0 ^ self.0 >> 32) as u32
     }
 
-    /// Adds the definitions of public structures, enumerations and constants, without comments, blanks and what derives from them.
+    /// Adds the definitions of public structures, enumerations and constants, without comments, blanks and derived traits.
     const fn definitions(mut self, text: &[u8]) -> Sum {
         let (mut at, mut inside) = (0, false);
         while at < text.len() {
@@ -122,7 +121,7 @@ impl Sum {
                 }
                 let last = if end > start { text[end - 1] } else { 0 };
                 let attribute = starts_with(text, start, b"#[");
-                // A definition ends with a brace at the beginning of a line, or with the semicolon of one that has none.
+                // A definition ends with a brace at the beginning of a line, or with the semicolon of one without braces.
                 let closed = at == start && text[start] == b'}';
                 inside =
                     !(attribute || closed || last == b';' && (begins || is_value_end(text, start)));
@@ -158,7 +157,7 @@ const fn starts_with(text: &[u8], at: usize, word: &[u8]) -> bool {
     true
 }
 
-/// Whether a definition that counts begins here.
+/// Whether a relevant definition begins here.
 const fn is_definition(text: &[u8], at: usize) -> bool {
     starts_with(text, at, b"pub struct ")
         || starts_with(text, at, b"pub enum ")
@@ -166,7 +165,7 @@ const fn is_definition(text: &[u8], at: usize) -> bool {
         || starts_with(text, at, b"pub const ") && !starts_with(text, at, b"pub const fn ")
 }
 
-/// The last line of a constant's value.
+/// Whether this is the last line of a constant's value.
 const fn is_value_end(text: &[u8], at: usize) -> bool {
     starts_with(text, at, b"];") || starts_with(text, at, b"};") || starts_with(text, at, b");")
 }
@@ -250,7 +249,7 @@ mod tests {
         assert!(serves(VERSION) && !serves(0) && !serves(8));
     }
 
-    /// The definitions: what each is called, and its lines, without words about it.
+    /// Returns the definitions: the name of each, and its lines without comments.
     fn definitions(source: &str) -> Vec<(String, Vec<String>)> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         let mut inside = false;
@@ -279,7 +278,7 @@ mod tests {
         bytes.fold(Sum::new(), Sum::byte).0
     }
 
-    /// One line a definition: how many lines it has, their sum, what it is called.
+    /// Returns a line for each definition: the number of its lines, their sum, and its name.
     fn record() -> String {
         SOURCES
             .iter()
@@ -288,7 +287,7 @@ mod tests {
             .collect()
     }
 
-    /// What of a recorded contract is not the beginning of what is.
+    /// Returns the lines of a recorded contract that are not the beginning of today's definitions.
     fn broken(recorded: &str, sources: &[&str]) -> Vec<String> {
         let now: Vec<_> = sources.iter().flat_map(|it| definitions(it)).collect();
         let kept = |line: &str| {
@@ -296,7 +295,7 @@ mod tests {
             let count: usize = words.next()?.parse().ok()?;
             let (expected, name) = (words.next()?, words.next()?);
             let (_, lines) = now.iter().find(|(known, _)| known == name)?;
-            // An array's or a number's whole value stands in its first line, or in all of them.
+            // The whole value of an array or a number is in its first line, or in all of them.
             let whole = !name.starts_with("pub const ") || lines.len() == count;
             let first = lines.get(..count)?;
             (whole && format!("{:016x}", sum(first)) == expected).then_some(())

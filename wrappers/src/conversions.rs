@@ -1,4 +1,4 @@
-//! Tests of what is made of every ABI's integers: expanded in the module of one, with its name and which classes of errors it has.
+//! Tests of the conversions of every ABI's integers: expanded in an ABI's module, with its name and its error classes.
 
 macro_rules! every_conversion {
     ($abi:literal, $has_class:expr) => {
@@ -66,7 +66,7 @@ macro_rules! every_conversion {
                     }
                     let back = from(to(value));
                     if set == "mode" || set == "assertion" {
-                        // Flags without a meaning are joined into one.
+                        // Flags without a meaning become one flag.
                         let flags = input.abi.integers.iter().filter(|it| it.set == set);
                         let known = flags.fold(0, |known, it| known | it.own);
                         assert_eq!(back & known, value & known, "{set} {value}");
@@ -86,7 +86,7 @@ macro_rules! every_conversion {
                 }
                 let mut seen = std::collections::HashMap::new();
                 for value in (-100..20000).chain([-32766]) {
-                    // Errors come as classes.
+                    // Errors arrive as classes.
                     if set == "error" && !$has_class(value) {
                         continue;
                     }

@@ -1,5 +1,4 @@
-//! The real MPI's own functions, for an upper half that has its ABI: nothing but handles has to be converted.
-//! They return MPI's error codes as they are.
+//! The real MPI's own functions, for an upper half that has its ABI: only handles have to be converted. They return MPI's error codes unchanged.
 //!
 //! Made by `wrappers/generator` (`emit/direct.rs`; a sample is in `golden/direct.rs`).
 

@@ -1,8 +1,7 @@
-//! The gate page: the one place through which the two halves of the process know each other.
+//! The gate page: the only place through which the two halves of the process know each other.
 //!
-//! The lower half maps it at [`GATE_ADDRESS`] before the application's first instruction and fills
-//! it anew in every launch; it lies outside of the upper half's ranges, so no image ever holds it. The upper half
-//! reaches the lower half through nothing else.
+//! The lower half maps it at [`GATE_ADDRESS`] before the application's first instruction and fills it anew in every launch. It lies outside of the upper half's
+//! ranges, so no image ever holds it. The upper half reaches the lower half only through this page.
 //!
 //! ```text
 //!  0x0000_0000_0000                  the upper half's, wherever it asks for an address here ...
@@ -13,13 +12,12 @@
 //!  0x5555_0000_0000  ARENA_END       ... up to here
 //! ```
 //!
-//! The kernel puts position-independent executables at `0x5555_5555_4000` and above, and mappings that ask for no address near
-//! `0x7fff_ffff_ffff`: so the lower half lies in none of these ranges. Where the stack has no limit, older kernels put mappings at
-//! `0x2aaa_aaaa_a000` and above, and newer ones below `0x1555_5555_5000`, less what is random: up to 16 TiB, with `vm.mmap_rnd_bits` at its most.
-//! The lower half begins again elsewhere there (`ground::apart`). What the application starts, which inherits the filter, does not: so calls from
-//! code between `CODE_END` and `LOW_END` are nobody's, and the upper half has no code there.
-//! ThreadSanitizer wants programs at `0x5500_0000_0000` or below `0x80_0000_0000`, AddressSanitizer wants all of
-//! `0x7fff_8000 .. 0x1000_7fff_8000` for itself.
+//! The kernel puts position-independent executables at `0x5555_5555_4000` and above, and mappings without a requested address near `0x7fff_ffff_ffff`: so the
+//! lower half lies in none of these ranges. If the stack has no limit, older kernels put mappings at `0x2aaa_aaaa_a000` and above, and newer ones below
+//! `0x1555_5555_5000`, minus a random distance of up to 16 TiB with the largest `vm.mmap_rnd_bits`. In that case the lower half executes itself again at other
+//! addresses (`ground::apart`). Programs that the application starts inherit the filter and do not do that: so calls from code between `CODE_END` and `LOW_END`
+//! are not trapped, and the upper half has no code there.
+//! ThreadSanitizer wants programs at `0x5500_0000_0000` or below `0x80_0000_0000`, AddressSanitizer wants all of `0x7fff_8000 .. 0x1000_7fff_8000` for itself.
 //!
 //! Every field that changes while threads run is atomic. The layout is `repr(C)`; an image records the version of the contract
 //! ([`crate::contract`]) that its upper half was built with.
@@ -31,28 +29,28 @@ use stillpoint_clock::absent::Operation;
 pub use crate::clocks::{CLOCK_NAME, ClockCell, ClockRoom, Log};
 use crate::neutral::Word;
 
-/// Where the gate page is mapped, in every launch.
+/// The address of the gate page, in every launch.
 pub const GATE_ADDRESS: usize = 0x5500_0000_0000;
-/// Bytes mapped for the gate page.
+/// The number of bytes mapped for the gate page.
 pub const GATE_BYTES: usize = 0x1_0000;
-/// First address of the range where the upper half is put.
+/// First address of the range where the upper half is placed.
 pub const ARENA_START: usize = 0x5501_0000_0000;
 /// First address past that range.
 pub const ARENA_END: usize = 0x5555_0000_0000;
-/// First address below `LOW_END` whose code is not the upper half's: the kernel puts programs there that have no limit on their stack.
+/// First address below `LOW_END` whose code is not the upper half's: the kernel puts programs without a limit on their stack there.
 pub const CODE_END: usize = 0x0500_0000_0000;
-/// Everything below this address belongs to the upper half: what it asks for by address, and non-PIE executables.
+/// Everything below this address belongs to the upper half: its mappings at requested addresses, and non-PIE executables.
 pub const LOW_END: usize = 0x2a00_0000_0000;
 
 /// First word of a filled gate page: `"STILLPNT"`.
 pub const GATE_MAGIC: u64 = u64::from_le_bytes(*b"STILLPNT");
 
-/// In the environment that the application's loader begins with, this variable and all behind it are for the loader alone; their number
-/// is even. The upper half's constructor takes them away, and the environment is what it would be without Stillpoint.
+/// A variable of the environment in which the application's loader begins. This variable and all behind it are for the loader alone; their number is even. The
+/// upper half's constructor removes them, so that the environment is the same as without Stillpoint.
 pub const FOR_LOADER: &core::ffi::CStr = c"STILLPOINT_FOR_LOADER=";
 
-/// Whether an address belongs to the upper half, whatever is there. What the application has asked for at other addresses belongs to it
-/// too; that the lower half writes down.
+/// Whether an address belongs to the upper half, whatever is mapped there. Other addresses that the application has asked for belong to it too; the lower half
+/// notes them.
 pub const fn is_upper(address: usize) -> bool {
     address < LOW_END || (address >= ARENA_START && address < ARENA_END)
 }
@@ -62,27 +60,27 @@ pub const fn is_upper_code(address: usize) -> bool {
     is_upper(address) && (address < CODE_END || address >= LOW_END)
 }
 
-/// What the agent asks of the upper half's driver thread (the thread that started MPI).
+/// The agent's commands to the upper half's driver thread (the thread that started MPI).
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// No checkpoint is going on: run.
+    /// No checkpoint is under way: run.
     Run = 0,
     /// Run on until every target is reached, then park and keep pulling messages in.
     Reach = 1,
-    /// Parked: say what forbids a checkpoint, if anything (see [`UpperHooks::refusal`]).
+    /// Parked: report the reasons against a checkpoint, if any (see [`UpperHooks::refusal`]).
     Check = 2,
-    /// Parked: pull messages in and test requests until told otherwise.
+    /// Parked: pull messages in and test requests until the next command.
     Drain = 3,
     /// Parked and drained: bring MPI objects into the form that a restart starts from.
     Seal = 4,
-    /// Memory is being written: touch nothing, sleep.
+    /// Memory is being written: change nothing, sleep.
     Hold = 5,
-    /// Not at the still point yet: carry out what [`GatePage::absent`] says, and stand still.
+    /// Not at the still point yet: carry out the operations at [`GatePage::absent`], and stop.
     CarryOut = 6,
 }
 
-/// What the driver thread says about itself, in answer to a [`Command`].
+/// The driver thread's reports, in answer to a [`Command`].
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverState {
@@ -109,17 +107,16 @@ pub enum DriverState {
 pub struct GatePage {
     pub magic: u64,
     pub version: u32,
-    /// 1 where user code may use `rdfsbase`/`wrfsbase` (AT_HWCAP2 bit 1), else 0.
+    /// 1 if user code may use `rdfsbase`/`wrfsbase` (AT_HWCAP2 bit 1), else 0.
     pub fsgsbase: u32,
     /// The dispatch table (`crate::dispatch::Dispatch`) of the current lower half.
     pub dispatch: u64,
-    /// What else the lower half does for the upper half.
+    /// The lower half's other functions for the upper half.
     pub services: Services,
 
-    /// Tested by every stub: non-zero from the moment a checkpoint is asked for until its end. A
-    /// `stillpoint_clock::rank::Pending`, set by the agent. 1, `Asked`: the cells' targets do not mean anything yet, nobody
-    /// parks, and a stub about to begin a collective operation waits at the bell. 2, `Targeted`: the cells hold this
-    /// checkpoint's targets.
+    /// Tested by every stub: non-zero from the moment a checkpoint is requested until its end. A `stillpoint_clock::rank::Pending`, set by the agent. 1,
+    /// `Asked`: the cells' targets are not valid yet, no thread parks, and a stub about to begin a collective operation waits at the bell. 2, `Targeted`: the
+    /// cells hold this checkpoint's targets.
     pub pending: AtomicU32,
     /// A [`Command`].
     pub command: AtomicU32,
@@ -127,69 +124,68 @@ pub struct GatePage {
     pub driver_state: AtomicU32,
     /// Rounds of progress that the driver thread has made since the request (upper half writes).
     pub rounds: AtomicU32,
-    /// Park points that the driver thread may pass although its targets are reached: raised by the
-    /// agent when the job cannot get on otherwise, used up by the upper half.
+    /// Park points that the driver thread may pass although its targets are reached: raised by the agent if the job cannot get on otherwise, used up by the
+    /// upper half.
     pub advances: AtomicU32,
     /// Futex word: bumped by the agent whenever `command`, a target or `advances` changes.
     pub bell: AtomicU32,
-    /// Ask the *refused* question: non-zero when the upper half found a reason (see `refusal`).
+    /// The answer to [`Command::Check`]: non-zero if the upper half found a reason (see `refusal`).
     pub refused: AtomicU32,
     /// Set by the upper half when `MPI_Init` has returned, cleared when `MPI_Finalize` has.
     pub mpi_active: AtomicU32,
-    /// MPI point-to-point messages that threads which have ended had sent / received.
+    /// Point-to-point messages sent / received by threads that have ended.
     pub sent_before: AtomicU64,
     pub received_before: AtomicU64,
 
-    /// World rank and size as the launcher told (-1 until known).
+    /// World rank and size from the launcher (-1 until known).
     pub rank: AtomicI32,
     pub size: AtomicI32,
-    /// 1 in a launch that restores an image, from before memory is mapped on.
+    /// 1 in a launch that restores an image, set before memory is mapped.
     pub restarted: AtomicU32,
-    /// 1 where a fresh start keeps to two-phase commit (`--safe-state barrier`) instead of the clock. Read when MPI starts; a
-    /// restarted program keeps to what it was started with.
+    /// 1 if a fresh start uses two-phase commit (`--safe-state barrier`) instead of the clock. Read when MPI starts; a restarted program keeps its original
+    /// choice.
     pub two_phase: AtomicU32,
 
     /// `*const UpperHooks`, registered by the upper half's constructor; 0 before.
     pub hooks: AtomicU64,
-    /// Where blocking collective operations go that convert nothing but handles: the real MPI's own functions
-    /// (`*const `[`Direct`](crate::direct::Direct)), and while a checkpoint is pending [`UpperHooks::again`]. So a stub needs no test
-    /// of `pending` between its increment and the call.
+    /// The table for blocking collective operations that convert only handles: the real MPI's own functions (`*const `[`Direct`](crate::direct::Direct)), and
+    /// while a checkpoint is pending [`UpperHooks::again`]. So a stub needs no test of `pending` between its increment and the call.
     pub direct: AtomicU64,
-    /// Set by the agent where it wants to know which call the driver thread is inside ([`UpperHooks::call`]); cleared when that has been looked up.
+    /// Set by the agent to learn which call the driver thread is inside ([`UpperHooks::call`]); cleared when that has been looked up.
     pub asked: AtomicU32,
-    /// For [`Command::CarryOut`]: how many operations are at `absent` (`*const` [`Operation`](stillpoint_clock::absent::Operation)).
+    /// For [`Command::CarryOut`]: the number of operations at `absent` (`*const` [`Operation`](stillpoint_clock::absent::Operation)).
     pub absent_count: AtomicU32,
     pub absent: AtomicU64,
 }
 
 const _: () = assert!(core::mem::size_of::<GatePage>() <= GATE_BYTES);
 
-/// What the lower half offers besides MPI. All are called with the *lower* FS in place, except the
-/// ones marked "any FS", which touch neither thread-local storage nor a libc.
+/// The lower half's services besides MPI. All are called with the *lower* FS in place, except those marked "any FS", which use neither thread-local storage nor
+/// a libc.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Services {
-    /// `(ggid, seq)`: this rank went past a target; tell the other members. Does not block.
+    /// `(ggid, seq)`: this rank went past a target; tells the other members. Does not block.
     pub raise: Option<unsafe extern "C" fn(u64, u64)>,
     /// Any FS. Gives the calling thread's [`ThreadRecord`] an `fs_lower` of its own.
     pub borrow_thread_area: Option<unsafe extern "C" fn(*mut ThreadRecord)>,
     /// Lower FS. Sets the calling thread's [`ThreadRecord::reach`].
     pub come_near: Option<unsafe extern "C" fn(*const Room)>,
-    /// Any FS. Stops the calling thread by the stop signal, so that it parks in a signal frame that
-    /// it can be restarted from; returns when the checkpoint lets it go on.
+    /// Any FS. Stops the calling thread by the stop signal, so that it parks in a signal frame from which it can be restarted; returns when the checkpoint lets
+    /// it continue.
     pub park_self: Option<unsafe extern "C" fn()>,
     /// Any FS. `(word, expected, nanoseconds)`: `futex(FUTEX_WAIT)`; 0 ns waits for ever.
     pub futex_wait: Option<unsafe extern "C" fn(*const AtomicU32, u32, u64)>,
     /// Any FS. Writes bytes to stderr.
     pub print: Option<unsafe extern "C" fn(*const u8, usize)>,
-    /// A pointer in the lower half's text that calls the upper half's `UserOp` with `context`:
-    /// `(kind, context) -> function pointer` (see [`Callback`]); freed with `free_callback`.
+    /// Returns a pointer in the lower half's text that calls the upper half's `UserOp` with `context`: `(kind, context) -> function pointer` (see
+    /// [`Callback`]); freed with `free_callback`.
     pub make_callback: Option<unsafe extern "C" fn(u32, u64) -> u64>,
     pub free_callback: Option<unsafe extern "C" fn(u64)>,
-    /// Any FS. The lower half's word for a predefined handle, by [`HandleKind`] and standard-ABI value;
-    /// the lower half's null handle of that kind where it has no such object.
+    /// Any FS. Returns the lower half's word for a predefined handle, by [`HandleKind`] and standard-ABI value; the null handle of that kind if the lower half
+    /// has no such object.
     pub predefined: Option<unsafe extern "C" fn(u32, i32) -> Word>,
-    /// Lower FS, MPI running. The address of the real MPI's own `MPI_Recv`, if that calls [`UpperHooks::waiting`] while it waits; else 0.
+    /// Lower FS, MPI running. Returns the address of the real MPI's own `MPI_Recv`, if that calls [`UpperHooks::waiting`] while it waits; else 0.
     pub receive: Option<unsafe extern "C" fn() -> u64>,
 }
 
@@ -224,22 +220,22 @@ pub enum HandleKind {
     Session = 11,
 }
 
-/// What the upper half offers; lives in the arena, so it is the same before and after a restart.
-/// All functions are called with the *upper* FS of the thread they run on.
+/// The upper half's functions and data for the lower half. They lie in the arena, so they are the same before and after a restart. All functions are called
+/// with the *upper* FS of the thread they run on.
 #[repr(C)]
 pub struct UpperHooks {
     pub version: u32,
-    /// Bytes of this structure; 0 where `hindrances` is its last field.
+    /// Bytes of this structure; 0 if `hindrances` is its last field.
     pub reserved: u32,
-    /// `*const ClockCell`, each `clock_stride` bytes behind the one before: never moves.
+    /// `*const ClockCell`, each `clock_stride` bytes behind the previous one: never moves.
     pub clock_cells: u64,
     /// Cells in use.
     pub clock_count: AtomicU32,
     /// Bytes of text at `refusal`.
     pub refusal_bytes: AtomicU32,
-    /// UTF-8: what forbids a checkpoint, for people (`[u8; 4096]`).
+    /// UTF-8: the reasons against a checkpoint, for people (`[u8; 4096]`).
     pub refusal: u64,
-    /// Parked: called by the stop handler on the driver thread; returns when it may go on.
+    /// Parked: called by the stop handler on the driver thread; returns when the thread may continue.
     pub park: Option<unsafe extern "C" fn()>,
     /// Called once in a restarted process on the driver thread, memory in place, MPI started:
     /// rebuilds every MPI object. 0, or an MPI-independent error number with text at `refusal`.
@@ -248,40 +244,40 @@ pub struct UpperHooks {
     pub call_op: Option<unsafe extern "C" fn(u64, *mut u8, *mut u8, *mut i32, Word)>,
     /// `(kind, context, status or flag) -> MPI error`.
     pub call_grequest: Option<unsafe extern "C" fn(u32, u64, u64) -> i32>,
-    /// A checkpoint is pending, and the real MPI waits on this thread. Any FS; may return to where the real MPI was called from.
+    /// Called when a checkpoint is pending and the real MPI waits on this thread. Any FS; may return to the caller of the real MPI.
     pub waiting: Option<unsafe extern "C" fn()>,
     /// UTF-8 JSON describing the MPI objects alive (for `inspect`), and its length; refreshed by
     /// [`Command::Seal`].
     pub inventory: AtomicU64,
     pub inventory_bytes: AtomicU64,
-    /// What a restart must start MPI with.
+    /// The thread level with which a restart must start MPI.
     pub mpi_thread_level: AtomicI32,
     pub reserved2: u32,
-    /// `*const [AtomicU32; HINDRANCES.len()]`: how many there are of each.
+    /// `*const [AtomicU32; HINDRANCES.len()]`: the number of each.
     pub hindrances: u64,
-    /// A table with the layout of [`Direct`](crate::direct::Direct) whose every function does nothing and returns [`AGAIN`].
+    /// A table with the layout of [`Direct`](crate::direct::Direct), all of whose functions do nothing and return [`AGAIN`].
     pub again: u64,
-    /// A checkpoint is pending, and the real MPI waits on this thread in a blocking collective operation ([`ThreadRecord::inside`]):
-    /// whether the thread is to stand still below it. Any FS.
+    /// Called when a checkpoint is pending and the real MPI waits on this thread in a blocking collective operation ([`ThreadRecord::inside`]): whether the
+    /// thread should stop there. Any FS.
     pub stands: Option<unsafe extern "C" fn() -> u32>,
-    /// It is to: returns when the thread may go on with the operation. In a restarted process the real MPI's function returns instead,
-    /// with [`AGAIN`], as the [`Caller`] has it. Any FS.
+    /// Stops the thread: returns when it may continue with the operation. In a restarted process, the real MPI's function returns instead, with [`AGAIN`], to
+    /// the [`Caller`]. Any FS.
     pub stand: Option<unsafe extern "C" fn(*const Caller)>,
-    /// `*const [[u8; CLOCK_NAME]; _]`: what people call each clock of `clock_cells`, UTF-8, filled up with 0.
+    /// `*const [[u8; CLOCK_NAME]; _]`: the name of each clock of `clock_cells` for people, UTF-8, filled up with 0.
     pub clock_names: u64,
-    /// The thread that asks is inside a collective operation of this caller's: notes its name at `call`. Any FS.
+    /// Called on a thread inside a collective operation of this caller's: notes its name at `call`. Any FS.
     pub look_up: Option<unsafe extern "C" fn(*const Caller)>,
     /// `*const c_char`: the name of the collective operation that the driver thread was in when it was asked; 0: not known.
     pub call: AtomicU64,
-    /// Code in which no thread may be stopped, whatever it says of where it is: first address, and first one past it. All of the library's: what a
-    /// stub has decided by this launch, it carries out in this launch. But for its system calls, at which threads stand aside.
+    /// Code in which a thread must not be stopped, whatever its record says: the first address, and the first one past it. It is all of the library's code: a
+    /// stub's decisions for this launch must be carried out in this launch. System calls are an exception: there, threads can be stopped.
     pub closed: [u64; 2],
     /// Bytes of a [`ClockRoom`]; without this field 64.
     pub clock_stride: u32,
-    /// Reasons for which blocking collective operations go the long way, also where no checkpoint is pending.
+    /// The number of reasons for which blocking collective operations go the long way, even if no checkpoint is pending.
     pub long_way: AtomicU32,
-    /// `(place of a clock in the table, number, result)`: what this rank remembers of an operation; 0: nothing. May be called at any time by any thread, with any
-    /// FS: it reads memory that never goes away.
+    /// `(place of a clock in the table, number, result)`: returns this rank's memory of an operation; 0: none. May be called at any time by any thread, with
+    /// any FS: it reads memory that never goes away.
     pub remembered: Option<unsafe extern "C" fn(u32, u64, *mut Operation) -> u32>,
 }
 
@@ -292,22 +288,22 @@ impl UpperHooks {
     }
 }
 
-/// What a function of the lower half returns to an upper half that is to begin the operation anew: no error code of any MPI.
+/// The result of a function of the lower half that asks the upper half to begin the operation anew: not an error code of any MPI.
 pub const AGAIN: i32 = i32::MIN + 7;
 
-/// Where a function of the lower half returns to in the upper half, and what it leaves as it was.
+/// The place in the upper half to which a function of the lower half returns, and the registers that it preserves.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The instruction behind the call.
+    /// The address behind the call.
     pub pc: u64,
     /// The stack pointer there.
     pub sp: u64,
-    /// The registers that a function keeps, in the order of `arch`.
+    /// The registers that a function preserves, in the order of `arch`.
     pub kept: [u64; 16],
 }
 
-/// What forbids a checkpoint as long as it lives, in words: MPI state that no image holds.
+/// Reasons that forbid a checkpoint as long as they exist: MPI state that no image holds.
 pub const HINDRANCES: [&str; 5] = [
     "RMA window(s) are open (MPI_Win_*)",
     "MPI file(s) are open (MPI_File_*)",
@@ -316,18 +312,17 @@ pub const HINDRANCES: [&str; 5] = [
     "handle(s) of the tools interface are open (MPI_T_*)",
 ];
 
-/// What a thread of the upper half keeps behind GS. Not saved: made anew for every thread at every
-/// restart by the lower half.
+/// The data of a thread of the upper half behind GS. Not saved: at every restart, the lower half makes it anew for every thread.
 #[repr(C, align(64))]
 pub struct ThreadRecord {
     /// `gs:0x00`: this record's address.
     pub this: u64,
-    /// `gs:0x08`: thread area of the lower half's thread that this one borrows; 0: none yet.
+    /// `gs:0x08`: thread area that this one borrows from a thread of the lower half; 0: none yet.
     pub fs_lower: u64,
     /// `gs:0x10`: thread area of the upper half (kept by the crossing).
     pub fs_upper: u64,
-    /// `gs:0x18`: an [`Inside`]; in a blocking collective operation that is begun again after a restart the lower half of its
-    /// [`ClockCell`]'s address. The stop handler parks a thread only at 0.
+    /// `gs:0x18`: an [`Inside`]; in a blocking collective operation that is begun again after a restart, the lower half of its [`ClockCell`]'s address. The
+    /// stop handler parks a thread only at 0.
     pub inside: AtomicU32,
     /// `gs:0x1c`: a [`Reach`] in its first byte, and [`SHUT`]. Right behind `inside`: both are read as one word.
     pub reach: AtomicU32,
@@ -335,9 +330,9 @@ pub struct ThreadRecord {
     pub sent: AtomicU64,
     /// `gs:0x28`: messages received: receives completed with a message, and messages pulled in.
     pub received: AtomicU64,
-    /// `gs:0x30`: thread id that the application sees, for ever.
+    /// `gs:0x30`: thread id that the application sees, also after restarts.
     pub virtual_tid: AtomicU32,
-    /// `gs:0x34`: thread id that the kernel knows in this launch.
+    /// `gs:0x34`: thread id in the kernel in this launch.
     pub real_tid: AtomicU32,
     /// `gs:0x38`: stack pointer at the stop handler's entry while stopped, else 0: the signal frame
     /// (return address, ucontext, siginfo, vector state) starts there.
@@ -351,31 +346,30 @@ pub struct ThreadRecord {
     pub receive: AtomicU64,
 }
 
-/// Values of [`ThreadRecord::reach`]: how the thread gets at the lower half.
+/// Values of [`ThreadRecord::reach`]: how the thread reaches the lower half.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// As [`Near`](Self::Near), and the real MPI has the application's ABI, and no other thread calls MPI: frequent calls go
-    /// to its own functions ([`crate::direct::Direct`]). 0, so that one comparison tells that a thread is in the
-    /// application and may call them.
+    /// As [`Near`](Self::Near); in addition the real MPI has the application's ABI, and no other thread calls MPI: frequent calls go to its own functions
+    /// ([`crate::direct::Direct`]). 0, so that one comparison shows that a thread is in the application and may call them.
     Direct = 0,
-    /// Its own thread area has room for what the lower half keeps in one (see [`Room`]): frequent calls leave FS as it is.
+    /// Its own thread area has space for the lower half's storage (see [`Room`]): frequent calls leave FS unchanged.
     Near = 1,
-    /// It has not been tried yet whether it is near.
+    /// It has not been determined yet whether it is near.
     Unknown = 2,
     /// FS is switched for each call.
     Far = 3,
 }
 
-/// Beside a [`Reach`] from the moment a checkpoint is asked for until its end: no call takes the shortest way then. So one that has taken it need not look for a
-/// checkpoint when it ends; the next one parks.
+/// A flag beside a [`Reach`], from the moment a checkpoint is requested until its end: no call takes the shortest way then. So a call that has taken it need
+/// not check for a checkpoint when it ends; the next one parks.
 pub const SHUT: u32 = 0x100;
 
-/// Room in a thread's static thread-local storage that the upper half leaves to the lower one.
+/// The part of a thread's static thread-local storage that the upper half leaves to the lower one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Where the calling thread's lies.
+    /// The address of the calling thread's part.
     pub start: u64,
     pub bytes: u64,
     /// The release of the upper half's libc (`gnu_get_libc_version`): a string that ends in NUL.
@@ -394,7 +388,7 @@ pub enum Inside {
     Collective = 2,
 }
 
-/// The page, for whoever knows that it is mapped.
+/// Returns the page, for callers that know that it is mapped.
 ///
 /// # Safety
 /// The gate page must be mapped (it is, wherever the lower half has started an application).

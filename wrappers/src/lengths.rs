@@ -1,7 +1,6 @@
-//! How long the texts are that MPI gives, which is for an ABI to say: whoever has a program of one ABI before a library of another gives it no
-//! more than it has room for.
+//! The lengths of MPI's texts, which an ABI defines. A program of one ABI that runs on a library of another gets only as much as fits into its buffers.
 
-/// Bytes of each text, with the nul that ends it.
+/// The size of each text, with the terminating NUL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
     pub datarep_string: usize,
@@ -14,7 +13,7 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// Those of an ABI, by the name of its module.
+    /// Returns the lengths of an ABI, by the name of its module.
     pub const fn of(abi: &str) -> Option<Lengths> {
         match abi.as_bytes() {
             b"openmpi" => Some(OPEN_MPI),
@@ -24,7 +23,7 @@ impl Lengths {
         }
     }
 
-    /// The longest of all.
+    /// Returns the greatest length.
     pub const fn longest(self) -> usize {
         let each = [
             self.datarep_string,
@@ -62,7 +61,7 @@ macro_rules! lengths {
 
 const OPEN_MPI: Lengths = lengths!(openmpi);
 const MPICH: Lengths = lengths!(mpich);
-/// The standard's own.
+/// The standard's own lengths.
 pub const STANDARD: Lengths = lengths!(abi);
 
 const _: () = assert!(STANDARD.longest() == crate::abi::MAX_LIBRARY_VERSION_STRING);

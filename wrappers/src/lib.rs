@@ -1,5 +1,4 @@
-//! What both halves of the process share: the neutral form of MPI values, the layout of the gate
-//! page, and the dispatch table.
+//! The common part of both halves of the process: the neutral form of MPI values, the layout of the gate page, and the dispatch table.
 //!
 //! This crate does not know how anything is checkpointed.
 #![cfg_attr(not(test), no_std)]

@@ -1,4 +1,4 @@
-//! MPICH's values and layouts, which Intel MPI, MVAPICH and Cray MPICH share, and how they become neutral.
+//! MPICH's values and layouts, which Intel MPI, MVAPICH and Cray MPICH share, and their conversion to neutral ones.
 //!
 //! Made by `wrappers/generator` from `wrappers/abi/mpich.txt`, like [`crate::openmpi`].
 

@@ -1,18 +1,15 @@
 //! The neutral form in which MPI values travel between the halves.
 //!
-//! Integers with a special meaning (ranks, tags, error classes, comparison results, ...) carry the
-//! values of the MPI 5.0 standard ABI (MPI 5.0, chapter 20). Handles carry whatever word the
-//! *current* lower half gave for them; the upper half never looks inside one and forgets them all
-//! at a restart.
+//! Integers with a special meaning (ranks, tags, error classes, comparison results, ...) have the values of the MPI 5.0 standard ABI (MPI 5.0, chapter 20).
+//! Handles are words of the *current* lower half; the upper half never interprets them and forgets them all at a restart.
 
-/// A handle as the current lower half knows it: an opaque word, valid for one launch only.
+/// A handle of the current lower half: an opaque word, valid for one launch only.
 pub type Word = u64;
 
 /// `MPI_Status` of the standard ABI (MPI 5.0, section 20.3.2): 32 bytes.
 ///
-/// `internal` belongs to the lower half, which keeps there what `MPI_Get_count` and
-/// `MPI_Test_cancelled` need: word 0 is the cancelled flag, words 2 and 3 hold the number of bytes
-/// received, low half first.
+/// `internal` belongs to the lower half, which keeps the values for `MPI_Get_count` and `MPI_Test_cancelled` there: word 0 is the cancelled flag, words 2 and 3
+/// hold the number of bytes received, low half first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
@@ -42,7 +39,7 @@ impl Status {
     }
 }
 
-/// Standard-ABI values of the constants that both halves reason about.
+/// Standard-ABI values of the constants that both halves use.
 pub mod constants {
     pub const ANY_SOURCE: i32 = -1;
     pub const ANY_TAG: i32 = -2;

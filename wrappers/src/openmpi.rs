@@ -1,8 +1,8 @@
-//! Open MPI 4.1's values and layouts (its `mpi.h`), and how they become neutral: what both the application's
-//! side (`upper-half/src/ground/abi`) and the real MPI's side (`lower-half/src/mpi`) need when that MPI is Open MPI.
+//! Open MPI 4.1's values and layouts (its `mpi.h`), and their conversion to neutral ones. Both the application's side (`upper-half/src/ground/abi`) and the
+//! real MPI's side (`lower-half/src/mpi`) need them when that MPI is Open MPI.
 //!
-//! All of it is made by `wrappers/generator` (`emit/abi.rs`; a sample is in `golden/openmpi.rs`) from one description, `wrappers/abi/openmpi.txt`.
-//! Another ABI is another description, and another module like this one.
+//! `wrappers/generator` (`emit/abi.rs`; a sample is in `golden/openmpi.rs`) generates all of it from one description, `wrappers/abi/openmpi.txt`. Another ABI
+//! is another description, and another module like this one.
 
 pub use crate::predefined::{Predefined, Predefined as Entry, null_handle};
 

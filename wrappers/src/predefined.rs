@@ -1,4 +1,4 @@
-//! Predefined handles, whatever the ABI.
+//! Predefined handles of any ABI.
 
 use core::ffi::CStr;
 

@@ -3,9 +3,9 @@
 //! Rules of this place: runs in the trap's handler, perhaps in a child that shares its parent's memory, so all data built here lies in memory that is mapped
 //! for it.
 //!
-//! Before MPI runs in the process, the new program may be the MPI program (`#!/bin/sh` ... `exec app`). It is therefore started in a split process of its own, through
-//! the lower half's executable. Once MPI runs, a new program is a helper (`system`, `popen`), and is started as it is. A helper inherits the filter, which
-//! matches nothing in a process without an arena.
+//! Before MPI runs in the process, the new program may be the MPI program (`#!/bin/sh` ... `exec app`). It is therefore started in a split process of its own,
+//! through the lower half's executable. Once MPI runs, a new program is a helper (`system`, `popen`), and is started as it is. A helper inherits the filter,
+//! which matches nothing in a process without an arena.
 
 mod room;
 

@@ -174,7 +174,7 @@ fn of_stubs(behind: usize) -> bool {
     stubs().is_some_and(|code| code.contains(&behind))
 }
 
-/// Returns the code of the library of stubs; `None` if the library does not report it.
+/// Returns the code of the library of stubs, or `None` if the library does not report it.
 pub fn stubs() -> Option<Range<usize>> {
     // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
     let hooks =

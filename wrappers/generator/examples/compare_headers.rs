@@ -1,5 +1,5 @@
-//! What a description says of an ABI, compared with the header of a library that has it: run by `ci/headers`, since these libraries are no
-//! part of a machine that builds Stillpoint. Open MPI's is compared where the lower half is built.
+//! Compares the description of an ABI with the header of a library that has it. `ci/headers` runs this, since a machine that builds Stillpoint does not need
+//! these libraries. Open MPI's header is compared where the lower half is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use stillpoint_generator::abi::Abi;
 use stillpoint_generator::emit::{exported, input};
 
-/// What `ci/mpis` has put into `target/mpis`.
+/// Returns the include directory of a library that `ci/mpis` has put into `target/mpis`.
 fn include(mpi: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
@@ -22,7 +22,7 @@ fn include(mpi: &str) -> PathBuf {
     include
 }
 
-/// Expressions of C, by what they are called, with their values in the description.
+/// Returns expressions of C by their text, with their values in the description.
 fn told(abi: &Abi) -> BTreeMap<String, i64> {
     let mut told = BTreeMap::new();
     let mut add = |expression: String, value: i64| told.insert(expression, value);
@@ -60,7 +60,7 @@ fn told(abi: &Abi) -> BTreeMap<String, i64> {
     told
 }
 
-/// What a C compiler makes of the same expressions with a header.
+/// Returns the values of the same expressions that a C compiler computes with a header.
 fn installed<'a>(
     include: &Path,
     header: &str,
@@ -96,7 +96,7 @@ fn installed<'a>(
     output.lines().filter_map(value).collect()
 }
 
-/// MPI's functions that a library exports.
+/// Returns MPI's functions that a library exports.
 fn functions_of(library: &Path) -> BTreeSet<String> {
     let mut nm = Command::new("nm");
     let output = nm.args(["-D", "--defined-only"]).arg(library).output();
@@ -109,7 +109,7 @@ fn functions_of(library: &Path) -> BTreeSet<String> {
 }
 
 fn main() {
-    // What a program may call there is carried or refused by name, and the upper half has nothing else.
+    // Each function that a program may call there is carried or refused by name, and the upper half has no others.
     let mpich = include("mpich").with_file_name("lib/libmpi_abi.so.1");
     let standard = exported(&input("abi").expect("a good description"));
     assert_eq!(standard, functions_of(&mpich), "abi");

@@ -1,10 +1,9 @@
-//! The description of an MPI's own ABI in memory, and the reader of its text form (`wrappers/abi/`), whose notation is told at the head of
-//! each.
+//! The description of an MPI's own ABI in memory, and the reader of its text form (`wrappers/abi/`). The head of each file describes the notation.
 
 use crate::constants::{Constant, Sort};
 use crate::table::BadLine;
 
-/// The ABIs that are described: their names and descriptions.
+/// The described ABIs: their names and descriptions.
 pub const ABIS: [(&str, &str); 3] = [
     ("openmpi", include_str!("../../abi/openmpi.txt")),
     ("abi", include_str!("../../abi/abi.txt")),
@@ -20,7 +19,7 @@ pub struct Integer {
     pub own: i32,
 }
 
-/// A pointer that is no address, which a data symbol of the library holds.
+/// A pointer that is not an address, in a data symbol of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     pub set: String,
@@ -40,12 +39,12 @@ pub struct Handle {
     pub fortran: i32,
 }
 
-/// What a predefined handle is in C.
+/// The form of a predefined handle in C.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Is {
-    /// The address of a data symbol that has so many bytes.
+    /// The address of a data symbol of so many bytes.
     Symbol { name: String, bytes: usize },
-    /// The number that it is in `mpif.h` too.
+    /// The same number as in `mpif.h`.
     Number,
 }
 
@@ -59,19 +58,19 @@ pub struct Named {
     pub documentation: String,
 }
 
-/// Bits of a value that lie among those of a field: in packed statuses several values share one.
+/// Bits of a value that lie in a field: in packed statuses, several values share one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// The value, and which of its bits these are: so many from this one on.
+    /// The value, its lowest bit in this piece, and the number of bits.
     pub value: String,
     pub from: u32,
     pub bits: u32,
-    /// The field, and the lowest of its bits that they have.
+    /// The field, and the lowest bit of the piece in it.
     pub field: String,
     pub at: u32,
 }
 
-/// A function of the library that its Fortran and C++ layers call, and nobody else.
+/// A function of the library that only its Fortran and C++ layers call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Internal {
     pub name: String,
@@ -89,9 +88,9 @@ pub struct Abi {
     pub library: String,
     pub types: Vec<Named>,
     pub status_bytes: usize,
-    /// Fields of the status: the value is the offset.
+    /// Fields of the status; the value is the offset.
     pub status: Vec<Named>,
-    /// What the fields hold that are none of the status's values.
+    /// Values of a status that are packed into other fields.
     pub packed: Vec<Packed>,
     pub integers: Vec<Integer>,
     pub addresses: Vec<Integer>,
@@ -105,25 +104,25 @@ pub struct Abi {
     pub internal_data: Vec<Named>,
     pub undeclared: Vec<String>,
     pub unserved: Vec<String>,
-    /// Whether it has none of the functions that the table calls absent.
+    /// Whether it lacks all functions that the table calls absent.
     pub older: bool,
-    /// Whether it has twins with large counts of its functions.
+    /// Whether its functions have twins with large counts.
     pub large: bool,
-    /// Beginnings of names in the table, and what they are there.
+    /// Prefixes of names in the table, and their form in this ABI.
     pub called: Vec<(String, String)>,
-    /// Functions of the table that it has not.
+    /// Functions of the table that it lacks.
     pub without: Vec<String>,
-    /// Functions that the table calls absent and that are written by hand for it.
+    /// Functions that the table calls absent and that are written by hand for this ABI.
     pub own: Vec<String>,
-    /// Functions that it has, that the table has not, and that are written by hand for it.
+    /// Functions of this ABI that the table lacks and that are written by hand.
     pub beside: Vec<String>,
-    /// Functions that it has and that are refused when they are called: the value is the reason.
+    /// Functions of this ABI that are refused when they are called; the value is the reason.
     pub refused: Vec<Named>,
-    /// Names that a later release has for functions of the table: the value is the table's.
+    /// Names of a later release for functions of the table; the value is the table's name.
     pub also: Vec<Named>,
-    /// Whether a null pointer among an attribute's functions stands for one that does nothing.
+    /// Whether a null pointer among an attribute's functions means a function that does nothing.
     pub null_functions: bool,
-    /// What stands for a function that copies an attribute as it is, where that is none.
+    /// The value that stands for a function that copies an attribute unchanged, if that is not a function's address.
     pub duplicates: Option<usize>,
 }
 
@@ -244,7 +243,7 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
     Ok(abi)
 }
 
-/// `internal function NAME(PARAMETER: TYPE, ...) -> RESULT`, without its documentation.
+/// Reads `internal function NAME(PARAMETER: TYPE, ...) -> RESULT`, without its documentation.
 fn function(line: &str) -> Option<Internal> {
     let signature = line.trim().strip_prefix("internal")?.trim();
     let signature = signature.strip_prefix("function")?.trim();
@@ -270,7 +269,7 @@ fn function(line: &str) -> Option<Internal> {
     })
 }
 
-/// The next bits of a value.
+/// Reads the next bits of a value.
 fn packed(
     abi: &Abi,
     value: &str,
@@ -300,7 +299,7 @@ fn packed(
     })
 }
 
-/// The bits of an integer type.
+/// Returns the number of bits of an integer type.
 pub fn width(kind: &str) -> Option<u32> {
     match kind {
         "i32" | "u32" => Some(32),
@@ -309,7 +308,7 @@ pub fn width(kind: &str) -> Option<u32> {
     }
 }
 
-/// The constants of the table that a line gives a value to: several where sets share one.
+/// Returns the constants of the table that a line gives a value to: several if sets share a name.
 fn named_so<'a>(constants: &'a [Constant], sort: Sort, name: &str) -> Option<Vec<&'a Constant>> {
     let so = |constant: &&Constant| constant.sort == sort && constant.name == name;
     let found: Vec<&Constant> = constants.iter().filter(so).collect();
@@ -337,7 +336,7 @@ fn handles(constants: &[&Constant], is: &Is, fortran: i32) -> Vec<Handle> {
     constants.iter().map(handle).collect()
 }
 
-/// A number, or 32 bits in hexadecimal digits.
+/// Reads a number, or 32 bits in hexadecimal digits.
 fn bits(word: &str) -> Option<i32> {
     match word.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok().map(|it| it as i32),

@@ -2,12 +2,12 @@
 
 use crate::table::BadLine;
 
-/// What a line is about.
+/// The sort of constant that a line describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     Integer,
     Handle,
-    /// A pointer that is no address.
+    /// A pointer that is not an address.
     Address,
     /// The last predefined value of a set that programs may add to.
     Last,
@@ -25,7 +25,7 @@ const SORTS: [(Sort, &str); 4] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
     pub sort: Sort,
-    /// Constants of one set stand for each other's alternatives: `error`, `rank`, `mode`, ...; a handle's set is its kind.
+    /// The constants of one set are alternatives of each other: `error`, `rank`, `mode`, ...; a handle's set is its kind.
     pub set: String,
     pub name: String,
     pub standard: i32,

@@ -1,4 +1,4 @@
-//! What follows from the tables and descriptions: dispatch table, stubs, shims, values of an MPI's ABI, coverage page.
+//! Generates files from the tables and descriptions: dispatch table, stubs, shims, values of an MPI's ABI, coverage page.
 
 use std::collections::BTreeSet;
 
@@ -34,16 +34,16 @@ pub struct Input {
     pub module: &'static str,
 }
 
-/// The crate that files are for.
+/// The crate that the files belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// `wrappers/`: what both halves share, and all ABIs.
+    /// `wrappers/`: the files that both halves share, and all ABIs.
     Shared,
     /// `upper-half/`, for programs that were built for the ABI of this name.
     Upper(&'static str),
     /// `lower-half/`, linked to a real MPI with the ABI of this name.
     Lower(&'static str),
-    /// `lower-half/`, before a real MPI with the ABI of this name that is loaded at launch.
+    /// `lower-half/`, for a real MPI with the ABI of this name that is loaded at launch.
     Loaded(&'static str),
 }
 
@@ -56,34 +56,34 @@ pub struct Output {
 /// An emitter: makes the text of one file, in lines.
 type Emitter = fn(&Input) -> String;
 
-/// What both halves share: files, and what makes them.
+/// The files that both halves share, with their emitters.
 const SHARED: [(&str, Emitter); 3] = [
     ("dispatch.rs", dispatch::emit),
     ("direct.rs", direct::emit),
     ("null_handles.rs", abi::emit_null_handles),
 ];
-/// A file named after each ABI.
+/// The emitter of the file that is named after each ABI.
 const OF_ABI: Emitter = abi::emit;
-/// The upper half's.
+/// The upper half's files.
 const UPPER: [(&str, Emitter); 4] = [
     ("stubs.rs", stubs::emit),
     ("internals.rs", internals::emit),
     ("symbols.rs", handles::emit_symbols),
     ("types.rs", abi::emit_types),
 ];
-/// The lower half's.
+/// The lower half's files.
 const BEFORE_ANY: [(&str, Emitter); 2] = [
     ("shims.rs", shims::emit),
     ("functions.rs", direct::emit_functions),
 ];
-/// The lower half's that is linked to its MPI.
+/// The files of a lower half that is linked to its MPI.
 const LINKED: [(&str, Emitter); 3] = [
     ("missing.rs", shims::emit_missing),
     ("addresses.rs", handles::emit_addresses),
     ("header.rs", abi::emit_header),
 ];
 
-/// The lower half's that loads its MPI.
+/// The files of a lower half that loads its MPI.
 const LOADED: [(&str, Emitter); 1] = [("ffi.rs", loaded::emit)];
 
 /// Reads the tables that were in the source tree when this was compiled, and the description of an ABI.
@@ -104,7 +104,7 @@ pub fn input(abi: &str) -> Result<Input, BadLine> {
     })
 }
 
-/// What the upper half exports for programs of an ABI, carried or refused.
+/// Returns the functions that the upper half exports for programs of an ABI, carried or refused.
 pub fn exported(input: &Input) -> BTreeSet<String> {
     let refused = input.abi.refused.iter().map(|it| it.name.clone());
     let functions = served::functions(input);
@@ -117,7 +117,7 @@ pub fn exported(input: &Input) -> BTreeSet<String> {
     all.chain(beside).chain(also).collect()
 }
 
-/// The files of a part.
+/// Returns the files of a part.
 pub fn outputs(part: Part) -> Result<Vec<Output>, BadLine> {
     let made = |files: &[(&str, Emitter)], input: &Input| -> Vec<Output> {
         files
@@ -149,7 +149,7 @@ fn output(name: &str, emit: Emitter, input: &Input) -> Output {
     }
 }
 
-/// Capitalised words.
+/// Capitalises the first letter.
 fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     match letters.next() {

@@ -1,4 +1,4 @@
-//! The functions that have a twin with large counts (`table/large.txt`), and what is wider in it.
+//! The functions that have a twin with large counts (`table/large.txt`), and the wider parameters of the twin.
 
 use crate::table::BadLine;
 
@@ -14,7 +14,7 @@ pub struct Twin {
 }
 
 impl Twin {
-    /// Whether a parameter is wider, and the length where it is an array.
+    /// Whether a parameter is wider, and the length if it is an array.
     pub fn widens(&self, parameter: &str) -> Option<Option<&str>> {
         let found = self.wider.iter().find(|it| it.0 == parameter)?;
         Some(found.1.as_deref())

@@ -1,14 +1,14 @@
-//! Lays generated Rust out for reading, without any tool: what is written must be the same on every machine, for the contract
-//! between the halves is computed from it.
+//! Formats generated Rust for readers, without any tool: the text must be the same on every machine, because the contract between the halves is computed from
+//! it.
 //!
-//! Emitters write a line for each statement. Here lines are indented by the brackets around them, and those that are too
-//! long are broken at the commas of their longest pair of parentheses, much as `rustfmt` does.
+//! Emitters write a line for each statement. Here lines are indented by the brackets around them, and long ones are broken at the commas of their longest pair
+//! of parentheses, much as `rustfmt` does.
 
-/// Longest line.
+/// The longest line.
 const WIDTH: usize = 100;
 const STEP: usize = 4;
 
-/// The text, laid out.
+/// Returns the formatted text.
 pub fn laid_out(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 5 / 4);
     let mut depth: usize = 0;
@@ -22,7 +22,7 @@ pub fn laid_out(text: &str) -> String {
     out
 }
 
-/// Writes a line, over several ones if it is too long for one.
+/// Writes a line, or several if it is too long.
 fn put(out: &mut String, line: &str, depth: usize) {
     let long = depth * STEP + line.len() > WIDTH;
     if long && !line.starts_with("//") {
@@ -54,7 +54,7 @@ fn put_as_it_is(out: &mut String, line: &str, depth: usize) {
     out.push('\n');
 }
 
-/// The name (with its colon) and the type of a structure's field.
+/// Returns the name (with its colon) and the type of a structure's field.
 fn field(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix("pub ")?;
     let colon = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_')?;
@@ -63,7 +63,7 @@ fn field(line: &str) -> Option<(&str, &str)> {
         .then(|| (&line[..line.len() - kind.len() - 1], kind))
 }
 
-/// The bytes of a line that are no part of a string, with their places.
+/// Returns the bytes of a line that are not part of a string, with their places.
 fn code(line: &str) -> impl Iterator<Item = (usize, u8)> {
     let mut quoted = false;
     let comment = line.find("//").unwrap_or(line.len());
@@ -76,7 +76,7 @@ fn code(line: &str) -> impl Iterator<Item = (usize, u8)> {
         })
 }
 
-/// How many more brackets are opened than closed.
+/// Returns the number of opened minus closed brackets.
 fn brackets(line: &str) -> isize {
     code(line)
         .map(|(_, byte)| match byte {
@@ -87,7 +87,7 @@ fn brackets(line: &str) -> isize {
         .sum()
 }
 
-/// The pair of parentheses with most between them, of those that lie in no other.
+/// Returns the longest pair of parentheses that is not inside another pair.
 fn longest(line: &str) -> Option<(usize, usize)> {
     let mut found: Option<(usize, usize)> = None;
     let (mut depth, mut open) = (0, 0);
@@ -112,7 +112,7 @@ fn longest(line: &str) -> Option<(usize, usize)> {
     found
 }
 
-/// What the commas of a list part, but for those in brackets and between the bars of a closure's parameters.
+/// Splits a list at its commas, except for those in brackets and between the bars of a closure's parameters.
 fn elements(list: &str) -> Vec<&str> {
     let (mut elements, mut start, mut depth, mut bars) = (Vec::new(), 0, 0, 0);
     for (at, byte) in code(list) {

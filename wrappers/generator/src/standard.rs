@@ -1,5 +1,5 @@
-//! Whether every constant of the standard's ABI (`wrappers/table/standard.txt`) is dealt with: a number that differs from one ABI to the other and
-//! crosses as it is would be taken for another one, silently.
+//! Checks that every constant of the standard's ABI (`wrappers/table/standard.txt`) is handled. A number that differs between ABIs and crosses unconverted
+//! would silently mean another constant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::emit::input;
 
 const LIST: &str = include_str!("../../table/standard.txt");
 
-/// The list: names, values, what is made of each.
+/// Returns the list: names, values, and how each is handled.
 fn list() -> BTreeMap<&'static str, (i64, Vec<&'static str>)> {
     let lines = LIST.lines().filter(|line| !line.starts_with('#'));
     let read = |line: &'static str| {
@@ -22,7 +22,7 @@ fn list() -> BTreeMap<&'static str, (i64, Vec<&'static str>)> {
     list
 }
 
-/// The constants that a description has, with their values there.
+/// Returns the constants of a description, with their values there.
 fn described(abi: &Abi) -> BTreeMap<&str, i64> {
     let integers = abi.integers.iter().chain(&abi.addresses).chain(&abi.last);
     let integers = integers.map(|it| (it.name.as_str(), it.own.into()));
@@ -31,7 +31,7 @@ fn described(abi: &Abi) -> BTreeMap<&str, i64> {
     integers.chain(handles).collect()
 }
 
-/// What is wrong with a constant of the list.
+/// Returns the error in a constant of the list, if there is one.
 fn wrong(name: &str, value: i64, words: &[&str], abi: &Abi) -> Option<String> {
     let list = list();
     let described = described(abi);
@@ -80,7 +80,7 @@ fn what_is_forgotten_or_told_wrongly_is_named() {
     assert!(wrong("MPI_NEW", 3, &[], &abi).is_some());
 }
 
-/// What the other ABIs' headers have of it, their descriptions tell: the sets that MPI 3.1 has are whole in each.
+/// Checks that the other ABIs' descriptions have all of their headers' constants: the sets of MPI 3.1 are complete in each.
 #[test]
 fn what_one_abi_has_of_a_set_the_others_have_too() {
     let newer = [

@@ -1,18 +1,17 @@
 //! The function table in memory, and the reader and writer of its text form (`table/functions.txt`).
 //!
-//! One line a function, words separated by blanks:
+//! One line for each function, words separated by blanks:
 //!
 //! ```text
 //! MPI_Bcast collective blocking code buffer:buffer= count:int datatype:datatype root:rank comm:comm
 //! name      class      form     ret parameters: name:kind, then > (out) or = (in and out), then ! (only for the root), then [length]
 //! ```
 //!
-//! A length is another parameter's name, a number, `*` where nobody needs to know it, or one of
-//! `peers`, `sources`, `destinations` (of the communicator).
+//! A length is another parameter's name, a number, `*` if no code needs it, or one of `peers`, `sources`, `destinations` (of the communicator).
 
 use std::fmt;
 
-/// What a function is about; each function has exactly one.
+/// The subject of a function; each function has exactly one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     Environment,
@@ -53,7 +52,7 @@ pub const CLASSES: [(Class, &str); 16] = [
     (Class::Tool, "tool"),
 ];
 
-/// How the stub of the upper half comes about.
+/// How the upper half's stub is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// By hand: `crate::calls::x`.
@@ -80,7 +79,7 @@ pub const FORMS: [(Form, &str); 6] = [
     (Form::Absent, "absent"),
 ];
 
-/// Which way a parameter's value goes.
+/// The direction in which a parameter's value goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     In,
@@ -88,14 +87,14 @@ pub enum Direction {
     InOut,
 }
 
-/// A parameter as C has it.
+/// A parameter in C.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
     pub name: String,
     /// A word of the vocabulary in `emit/kind.rs`.
     pub kind: String,
     pub direction: Direction,
-    /// Significant at the root only: elsewhere it may be anything.
+    /// Significant at the root only: other ranks may pass any value.
     pub root_only: bool,
     /// Given for arrays.
     pub length: Option<String>,
@@ -105,11 +104,11 @@ pub struct Parameter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     pub name: String,
-    /// What the ABI at hand calls it; the table's own name where none does otherwise.
+    /// Its name in the ABI at hand; the table's own name unless the ABI has another.
     pub called: String,
     pub class: Class,
     pub form: Form,
-    /// What it returns: `code` (an error code), `double`, `fint` or a kind of handle.
+    /// The result: `code` (an error code), `double`, `fint` or a kind of handle.
     pub returns: String,
     pub parameters: Vec<Parameter>,
 }

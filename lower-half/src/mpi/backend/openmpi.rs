@@ -1,7 +1,7 @@
 //! The peculiarities of Open MPI.
 //!
 //! While it starts, it watches `munmap` by writing a jump over the first bytes of the libc's function, and over all others that free memory. A thread of the
-//! lower half that is in one of them at that moment (a peer connection frees its stack) would execute half of a jump. So that is switched off, together with
+//! lower half that is in one of them at that moment (a peer connection frees its stack) would execute half of a jump. This is switched off, together with
 //! the features that need it.
 
 use std::ffi::{c_char, c_int, c_void};

@@ -1,4 +1,4 @@
-//! Guards of the reader of descriptions.
+//! Tests of the reader of descriptions.
 
 use super::*;
 

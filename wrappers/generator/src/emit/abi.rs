@@ -1,4 +1,4 @@
-//! An MPI's own values and layouts, and how they become neutral (`wrappers/src/openmpi.rs`), from the description of its ABI.
+//! An MPI's own values and layouts, and their conversion to neutral ones (`wrappers/src/openmpi.rs`), from the description of its ABI.
 
 use std::fmt::Write;
 
@@ -74,7 +74,7 @@ fn internal_symbols(text: &mut String, abi: &Abi) {
     text.push_str("];\n");
 }
 
-/// The types of C, for the upper half. Handles of each kind are a type of their own (`upper-half/src/ground/abi/handles.rs`).
+/// Writes the C types for the upper half. Handles of each kind have a type of their own (`upper-half/src/ground/abi/handles.rs`).
 pub fn emit_types(input: &Input) -> String {
     let mut text = String::from("use handles::Raw;\n\n");
     for Named { name, kind, .. } in &input.abi.types {
@@ -100,7 +100,7 @@ pub fn emit_types(input: &Input) -> String {
     text
 }
 
-/// What the description says and what the header says, for a test of the lower half, which has both.
+/// Writes the values of the description and of the header, for a test of the lower half, which has both.
 pub fn emit_header(input: &Input) -> String {
     let module = input.module;
     let mut text = format!(
@@ -140,7 +140,7 @@ pub fn emit_header(input: &Input) -> String {
     text
 }
 
-/// `MPI_X` as the modules of an ABI have it.
+/// Returns the name of `MPI_X` in the modules of an ABI.
 fn without_prefix(name: &str) -> &str {
     name.strip_prefix("MPI_").unwrap_or(name)
 }
@@ -161,7 +161,7 @@ fn values(text: &mut String, values: &[Named]) {
     }
 }
 
-/// Pointers that are no addresses: their values here and in the neutral form, and the conversion of each set.
+/// Writes pointers that are not addresses: their values here and in the neutral form, and the conversion of each set.
 fn addresses(text: &mut String, addresses: &[Integer]) {
     text.push('\n');
     for address in addresses {
@@ -179,7 +179,7 @@ fn addresses(text: &mut String, addresses: &[Integer]) {
     for set in sets {
         let of: Vec<&Integer> = addresses.iter().filter(|it| it.set == set).collect();
         let differ = of.iter().any(|it| it.own != it.standard);
-        // Where several names stand for one pointer, one line says what becomes of it.
+        // If several names stand for one pointer, one line converts it.
         let same = |one: &&&Integer, other: &&Integer| {
             (one.own, one.standard) == (other.own, other.standard)
         };
@@ -204,7 +204,7 @@ fn addresses(text: &mut String, addresses: &[Integer]) {
     }
 }
 
-/// A pointer as an expression of type `usize`.
+/// Returns a pointer as an expression of type `usize`.
 fn pointer(value: i32) -> String {
     match value {
         0.. => value.to_string(),
@@ -212,7 +212,7 @@ fn pointer(value: i32) -> String {
     }
 }
 
-/// Pointers that are no addresses and lie in data of the library: their symbols and neutral values, a list for each set.
+/// Writes pointers that are not addresses and lie in data of the library: their symbols and neutral values, a list for each set.
 fn held(text: &mut String, held: &[Held]) {
     let mut sets: Vec<&str> = held.iter().map(|it| it.set.as_str()).collect();
     sets.dedup();
@@ -236,7 +236,7 @@ fn held(text: &mut String, held: &[Held]) {
     }
 }
 
-/// The standard-ABI value of a kind's null handle, for `wrappers/src/predefined.rs`.
+/// Writes the standard-ABI value of each kind's null handle, for `wrappers/src/predefined.rs`.
 pub fn emit_null_handles(input: &Input) -> String {
     let mut text = String::from(
         "/// Standard-ABI value of a kind's null handle (MPI 5.0, section 20.4).\n\

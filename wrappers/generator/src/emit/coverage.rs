@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Input;
 use crate::table::{CLASSES, Class, Form, Function};
 
-/// What happens to calls of a class, and to what they made, at a checkpoint.
+/// Describes the treatment at a checkpoint of calls of a class, and of their results.
 fn at_a_checkpoint(class: Class) -> &'static str {
     match class {
         Class::Environment => {

@@ -1,4 +1,4 @@
-//! The table of the real MPI's own functions (`wrappers/src/direct.rs`), and how the real MPI fills it.
+//! The table of the real MPI's own functions (`wrappers/src/direct.rs`), and the code with which the real MPI fills it.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ const MESSAGES: [&str; 14] = [
     "MPI_Testsome",
 ];
 
-/// Functions that the table has had later, at its end, in the order in which they came: a library may have none of that name.
+/// Functions that were added to the table later, at its end, in this order: a library may lack them.
 const LATER: [&str; 12] = [
     "MPI_Recv",
     "MPI_Psend_init",
@@ -39,8 +39,7 @@ const LATER: [&str; 12] = [
     "MPI_Waitsome",
 ];
 
-/// Whether a generated stub calls the function directly where it can: a collective operation, blocking or not, whose
-/// handles are single ones.
+/// Whether a generated stub calls the function directly if possible: a collective operation, blocking or not, whose handles are single ones.
 pub fn is_collective(function: &Function) -> bool {
     let handles = |p: &Parameter| kind::handle(&p.kind).is_some() && p.length.is_some();
     matches!(
@@ -126,7 +125,7 @@ pub fn emit_functions(input: &Input) -> String {
     text
 }
 
-/// The ABI of the library that its lower half is linked to: it has what Open MPI 4.1 has.
+/// The ABI of the library that its lower half is linked to: it has the functions of Open MPI 4.1.
 const LINKED: &str = "openmpi";
 
 fn later(input: &Input) -> impl Iterator<Item = &Function> {
@@ -143,7 +142,7 @@ fn of(input: &Input) -> impl Iterator<Item = &Function> {
         .filter(|function| is_direct(function))
 }
 
-/// The parameter's type: statuses are the application's own.
+/// Returns the parameter's type: statuses are the application's own.
 fn pass(parameter: &Parameter) -> String {
     kind::neutral_type(parameter).replace("Status", "c_void")
 }

@@ -1,4 +1,4 @@
-//! Predefined handles: a list for both halves, and the data symbols that they are the addresses of where an ABI has such.
+//! Predefined handles: a list for both halves, and the data symbols whose addresses they are in some ABIs.
 
 use std::fmt::Write;
 
@@ -20,7 +20,8 @@ fn sorted(abi: &Abi) -> Vec<(usize, &Handle)> {
     handles
 }
 
-/// What there is, sorted by kind and standard-ABI value, and, where numbers of handles are Fortran's alone, the first ones that nothing of it has.
+/// Writes the list, sorted by kind and standard-ABI value. If numbers of handles are only Fortran's, also writes the first number of each kind that is free
+/// there.
 pub fn emit_list(text: &mut String, abi: &Abi) {
     let handles = sorted(abi);
     let symbols = symbols(&handles);
@@ -59,7 +60,7 @@ pub fn emit_list(text: &mut String, abi: &Abi) {
     narrow(text, abi);
 }
 
-/// Kinds whose handles are numbers of 32 bits, with the number of each kind's null handle: its bits are in all handles of the kind.
+/// Writes the kinds whose handles are numbers of 32 bits, with each kind's null handle: all handles of the kind contain its bits.
 fn narrow(text: &mut String, abi: &Abi) {
     let mut arms = String::new();
     for (word, _, kind, own) in kind::HANDLES {
@@ -85,7 +86,7 @@ fn narrow(text: &mut String, abi: &Abi) {
     };
 }
 
-/// Where handles are numbers, those of objects that the program makes come behind all predefined ones.
+/// If handles are numbers, those of the program's own objects come after all predefined ones.
 const NUMBERS: &str = "
 /// From this number on, handles are those of objects that programs make.
 pub const FIRST_NUMBER: i32 = 4096;
@@ -96,7 +97,7 @@ FIRST_NUMBER
 }
 ";
 
-/// The data symbols of those that are addresses: names and sizes.
+/// Returns the data symbols of handles that are addresses: names and sizes.
 fn symbols<'a>(handles: &[(usize, &'a Handle)]) -> Vec<(&'a str, usize)> {
     let symbol = |(_, handle): &(usize, &'a Handle)| match &handle.is {
         Is::Symbol { name, bytes } => Some((name.as_str(), *bytes)),
@@ -125,7 +126,7 @@ fn first_free_numbers(text: &mut String, handles: &[(usize, &Handle)]) {
     text.push_str("_ => 1,\n}\n}\n");
 }
 
-/// The data symbols that stand in Open MPI's place (`upper-half/src/ground/abi/symbols.rs`).
+/// Writes the data symbols that stand in Open MPI's place (`upper-half/src/ground/abi/symbols.rs`).
 pub fn emit_symbols(input: &Input) -> String {
     let handles = sorted(&input.abi);
     let symbols = symbols(&handles);
@@ -158,7 +159,7 @@ pub fn emit_symbols(input: &Input) -> String {
     text
 }
 
-/// Pointers that are no addresses and that data symbols hold: the symbols, and the conversion of each set. They lead to places that nobody reads.
+/// Writes pointers that are not addresses and that data symbols hold: the symbols, and the conversion of each set. They point to places that are never read.
 fn held(text: &mut String, abi: &Abi) {
     let mut sets: Vec<&str> = abi.held.iter().map(|it| it.set.as_str()).collect();
     sets.dedup();
@@ -189,7 +190,7 @@ fn held(text: &mut String, abi: &Abi) {
     }
 }
 
-/// The objects of predefined handles that are numbers.
+/// Writes the objects of predefined handles that are numbers.
 fn objects(handles: &[(usize, &Handle)]) -> String {
     let count = handles.len();
     let mut text = format!(
@@ -217,7 +218,7 @@ fn objects(handles: &[(usize, &Handle)]) -> String {
             "\n/// Where numbers of `{own}` lead, by [`Found::place`].\nstatic {name}: [Found; {places}] = ["
         );
         for place in 0..places {
-            // Where none belongs stands one that belongs elsewhere.
+            // A place that is free holds an entry of another place.
             let here = of.iter().find(|it| scattered.place(it.1) == place);
             let (index, number) = here.unwrap_or(first);
             let _ = writeln!(text, "Found::new(&OBJECTS, {index}, {number}),");
@@ -246,7 +247,7 @@ struct Scattered {
 }
 
 impl Scattered {
-    /// The fewest places for which a factor is found; the factors that are tried are always the same.
+    /// Finds the smallest number of places that some factor permits; the same factors are tried in every build.
     fn of(numbers: &[i32]) -> Scattered {
         let fewest = numbers.len().next_power_of_two().trailing_zeros().max(1);
         let found = (fewest..24).find_map(|bits| {
@@ -268,7 +269,7 @@ impl Scattered {
     }
 }
 
-/// The real MPI's data symbols: the linker fills in where they are, and nothing where a version of the library lacks one.
+/// Writes the real MPI's data symbols: the linker fills in their addresses, or null if a version of the library lacks one.
 pub fn emit_addresses(input: &Input) -> String {
     let handles = sorted(&input.abi);
     let symbols = symbols(&handles);

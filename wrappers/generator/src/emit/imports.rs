@@ -1,4 +1,4 @@
-//! `use` lines: only what the code below them needs.
+//! `use` lines: only those that the code below needs.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ pub struct Imports<'a> {
 }
 
 impl<'a> Imports<'a> {
-    /// For a module with this code.
+    /// Makes the lines for a module with this code.
     pub fn of(code: &'a str) -> Self {
         let words = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
         Self {
@@ -28,7 +28,7 @@ impl<'a> Imports<'a> {
         self.write(path, &names);
     }
 
-    /// Imports those of the modules at `path` that something is named from.
+    /// Imports the modules at `path` that the code names.
     pub fn modules(&mut self, path: &str, names: &[&str]) {
         let occurs = |name: &&str| self.code.contains(&format!("{name}::"));
         let names: Vec<&str> = names.iter().copied().filter(occurs).collect();
@@ -43,14 +43,14 @@ impl<'a> Imports<'a> {
         };
     }
 
-    /// A line for a name, if that occurs.
+    /// Adds a line for a name, if that occurs.
     pub fn line(&mut self, name: &str, line: &str) {
         if self.words.contains(name) {
             let _ = writeln!(self.text, "{line}");
         }
     }
 
-    /// The lines.
+    /// Returns the lines.
     pub fn text(self) -> String {
         self.text
     }

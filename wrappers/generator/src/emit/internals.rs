@@ -1,5 +1,5 @@
-//! What the upper half exports for the library's own Fortran and C++ layers (`upper-half/src/stubs/internals.rs`): names and signatures of the
-//! description, bodies by hand.
+//! The upper half's exports for the library's own Fortran and C++ layers (`upper-half/src/stubs/internals.rs`): names and signatures come from the description,
+//! bodies are written by hand.
 
 use std::fmt::Write;
 
@@ -66,7 +66,7 @@ fn exported(text: &mut String, function: &Internal) {
     );
 }
 
-/// What the compiler is told of a name that is not Rust's.
+/// Returns the attribute for a name that is not in Rust's style.
 fn foreign(name: &str) -> &'static str {
     match name.to_lowercase() == name {
         true => "",
@@ -81,7 +81,7 @@ fn documentation(name: &str, told: &str) -> String {
     }
 }
 
-/// The name without the library's own prefix.
+/// Returns the name without the library's own prefix.
 fn own_name(name: &str) -> &str {
     name.split_once('_').map_or(name, |(_, own)| own)
 }

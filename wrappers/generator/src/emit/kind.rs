@@ -1,9 +1,9 @@
-//! The vocabulary of kinds: what a parameter is in C, in the neutral form, and how it is converted.
+//! The vocabulary of kinds: a parameter's types in C and in the neutral form, and its conversion.
 
 use crate::abi::{Abi, Named};
 use crate::table::{Direction, Function, Parameter};
 
-/// Handle kinds: the table's word, the beginning of the name that its handles have in the upper half, `HandleKind`'s name, C's type.
+/// The kinds of handles: the table's word, the prefix of the handle type's name in the upper half, the name in `HandleKind`, and C's type.
 pub const HANDLES: [(&str, &str, &str, &str); 11] = [
     ("communicator", "Comm", "Communicator", "MPI_Comm"),
     ("group", "Group", "Group", "MPI_Group"),
@@ -18,7 +18,7 @@ pub const HANDLES: [(&str, &str, &str, &str); 11] = [
     ("session", "Session", "Session", "MPI_Session"),
 ];
 
-/// Integers whose special values differ from one MPI to the other, by the name of their set.
+/// Integers whose special values differ between MPIs, by the name of their set.
 pub const SPECIAL: [&str; 21] = [
     "rank",
     "tag",
@@ -43,21 +43,21 @@ pub const SPECIAL: [&str; 21] = [
     "pvarclass",
 ];
 
-/// A handle's entry in [`HANDLES`], if the kind is one.
+/// Returns a handle's entry in [`HANDLES`], if the kind is one.
 pub fn handle(
     kind: &str,
 ) -> Option<&'static (&'static str, &'static str, &'static str, &'static str)> {
     HANDLES.iter().find(|entry| entry.0 == kind)
 }
 
-/// Whether an ABI's handles are the addresses of their objects, or, predefined ones, small numbers.
+/// Whether an ABI's handles are the addresses of their objects, or small numbers for predefined ones.
 pub fn are_wide(abi: &Abi) -> bool {
     let is_handle = |it: &&Named| HANDLES.iter().any(|handle| handle.3 == it.name);
     let mut handles = abi.types.iter().filter(is_handle);
     handles.all(|it| ["*mut Object", "usize"].contains(&it.kind.as_str()))
 }
 
-/// The type of the application's handles of a kind.
+/// Returns the type of the application's handles of a kind.
 pub fn handle_type(kind: &str) -> String {
     format!("{kind}Handle")
 }
@@ -66,7 +66,7 @@ pub fn is_special(kind: &str) -> bool {
     SPECIAL.contains(&kind)
 }
 
-/// The type of one value in the neutral form.
+/// Returns the type of one value in the neutral form.
 fn neutral_value(kind: &str) -> &'static str {
     match kind {
         "aint" => "isize",
@@ -78,7 +78,7 @@ fn neutral_value(kind: &str) -> &'static str {
     }
 }
 
-/// The type of one value in the application's ABI.
+/// Returns the type of one value in the application's ABI.
 fn application_value(kind: &str) -> String {
     match kind {
         "aint" => "Aint".to_string(),
@@ -94,7 +94,7 @@ fn application_value(kind: &str) -> String {
     }
 }
 
-/// Pointer kinds that look the same on both sides.
+/// Returns the type of pointer kinds that are the same on both sides.
 fn opaque_pointer(parameter: &Parameter) -> Option<&'static str> {
     let out = parameter.direction != Direction::In;
     Some(match parameter.kind.as_str() {
@@ -128,7 +128,7 @@ fn pointed(parameter: &Parameter, value: &str) -> String {
     }
 }
 
-/// The parameter's type in the dispatch table.
+/// Returns the parameter's type in the dispatch table.
 pub fn neutral_type(parameter: &Parameter) -> String {
     if let Some(pointer) = opaque_pointer(parameter) {
         return pointer.replace("c_int", "i32");
@@ -139,7 +139,7 @@ pub fn neutral_type(parameter: &Parameter) -> String {
     pointed(parameter, neutral_value(kind_of(parameter)))
 }
 
-/// The expression that turns a handle, or a pointer to handles, into what the upper half works with; `None` for what is neither.
+/// Returns the expression that turns a handle, or a pointer to handles, into the upper half's objects, or `None` for other kinds.
 pub fn to_objects(parameter: &Parameter) -> Option<String> {
     handle(&parameter.kind)?;
     let name = &parameter.name;
@@ -150,7 +150,7 @@ pub fn to_objects(parameter: &Parameter) -> Option<String> {
     })
 }
 
-/// The expression that turns what the upper half works with into a handle, or a pointer to handles, again.
+/// Returns the expression that turns the upper half's objects back into a handle, or a pointer to handles.
 pub fn from_objects(parameter: &Parameter) -> String {
     let name = &parameter.name;
     match way(parameter) {
@@ -159,7 +159,7 @@ pub fn from_objects(parameter: &Parameter) -> String {
     }
 }
 
-/// The parameter's type once handles have become objects.
+/// Returns the parameter's type after handles have become objects.
 pub fn inner_type(parameter: &Parameter) -> String {
     let Some(entry) = handle(&parameter.kind) else {
         return application_type(parameter);
@@ -171,12 +171,12 @@ pub fn inner_type(parameter: &Parameter) -> String {
     }
 }
 
-/// How handles are given.
+/// How handles are passed.
 enum Way {
     Value,
     /// An array that is read.
     List,
-    /// Where they are, or will be.
+    /// The place where they are, or will be.
     Place,
 }
 
@@ -188,7 +188,7 @@ fn way(parameter: &Parameter) -> Way {
     }
 }
 
-/// The parameter's type in the application's ABI.
+/// Returns the parameter's type in the application's ABI.
 pub fn application_type(parameter: &Parameter) -> String {
     if let Some(pointer) = opaque_pointer(parameter) {
         return pointer.to_string();
@@ -207,7 +207,7 @@ fn kind_of(parameter: &Parameter) -> &str {
     }
 }
 
-/// What the function returns, in the application's ABI.
+/// Returns the function's return type in the application's ABI.
 pub fn return_type(function: &Function) -> String {
     match function.returns.as_str() {
         "code" => "c_int".to_string(),
@@ -216,12 +216,12 @@ pub fn return_type(function: &Function) -> String {
     }
 }
 
-/// `Comm_copy_attr_function` -> `CommCopyAttrFunction`.
+/// Converts `Comm_copy_attr_function` to `CommCopyAttrFunction`.
 fn camel(name: &str) -> String {
     name.split('_').map(super::sentence).collect()
 }
 
-/// Whether the function crosses at all: has a place in the dispatch table.
+/// Whether the function crosses, and so has a place in the dispatch table.
 pub fn crosses(function: &Function) -> bool {
     let callbacks = function
         .parameters

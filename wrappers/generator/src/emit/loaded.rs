@@ -1,5 +1,5 @@
-//! The functions of a library that is loaded at launch, as the shims call them: each asks for the place that was found under its name. Their
-//! types are the neutral ones; handles that the library has in fewer bits than a word are made narrow here, and wide again.
+//! The functions of a library that is loaded at launch, for the shims: each calls the address that was found for its name. Their types are the neutral ones.
+//! Handles that have fewer bits in the library than a word are narrowed here, and widened again.
 
 use std::fmt::Write;
 
@@ -78,7 +78,7 @@ pub fn emit(input: &Input) -> String {
     format!("{imports}\n{text}")
 }
 
-/// What a library of the standard's ABI may have. MPI-1's removed names are made of others.
+/// Returns the functions that a library of the standard's ABI may have. MPI-1's removed names are made from others.
 fn functions(input: &Input) -> impl Iterator<Item = &Function> {
     let removed = |function: &Function| {
         input.abi.is_undeclared(&function.name) && !function.name.starts_with("MPIX_")
@@ -97,12 +97,12 @@ fn is_narrow(abi: &Abi, parameter: &Parameter) -> bool {
     types.any(|it| it.name == handle.3 && it.kind == "c_int")
 }
 
-/// Whether the parameter leads to such handles.
+/// Whether the parameter points to such handles.
 fn is_place(abi: &Abi, parameter: &Parameter) -> bool {
     is_narrow(abi, parameter) && kind::by_pointer(parameter)
 }
 
-/// The parameter's type as the library has it.
+/// Returns the parameter's type in the library.
 fn library_type(abi: &Abi, parameter: &Parameter) -> String {
     let neutral = kind::neutral_type(parameter);
     match is_narrow(abi, parameter) {

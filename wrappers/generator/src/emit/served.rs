@@ -1,12 +1,12 @@
-//! Which functions of the table an ABI has, and what it calls them.
+//! The functions of the table that an ABI has, and their names there.
 
 use super::Input;
 use crate::abi::Abi;
 use crate::large::Twin;
 use crate::table::{Form, Function};
 
-/// The functions that the upper half stands in for, but for those that it refuses. What the table calls absent is told of one by one in the
-/// description: whoever forgets one is stopped here.
+/// Returns the functions that the upper half implements, without those that it refuses. The description must mention every function that the table calls
+/// absent; a missing one is an error here.
 pub fn functions(input: &Input) -> Vec<Function> {
     let has = |function: &&Function| !input.abi.without.contains(&function.name);
     input
@@ -39,7 +39,7 @@ fn served(input: &Input, function: &Function) -> Option<Function> {
     None
 }
 
-/// The twin with large counts of a function that is served, where the ABI has it.
+/// Returns the twin with large counts of a served function, if the ABI has it.
 pub fn twin<'a>(input: &'a Input, function: &Function) -> Option<&'a Twin> {
     let refused = format!("{}_c", function.called);
     if !input.abi.large || input.abi.refused.iter().any(|it| it.name == refused) {
@@ -48,7 +48,7 @@ pub fn twin<'a>(input: &'a Input, function: &Function) -> Option<&'a Twin> {
     input.twins.iter().find(|it| it.name == function.called)
 }
 
-/// What an ABI calls a function of the table.
+/// Returns an ABI's name of a function of the table.
 fn called(abi: &Abi, name: &str) -> String {
     let renamed =
         |(table, own): &(String, String)| Some(own.clone() + name.strip_prefix(table.as_str())?);
@@ -74,7 +74,7 @@ mod tests {
             ("MPI_Comm_c2f", 1, 0),
             ("MPI_Comm_toint", 0, 1),
             ("MPI_Session_init", 0, 1),
-            // Refused: it has no stub like the others.
+            // Refused: its stub differs from the others.
             ("MPI_T_event_read", 0, 0),
             ("MPI_Buffer_flush", 0, 1),
             ("MPI_Psend_init", 0, 1),

@@ -10,11 +10,10 @@ use crate::table::{CLASSES, Direction, Function, Parameter};
 /// Shims written by hand, in `lower-half/src/mpi/attributes.rs`.
 const BY_HAND: [&str; 3] = ["MPI_Comm_get_attr", "MPI_Attr_get", "MPI_Win_get_attr"];
 
-/// The one of these that calls another of them and nothing of the library.
+/// The one of these that calls another of them rather than the library.
 pub const SAME_AS_ANOTHER: &str = "MPI_Attr_get";
 
-/// Results that are texts, which are as long as an ABI allows: function, parameter, the constant that says how long. Other texts come with
-/// a length of the caller's.
+/// Results that are texts of the ABI's maximal length: function, parameter, and the constant with the length. For other texts, the caller passes a length.
 const TEXTS: [(&str, &str, &str); 9] = [
     ("MPI_Comm_get_name", "comm_name", "object_name"),
     ("MPI_Type_get_name", "type_name", "object_name"),
@@ -26,10 +25,10 @@ const TEXTS: [(&str, &str, &str); 9] = [
     ("MPI_File_get_view", "datarep", "datarep_string"),
     ("MPI_Open_port", "port_name", "port_name"),
 ];
-/// The same of a name that is looked up.
+/// The same for a name that is looked up.
 const LOOKED_UP: (&str, &str, &str) = ("MPI_Lookup_name", "port_name", "port_name");
 
-/// The constant that says how long a result is that is a text, if nothing else does.
+/// Returns the constant with the length of a result that is a text, if no parameter gives it.
 pub fn text_length(function: &Function, parameter: &Parameter) -> Option<&'static str> {
     let mut told = TEXTS.iter().chain([&LOOKED_UP]);
     let is_it = |it: &&(&str, &str, &'static str)| it.0 == function.name && it.1 == parameter.name;
@@ -150,7 +149,7 @@ fn is_array(parameter: &Parameter) -> bool {
         .is_some_and(|length| length != "*")
 }
 
-/// Whether what comes back has to be converted.
+/// Whether a result has to be converted.
 fn gives_back(parameter: &Parameter) -> bool {
     let converted = parameter.kind == "status"
         || kind::is_special(&parameter.kind) && parameter.length.as_deref() != Some("*");
@@ -172,7 +171,7 @@ fn before(text: &mut String, parameter: &Parameter) {
             "let {mutable}own_{name} = convert::statuses({name}, {length});"
         );
     } else if kind == "status" {
-        // What a function changes in part it is given as a whole.
+        // A status that a function changes in part is passed as a whole.
         let form = match parameter.direction {
             Direction::In | Direction::InOut => "given_status",
             Direction::Out => "status",
@@ -230,7 +229,7 @@ fn argument(parameter: &Parameter, abi: &Abi) -> String {
     }
 }
 
-/// Whether pointers of a set that are no addresses are others than in the neutral form.
+/// Whether a set's pointers that are not addresses differ from the neutral form.
 fn differ(abi: &Abi, set: &str) -> bool {
     let mut of = abi.addresses.iter().filter(|it| it.set == set);
     of.any(|it| it.own != it.standard)
@@ -246,7 +245,7 @@ fn after(text: &mut String, parameter: &Parameter) {
     }
 }
 
-/// Writes what rsmpi's bindings do not declare.
+/// Writes functions that rsmpi's bindings do not declare.
 pub fn emit_missing(input: &Input) -> String {
     let mut text = String::from(
         "// Functions that the real MPI exports and its `mpi.h` does not declare. Not every version has them, or has them under these names: they are\n\

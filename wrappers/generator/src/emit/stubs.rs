@@ -21,7 +21,7 @@ use collective::{directly, in_assembly, with_numbers};
 use files::{in_sequence, split_begin, split_end};
 use repeated::{input, repeated};
 
-/// Words that a stub uses for itself.
+/// Words that a stub uses itself.
 const RESERVED: [&str; 5] = ["lower", "code", "home", "_inside", "word"];
 
 /// Writes the stubs.
@@ -54,7 +54,7 @@ pub fn emit(input: &Input) -> String {
     text
 }
 
-/// Functions of the table under the names that a later release has for them.
+/// Writes functions of the table under their names in a later release.
 fn also(text: &mut String, abi: &Abi) {
     if abi.also.is_empty() {
         return;
@@ -73,7 +73,7 @@ fn also(text: &mut String, abi: &Abi) {
     text.push_str("}\n");
 }
 
-/// What the ABI has and the upper half does not carry: it says so when it is called. Whatever the arguments are, nobody reads them.
+/// Writes functions that the ABI has but the upper half does not carry: a call reports that. The arguments are never read.
 fn refused(text: &mut String, abi: &Abi) {
     if abi.refused.is_empty() {
         return;
@@ -133,7 +133,7 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
 }
 
 fn stub(text: &mut String, function: &Function, abi: &Abi) {
-    // Handles are as wide as an address, and are one where they are no small number.
+    // Handles are as wide as an address, and are addresses unless they are small numbers.
     let wide = kind::are_wide(abi);
     let name = function.rust_name();
     for parameter in &function.parameters {
@@ -187,13 +187,13 @@ fn stub(text: &mut String, function: &Function, abi: &Abi) {
     let _ = writeln!(text, "export!(P{} => {name});", function.called);
 }
 
-/// The names of a function's parameters.
+/// Returns the names of a function's parameters.
 fn names(function: &Function) -> String {
     let names = function.parameters.iter().map(|it| it.name.as_str());
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The signature, in which each parameter has the type that `kind` gives it.
+/// Returns the signature, in which each parameter has the type that `kind` gives it.
 fn signature(function: &Function, kind: fn(&Parameter) -> String) -> String {
     let parameters: Vec<String> = function
         .parameters
@@ -207,7 +207,7 @@ fn signature(function: &Function, kind: fn(&Parameter) -> String) -> String {
     )
 }
 
-/// The beginning of a function: handles become objects, if that is what it is given.
+/// Writes the beginning of a function: handles become objects, if the function receives handles.
 fn beginning(text: &mut String, function: &Function, types: fn(&Parameter) -> String, head: &str) {
     let signature = signature(function, types);
     let _ = write!(
@@ -224,7 +224,7 @@ fn beginning(text: &mut String, function: &Function, types: fn(&Parameter) -> St
     }
 }
 
-/// The beginning of what the application calls.
+/// Writes the beginning of the function that the application calls.
 fn exported(text: &mut String, function: &Function) {
     let head = format!(
         "{}unsafe extern \"C\" fn {}",
@@ -238,12 +238,12 @@ fn export_name(function: &Function) -> String {
     format!("#[unsafe(export_name = \"{}\")]\n", function.called)
 }
 
-/// The head of what is seldom called.
+/// Returns the head of a function that is seldom called.
 fn cold(name: &str) -> String {
     format!("#[cold]\n#[inline(never)]\nunsafe extern \"C\" fn {name}")
 }
 
-/// The kind of an operation that members may return from before others have come, and that can be carried out for these in advance
+/// Returns the kind of an operation from which members may return before others have come, and which can be carried out for these in advance
 /// (`stillpoint_clock::absent`).
 fn noted(function: &Function) -> Option<&'static str> {
     ["Bcast", "Scatter", "Gather", "Gatherv"]
@@ -251,7 +251,7 @@ fn noted(function: &Function) -> Option<&'static str> {
         .find(|kind| function.name == format!("MPI_{kind}"))
 }
 
-/// The parameter whose object has the clock and the error handler.
+/// Returns the parameter whose object has the clock and the error handler.
 fn home(function: &Function) -> Option<&Parameter> {
     ["file", "window", "communicator"].iter().find_map(|kind| {
         let is_home = |p: &&Parameter| p.kind == *kind && p.direction == Direction::In;
@@ -259,7 +259,7 @@ fn home(function: &Function) -> Option<&Parameter> {
     })
 }
 
-/// The expression for the object on which errors are raised.
+/// Returns the expression for the object on which errors are raised.
 fn raised_on(function: &Function) -> String {
     match home(function) {
         Some(parameter) => parameter.name.clone(),
@@ -268,7 +268,7 @@ fn raised_on(function: &Function) -> String {
     }
 }
 
-/// Whether a thread that is near crosses as it is: what is local and works on messages, as programs do for each of them.
+/// Whether a near thread calls the function without a switch of FS: local functions on messages, which programs call for each message.
 fn is_near(function: &Function) -> bool {
     let of_messages = |p: &Parameter| p.kind == "buffer" || p.kind == "status";
     function.class == Class::Local && function.parameters.iter().any(of_messages)
@@ -320,7 +320,7 @@ fn crossing(text: &mut String, function: &Function) {
             );
         }
         (Form::Blocking, Some(clocked)) => {
-            // Its own copies of the arguments let them stay in registers; but what it writes to must not be a copy.
+            // Copies of the arguments can stay in registers; but a place that it writes to must not be a copy.
             let own = if call.contains("&mut ") { "" } else { "move " };
             let input = input(function);
             let name = &function.called;
@@ -367,7 +367,7 @@ fn crossing(text: &mut String, function: &Function) {
     text.push_str("0\n");
 }
 
-/// What a stub does with a neutral error.
+/// Returns the stub's code for a neutral error.
 fn failed(function: &Function) -> String {
     if function.class == Class::Tool {
         return "return abi::error_from_neutral(code);".to_string();
@@ -379,7 +379,7 @@ fn failed(function: &Function) -> String {
     )
 }
 
-/// Notes what no image can hold, as long as it lives.
+/// Notes state that no image can hold, as long as it exists.
 fn lasting(text: &mut String, function: &Function) {
     let note = match function.name.as_str() {
         "MPI_Open_port" | "MPI_Publish_name" => "kept(hindrances::Kept::Port)",

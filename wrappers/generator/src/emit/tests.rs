@@ -1,4 +1,4 @@
-//! Guards of the tables and of what was generated from them.
+//! Tests of the tables and of the generated files.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::abi::ABIS;
 use crate::constants::Sort;
 use crate::table::Form;
 
-/// What is kept in `golden/`: a function of each form, and of each thing that a parameter can be.
+/// The functions in `golden/`: one of each form, and of each kind of parameter.
 const FUNCTIONS: [&str; 24] = [
     "MPIX_Barrier_init",
     "MPI_Abort",
@@ -36,25 +36,25 @@ const FUNCTIONS: [&str; 24] = [
     "MPI_Waitall",
     "MPI_Win_create",
 ];
-/// The same of the sets of integers: swapped ones, flags, offsets, and all others.
+/// The sets of integers there: swapped ones, flags, offsets, and all others.
 const SETS: [&str; 4] = ["rank", "assertion", "displacement", "threads"];
-/// Of the set that programs may add to.
+/// The constants of the set that programs may add to.
 const ERRORS: [&str; 4] = [
     "MPI_SUCCESS",
     "MPI_ERR_IN_STATUS",
     "MPI_ERR_PENDING",
     "MPI_ERR_WIN",
 ];
-/// And of the kinds of handles.
+/// The kinds of handles there.
 const HANDLES: [&str; 2] = ["communicator", "errhandler"];
 
-/// What is made of a packed status: MPICH's, which has the count's high bits and whether it was cancelled in one word.
+/// The file for a packed status: MPICH's, which has the count's high bits and the cancelled flag in one word.
 const PACKED: &str = "packed_status.rs";
 
-/// What is made of functions whose handles are narrower than words.
+/// The file for functions whose handles are narrower than words.
 const NARROW: &str = "narrow_handles.rs";
 
-/// What is made of functions that have a twin with large counts: a message, a list, and a place that is read and written.
+/// The file for functions that have a twin with large counts: a message, a list, and a place that is read and written.
 const LARGE: &str = "large_counts.rs";
 const TWINS: [&str; 3] = ["MPI_Igatherv", "MPI_Pack", "MPI_Send"];
 
@@ -77,14 +77,14 @@ fn a_few() -> Input {
         .abi
         .handles
         .retain(|handle| HANDLES.contains(&handle.kind.as_str()));
-    // All are of one form.
+    // All of them have one form.
     input.abi.refused.truncate(1);
     input.abi.own.truncate(1);
     input.abi.also.truncate(1);
     input
 }
 
-/// Compares what is made with what is kept, or keeps it if the environment has `variable`.
+/// Compares generated text with the kept one, or keeps it if the environment has `variable`.
 fn is_kept(path: &Path, made: &str, variable: &str) {
     if std::env::var_os(variable).is_some() {
         std::fs::write(path, made).expect("the source tree can be written to");
@@ -211,7 +211,7 @@ fn a_bad_line_is_named() {
     assert_eq!(error.to_string(), "line 2: unknown form");
 }
 
-/// `nm`'s dynamic symbols of the installed library.
+/// Returns `nm`'s dynamic symbols of the installed library.
 pub fn exported() -> BTreeSet<String> {
     let library = library();
     let output = Command::new("nm")

@@ -1,11 +1,11 @@
-//! Which class a function is of, and how its stub comes about: what the standard's JSON does not say.
+//! The class of each function, and how its stub is made: the standard's JSON has neither.
 
 mod names;
 
 use names::{ABSENT, COLLECTIVES, COMPLETION, DYNAMIC, ENVIRONMENT, LOCAL, ONE_SIDED};
 use stillpoint_generator::table::{Class, Form};
 
-/// Class and form of a function.
+/// Returns the class and form of a function.
 pub fn of(name: &str) -> (Class, Form) {
     let class = class(name);
     (
@@ -105,7 +105,7 @@ fn class(name: &str) -> Class {
     }
 }
 
-/// Between handles of C and Fortran, and other numbers.
+/// Whether the function converts between handles of C and Fortran, or other numbers.
 fn is_conversion(stem: &str) -> bool {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| stem.starts_with(prefix));
     let ends = |ends: &[&str]| ends.iter().any(|end| stem.ends_with(end));
@@ -265,7 +265,7 @@ fn form(name: &str, class: Class) -> Form {
     }
 }
 
-/// Queries that the lower half answers; the others are answered from the upper half's own records.
+/// Whether the lower half answers the query; the upper half answers the others from its own records.
 fn topology_or_plain(stem: &str) -> bool {
     stem.contains("art") && stem != "Type_get_contents"
         || stem.contains("raph")

@@ -1,11 +1,11 @@
-//! Functions that installed MPIs export and the standard's JSON does not hold: what MPI-3.0 removed, and
-//! Open MPI's persistent collective operations (`MPIX_`, from before MPI-4 adopted them).
+//! Functions that installed MPIs export but the standard's JSON does not contain: those that MPI-3.0 removed, and Open MPI's persistent collective operations
+//! (`MPIX_`, from before MPI-4 adopted them).
 
 use stillpoint_generator::table::{Function, read};
 
 use crate::classified;
 
-/// MPI 1.1's names, as `mpi.h` of Open MPI 4.1 still has them.
+/// MPI 1.1's names, which `mpi.h` of Open MPI 4.1 still has.
 const REMOVED: &str = "\
 MPI_Address local absent code location:buffer address:aint>
 MPI_Errhandler_create object absent code function:function:MPI_Handler_function errhandler:errhandler>
@@ -19,7 +19,7 @@ MPI_Type_struct object absent code count:int array_of_blocklengths:int[*] array_
 MPI_Type_ub query absent code datatype:datatype displacement:aint>
 ";
 
-/// Everything beyond the standard; the extensions have the parameters of the standard's functions.
+/// Returns all functions beyond the standard; the extensions have the parameters of the standard's functions.
 pub fn functions(standard: &[Function]) -> Vec<Function> {
     let removed = read(REMOVED).expect("the lines above are in the table's notation");
     let persistent = standard

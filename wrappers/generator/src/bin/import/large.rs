@@ -1,4 +1,4 @@
-//! Which functions have a twin with large counts, and which of their parameters are wider there.
+//! The functions that have a twin with large counts, and their parameters that are wider there.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ const HEADER: &str = "\
 # Made by `import` from the MPI 5.0 standard's JSON.
 ";
 
-/// Twins whose parameters tell too little: other parameters, other functions of the application's, results that may be too large for an int.
+/// Twins that cannot be generated: other parameters, other callbacks of the application, or results that may be too large for an int.
 const WRITTEN: [&str; 15] = [
     "MPI_Buffer_attach",
     "MPI_Buffer_detach",
@@ -28,7 +28,7 @@ const WRITTEN: [&str; 15] = [
     "MPI_Type_size",
 ];
 
-/// The text of the table.
+/// Returns the text of the table.
 pub fn table(text: &str) -> Result<String, Box<dyn std::error::Error>> {
     let standard: Value = serde_json::from_str(text)?;
     let entries = standard.as_object().ok_or("not a table of functions")?;
@@ -66,7 +66,7 @@ fn line(entry: &Value) -> Option<String> {
     )
 }
 
-/// Whether it is an int in the smaller function.
+/// Whether the parameter is an int in the smaller function.
 fn is_wider(parameter: &Value) -> bool {
     let kind = parameter["kind"].as_str().unwrap_or_default();
     let as_wide = [

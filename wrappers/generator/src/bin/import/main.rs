@@ -5,8 +5,8 @@
 //! cargo run -p stillpoint-generator --features import --bin import -- mpi-standard-5.0-apis.json
 //! ```
 //!
-//! What the standard does not know of comes from `extra.rs` (names that it has removed, extensions of
-//! installed MPIs), what it does not say - class and form - from `classes.rs`.
+//! Functions that the standard does not contain come from `extra.rs` (names that it has removed, extensions of installed MPIs). Class and form, which it does
+//! not give, come from `classes.rs`.
 
 mod classes;
 mod extra;

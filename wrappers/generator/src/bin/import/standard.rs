@@ -5,7 +5,7 @@ use stillpoint_generator::table::{Class, Direction, Form, Function, Parameter};
 
 use crate::classified;
 
-/// The functions of the standard that C has (not the callback types, not the predefined callbacks).
+/// Returns the standard's functions in C (not the callback types, not the predefined callbacks).
 pub fn read(text: &str) -> Result<Vec<Function>, Box<dyn std::error::Error>> {
     let standard: Value = serde_json::from_str(text)?;
     let entries = standard.as_object().ok_or("not a table of functions")?;
@@ -69,11 +69,11 @@ fn parameter(function: &str, entry: &Value) -> Result<Parameter, String> {
         Value::String(length) => Some(length.clone()),
         _ => Some("*".to_string()),
     };
-    // Strings, argument lists and the memory that MPI hands out are pointers already.
+    // Strings, argument lists and memory that MPI allocates are pointers already.
     match kind.as_str() {
         "string" | "strings" | "stringarrays" | "argc" | "argv" | "fstatus" => length = None,
         "pointer" => direction = Direction::In,
-        // Memory that MPI is handed: it will be written to, if not by this call.
+        // Memory that MPI receives: it will be written to, if not by this call.
         "buffer" if entry["constant"] == false && direction == Direction::In => {
             direction = Direction::InOut;
         }
@@ -92,7 +92,7 @@ fn parameter(function: &str, entry: &Value) -> Result<Parameter, String> {
         _ => {}
     }
     Ok(Parameter {
-        // The standard's file has this mark at one buffer that every process receives into.
+        // The standard's file has this mark at a buffer that every process receives into.
         root_only: entry["root_only"] == true
             && (function, &*name) != ("MPI_Scatterv_init", "recvbuf"),
         name: rust_word(&name),
@@ -102,7 +102,7 @@ fn parameter(function: &str, entry: &Value) -> Result<Parameter, String> {
     })
 }
 
-/// How many datatypes an all-to-all operation reads.
+/// Returns how many datatypes an all-to-all operation reads.
 fn per_neighbour(function: &str, name: &str) -> &'static str {
     match (function.to_lowercase().contains("neighbor"), name) {
         (false, _) => "peers",
@@ -111,7 +111,7 @@ fn per_neighbour(function: &str, name: &str) -> &'static str {
     }
 }
 
-/// The table's word for a kind of the standard.
+/// Returns the table's word for a kind of the standard.
 fn kind(function: &str, name: &str, kind: &str, function_type: &str) -> Result<String, String> {
     let extended = function.ends_with("_x");
     let word = match kind {
@@ -198,14 +198,14 @@ fn kind(function: &str, name: &str, kind: &str, function_type: &str) -> Result<S
     Ok(word.to_string())
 }
 
-/// Functions whose arrays of ranks hold nothing but ranks.
+/// Whether a function's arrays of ranks contain only ranks.
 fn plain_ranks(function: &str) -> bool {
     function.starts_with("MPI_Graph_")
         || function.starts_with("MPI_Dist_graph_")
         || (function.starts_with("MPI_Group_") && function.ends_with("cl"))
 }
 
-/// A parameter's name, changed where Rust takes the word for its own.
+/// Returns a parameter's name, changed if it is a keyword of Rust.
 fn rust_word(name: &str) -> String {
     match name {
         "type" => "datatype".to_string(),

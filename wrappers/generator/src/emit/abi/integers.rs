@@ -1,5 +1,5 @@
-//! Integer constants, and their conversion to the standard ABI's values and back. A value that names nothing is carried through both ways,
-//! so that the real MPI sees it and complains.
+//! Integer constants, and their conversion to the standard ABI's values and back. A value without a meaning survives the conversion both ways, so that the real
+//! MPI sees it and reports it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,8 +9,7 @@ use crate::abi::{Abi, Integer};
 
 /// Sets whose constants are bits that are or-ed together.
 const FLAGS: [&str; 2] = ["mode", "assertion"];
-/// Sets in which most numbers mean something, so that values that name nothing change places with those that are taken from
-/// them.
+/// Sets in which most numbers mean something. Values without a meaning are swapped with the values whose numbers are taken.
 const SWAPPED: [&str; 3] = ["rank", "tag", "darg"];
 
 /// Writes constants and, for each set, the functions that convert a value.
@@ -53,12 +52,12 @@ pub fn emit(text: &mut String, abi: &Abi) {
     }
 }
 
-/// The type of a set's values.
+/// Returns the type of a set's values.
 fn kind(set: &str) -> &'static str {
     if set == "displacement" { "i64" } else { "i32" }
 }
 
-/// A set whose values are the neutral ones.
+/// Writes a set whose values are the neutral ones.
 fn same(text: &mut String, set: &str) {
     let number = kind(set);
     for way in ["to", "from"] {
@@ -70,7 +69,7 @@ fn same(text: &mut String, set: &str) {
     }
 }
 
-/// A set that programs may add to: what they add comes after the last predefined value.
+/// Writes a set that programs may add to: their values come after the last predefined value.
 fn added(text: &mut String, set: &str, integers: &[&Integer], last: &Integer) {
     let (list, end) = (set.to_uppercase(), without_prefix(&last.name));
     let _ = writeln!(
@@ -139,7 +138,7 @@ fn swapped(text: &mut String, set: &str, integers: &[&Integer]) {
 
 fn values(text: &mut String, set: &str, integers: &[&Integer]) {
     let number = kind(set);
-    // An offset is a number like any other; only the one constant is special.
+    // An offset can be any number; only the one constant is special.
     let (there, back) = if set == "displacement" {
         ("other", "other")
     } else {

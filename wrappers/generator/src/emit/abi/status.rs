@@ -1,10 +1,10 @@
-//! `MPI_Status`: its layout, and how it becomes neutral. What a status says lies in a field of its own, or packed into bits of others.
+//! `MPI_Status`: its layout, and its conversion to the neutral form. Each value has a field of its own, or is packed into bits of others.
 
 use std::fmt::Write;
 
 use crate::abi::{Abi, Named, Packed, width};
 
-/// What a status says: the name, how the field becomes neutral, how the neutral status becomes the field.
+/// The values of a status: the name, the conversion from the field, and the conversion to the field.
 const VALUES: [(&str, &str, &str); 5] = [
     (
         "source",
@@ -25,7 +25,7 @@ const VALUES: [(&str, &str, &str); 5] = [
     ("bytes", "self.bytes as u64", "status.bytes() as usize"),
 ];
 
-/// What of a status is not told, or told as what it cannot be.
+/// Returns the values of a status that the description lacks, or describes in an impossible way.
 #[cfg(test)]
 pub fn missing(abi: &Abi) -> Vec<&'static str> {
     let field = |name: &str| abi.status.iter().any(|it| it.name == name);
@@ -98,14 +98,14 @@ fn layout(text: &mut String, abi: &Abi) {
     }
 }
 
-/// The expression for a value that is packed, as a `u64`; `None` for one with a field of its own.
+/// Returns the expression for a packed value, as a `u64`, or `None` for a value with a field of its own.
 fn packed_value(abi: &Abi, name: &str) -> Option<String> {
     let parts: Vec<String> = abi
         .packed
         .iter()
         .filter(|it| it.value == name)
         .map(|it| {
-            // All of a field's bits, and no copies of its sign.
+            // All bits of the field, without copies of its sign.
             let kind = abi.status.iter().find(|field| field.name == it.field);
             let width = kind.and_then(|field| width(&field.kind)).unwrap_or(64);
             let field = format!("(self.{} as u{width} as u64)", it.field);
@@ -115,7 +115,7 @@ fn packed_value(abi: &Abi, name: &str) -> Option<String> {
     either(&parts)
 }
 
-/// The expression for a field: a value's own, one that is packed of several, or nothing's.
+/// Returns the expression for a field: a value, several packed ones, or a default.
 fn field_from_neutral(abi: &Abi, field: &Named) -> String {
     let parts: Vec<String> = abi
         .packed
@@ -136,7 +136,7 @@ fn field_from_neutral(abi: &Abi, field: &Named) -> String {
     own.map_or("Default::default()", |it| it.2).to_string()
 }
 
-/// The bits of a `u64` that begin at `from`, at another place.
+/// Returns the bits of a `u64` from `from` on, moved to another place.
 fn moved(expression: &str, from: u32, packed: &Packed, to: u32) -> String {
     let mask = u64::MAX >> (64 - packed.bits);
     let bits = match from {
@@ -149,7 +149,7 @@ fn moved(expression: &str, from: u32, packed: &Packed, to: u32) -> String {
     }
 }
 
-/// All parts together.
+/// Combines all parts.
 fn either(parts: &[String]) -> Option<String> {
     match parts {
         [] => None,

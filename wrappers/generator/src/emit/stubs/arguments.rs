@@ -1,11 +1,11 @@
-//! What a stub does for each of its parameters: before the call, in it and after it.
+//! The stub's code for each of its parameters: before the call, in it and after it.
 
 use std::fmt::Write;
 
 use super::{failed, home, kind};
 use crate::table::{Class, Direction, Function, Parameter};
 
-/// How many elements an array of handles has.
+/// Returns the number of elements of an array of handles.
 fn count(function: &Function, length: &str) -> String {
     let communicator = home(function).map_or("", |parameter| parameter.name.as_str());
     match length {
@@ -14,13 +14,13 @@ fn count(function: &Function, length: &str) -> String {
     }
 }
 
-/// What has to stand ready before the call.
+/// Writes the preparations before the call.
 pub fn before(text: &mut String, function: &Function, parameter: &Parameter) {
     let name = &parameter.name;
     let out = parameter.direction != Direction::In;
     match (parameter.kind.as_str(), out, &parameter.length) {
         ("group" | "info", false, None) => {
-            // The lower half gets these objects only when it is about to be asked for something with them.
+            // The lower half gets these objects only just before a call that uses them.
             let _ = writeln!(
                 text,
                 "if let Err(code) = steps::{}_below({name}) {{",
@@ -62,7 +62,7 @@ pub fn before(text: &mut String, function: &Function, parameter: &Parameter) {
     }
 }
 
-/// The neutral form of an argument.
+/// Returns the neutral form of an argument.
 pub fn argument(parameter: &Parameter) -> String {
     let name = &parameter.name;
     let out = parameter.direction != Direction::In;
@@ -89,7 +89,7 @@ pub fn argument(parameter: &Parameter) -> String {
     }
 }
 
-/// What the application is given.
+/// Writes the code that passes results to the application.
 pub fn after(text: &mut String, function: &Function, parameter: &Parameter) {
     let name = &parameter.name;
     if parameter.direction == Direction::In || parameter.length.is_some() {

@@ -7,7 +7,7 @@ use super::{beginning, cold, export_name, exported, home, names, noted, signatur
 use crate::emit::kind;
 use crate::table::Function;
 
-/// The short way of a nonblocking collective operation; `long` is the function that goes every way.
+/// Writes the short way of a nonblocking collective operation; `long` is the function for all other cases.
 pub fn directly(text: &mut String, function: &Function, long: &str) {
     let name = function.rust_name();
     let home = home(function).map_or("", |parameter| parameter.name.as_str());
@@ -44,15 +44,15 @@ pub fn directly(text: &mut String, function: &Function, long: &str) {
     let _ = writeln!(text, "{long}({})\n}}\n}}", names(function));
 }
 
-/// The handles of a blocking operation.
+/// Returns the handles of a blocking operation.
 fn handles(function: &Function) -> impl Iterator<Item = &str> {
     let handles = function.parameters.iter();
     let handles = handles.filter(|it| kind::handle(&it.kind).is_some() && !kind::by_pointer(it));
     handles.map(|it| it.name.as_str())
 }
 
-/// What the application calls of a blocking operation where handles are numbers: it goes on with objects. Where one of them has to be looked for, another function
-/// does that, so that this one keeps nothing.
+/// Writes the function that the application calls for a blocking operation if handles are numbers: it continues with objects. If one of them has to be looked
+/// up, another function does that, so that this one needs no stack.
 pub fn with_numbers(text: &mut String, function: &Function, long: &str) {
     let (name, all) = (function.rust_name(), names(function));
     let handles: Vec<&str> = handles(function).collect();
@@ -82,9 +82,9 @@ pub fn with_numbers(text: &mut String, function: &Function, long: &str) {
     );
 }
 
-/// The short way of a blocking operation, which can be begun again from its arguments: written out for each processor
-/// (`upper-half/src/ground/arch`). It takes a handle for the address of its object, and goes on to `long` with the arguments as they were given. Where
-/// handles are not `wide`, it is a function of its own, which is given objects, not handles that may lead to none.
+/// Writes the short way of a blocking operation that can be begun again from its arguments, in assembly for each processor (`upper-half/src/ground/arch`). It
+/// takes a handle for the address of its object, and jumps to `long` with the original arguments. If handles are not `wide`, it is a separate function that
+/// receives objects, because a handle may lead to none.
 pub fn in_assembly(text: &mut String, function: &Function, long: &str, wide: bool) {
     let name = function.rust_name();
     let (mut handles, mut buffers) = (0, 0);

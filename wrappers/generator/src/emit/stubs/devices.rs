@@ -1,23 +1,22 @@
-//! What a stub does about buffers that lie in a GPU's memory (`upper-half/src/operations/devices`): which parameters are buffers, and what each is made of,
-//! follows from the table.
+//! A stub's code for buffers in a GPU's memory (`upper-half/src/operations/devices`). The table determines which parameters are buffers, and the parts of each.
 //!
-//! A function with a buffer of which nothing is known here is an error of the build. So none can be forgotten.
+//! A function with a buffer that is not described here is a build error, so none can be forgotten.
 
 use std::fmt::Write;
 
 use super::{home, kind, names, raised_on, signature};
 use crate::table::{Class, Direction, Form, Function, Parameter};
 
-/// How a function's buffers on a device are served.
+/// The treatment of a function's buffers on a device.
 #[derive(Debug, PartialEq, Eq)]
 enum Service {
-    /// The function has none, or does not look into what it is given.
+    /// The function has no buffers, or does not read their contents.
     None,
-    /// It is written by hand, and so is what it begins with.
+    /// The function is written by hand, including this check.
     ByHand,
-    /// It fails, and says why.
+    /// The function fails with a reason.
     Refused,
-    /// Host memory takes their place: for each buffer what it is made of.
+    /// Host memory takes their place; the parts of each buffer.
     Staged(Vec<String>),
 }
 
@@ -35,7 +34,7 @@ fn service(function: &Function) -> Service {
         return Service::ByHand;
     }
     let refused = match function.class {
-        // A later call completes what they begin.
+        // A later call completes the operations that they begin.
         Class::OneSided => true,
         Class::File => {
             let name = &function.name;
@@ -50,7 +49,7 @@ fn service(function: &Function) -> Service {
     Service::Staged(parts.map(|it| parts_of(function, it)).collect())
 }
 
-/// The name of what the operation is, for all its forms: `alltoall` of `MPIX_Alltoall_init`.
+/// Returns the common name of an operation in all its forms: `alltoall` for `MPIX_Alltoall_init`.
 fn stem(function: &Function) -> String {
     let name = function.name.trim_start_matches("MPIX_");
     let name = name.trim_start_matches("MPI_").trim_end_matches("_init");
@@ -61,7 +60,7 @@ fn stem(function: &Function) -> String {
     name.to_lowercase()
 }
 
-/// The expression for the parts of a buffer.
+/// Returns the expression for the parts of a buffer.
 fn parts_of(function: &Function, buffer: &Parameter) -> String {
     let at = function.parameters.iter().position(|it| it == buffer);
     let behind = &function.parameters[at.expect("one of its own") + 1..];
@@ -74,7 +73,7 @@ fn parts_of(function: &Function, buffer: &Parameter) -> String {
     let (count, displacements) = (first("int", "count"), first("int", "displs"));
     let datatype = first("datatype", "");
     let sent = buffer.direction == Direction::In;
-    // With whom a process has to do, and how many each has.
+    // The processes that this one exchanges data with, and how many elements each has.
     let once = format!("devices::once({count}, {datatype})");
     let each = |peers: &str| format!("devices::each(steps::{peers}(comm), {count}, {datatype})");
     let listed = |peers: &str| {
@@ -125,7 +124,7 @@ fn parts_of(function: &Function, buffer: &Parameter) -> String {
         ("neighbor_alltoall", sent) => each(if sent { to } else { from }),
         ("neighbor_alltoallv", sent) => listed(if sent { to } else { from }),
         ("neighbor_alltoallw", sent) => typed(if sent { to } else { from }),
-        // In place the input of all lies where the result of one goes.
+        // In place, the input for all members lies where the result of one goes.
         ("reduce_scatter_block", true) => each("members"),
         ("reduce_scatter_block", false) => {
             format!(
@@ -161,7 +160,7 @@ fn of_members_or_root(parts: &str) -> String {
     )
 }
 
-/// The beginning of a function: what it does where the process uses a GPU. `types` are those of its parameters, and `itself` is its name.
+/// Writes the beginning of a function: its code for a process that uses a GPU.
 pub fn beginning(text: &mut String, function: &Function) {
     match service(function) {
         Service::None | Service::ByHand => {}
@@ -192,8 +191,8 @@ pub fn beginning(text: &mut String, function: &Function) {
     }
 }
 
-/// The function that carries an operation out with staged buffers: [`beginning`] calls it with objects in the place of handles, and it calls `again`, which
-/// takes what `types` says.
+/// Writes the function that carries an operation out with staged buffers. [`beginning`] calls it with objects in place of handles, and it calls `again`, whose
+/// parameters have the types of `types`.
 pub fn function(
     text: &mut String,
     function: &Function,

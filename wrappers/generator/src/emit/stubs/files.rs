@@ -1,4 +1,4 @@
-//! What stubs of operations on files do beside calling the lower half.
+//! The stubs' additional code for operations on files.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ const ALWAYS: [&str; 8] = [
     "MPI_File_sync",
 ];
 
-/// On files: what a sequential one cannot do is refused, and what uses the shared pointer is noted.
+/// Writes checks for files: refuses operations that a sequential file does not permit, and notes those that use the shared pointer.
 pub fn in_sequence(text: &mut String, function: &Function) {
     let name = function.name.as_str();
     if function.class != Class::File
@@ -46,7 +46,7 @@ pub fn split_end(function: &Function) -> bool {
     function.class == Class::File && function.name.ends_with("_end")
 }
 
-/// What a split collective operation on a file is called in the lower half, without `_end`, if the function begins one.
+/// Returns the name of a split collective operation on a file in the lower half, without `_end`, if the function begins one.
 pub fn split_begin(function: &Function) -> Option<String> {
     let name = function.rust_name();
     let begun = name.strip_suffix("_begin")?;

@@ -1,4 +1,4 @@
-//! Twins with large counts: each narrows what it is given and calls the smaller function, with a datatype of many elements where one count is too large for an int
+//! Twins with large counts: each narrows its arguments and calls the smaller function, with a datatype of many elements if a count is too large for an int
 //! (`upper-half/src/stubs/large.rs`).
 
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use super::{direct, kind};
 use crate::large::Twin;
 use crate::table::{Class, Direction, Form, Function, Parameter};
 
-/// Constructors of datatypes that have another way for larger numbers (`upper-half/src/stubs/large/layouts.rs`).
+/// Constructors of datatypes that handle larger numbers differently (`upper-half/src/stubs/large/layouts.rs`).
 const LAYOUTS: [&str; 9] = [
     "MPI_Type_contiguous",
     "MPI_Type_create_hindexed",
@@ -79,7 +79,7 @@ pub fn twin(text: &mut String, function: &Function, twin: &Twin) {
             }
         }
     }
-    // Those that are begun by the short way own nothing: what keeps lists goes the long one.
+    // Operations that are begun by the short way own no memory, so operations with lists go the long way.
     let long =
         direct::is_collective(function) && function.form == Form::Started && !lists.is_empty();
     let arguments: Vec<String> = each()
@@ -111,7 +111,7 @@ pub fn twin(text: &mut String, function: &Function, twin: &Twin) {
     let _ = writeln!(text, "code\n}}\n}}\nexport!(P{called} => {name}_large);");
 }
 
-/// Whether a function reduces element by element, and is over when it returns: then it is what it does to one part of the elements after the other.
+/// Whether a function reduces element by element, and is complete when it returns: then it can process the elements in parts, one after the other.
 fn is_by_element(function: &Function) -> bool {
     let has = |name: &str| function.parameters.iter().any(|it| it.name == name);
     let reduces = function.parameters.iter().any(|it| it.kind == "operator");
@@ -119,7 +119,7 @@ fn is_by_element(function: &Function) -> bool {
     reduces && is_over && function.class != Class::OneSided && has("count")
 }
 
-/// What such a function does with more elements than an int holds.
+/// Returns the call of such a function for more elements than an int holds.
 fn in_parts(function: &Function, called: &str) -> String {
     let given = |it: &Parameter| match (it.kind.as_str(), it.direction) {
         ("buffer", Direction::In) => format!("large::behind({}, from)", it.name),
@@ -134,8 +134,8 @@ fn in_parts(function: &Function, called: &str) -> String {
     )
 }
 
-/// Whether a count is of elements of the datatype behind it, and may be one of a larger datatype. Reductions know predefined ones only, but for those on windows; what
-/// stands before a layout's datatype is none.
+/// Whether a count is of elements of the datatype behind it, and may become a count of a larger datatype. Reductions accept only predefined datatypes, except
+/// on windows. The number before a layout's datatype is not such a count.
 fn is_typed(function: &Function, next: Option<&Parameter>) -> bool {
     if LAYOUTS.contains(&function.name.as_str()) {
         return false;
@@ -156,7 +156,7 @@ fn wide_type(twin: &Twin, parameter: &Parameter) -> String {
     }
 }
 
-/// The expression for how many elements a list has.
+/// Returns the expression for the number of elements of a list.
 fn elements(function: &Function, parameter: &Parameter, length: &str) -> String {
     let processes = |expression: &str| {
         let counted = format!("large::processes(Handle::object(comm), |comm| {expression})");

@@ -5,8 +5,7 @@ use std::fmt::Write;
 use super::{argument, before, home, kind};
 use crate::table::{Class, Form, Function, Parameter};
 
-/// A nonblocking or persistent collective operation: what begins or makes it is kept, to be run again after a
-/// restart.
+/// Writes a nonblocking or persistent collective operation: the call that begins or makes it is kept, to be made again after a restart.
 pub fn repeated(text: &mut String, function: &Function) {
     text.push_str("let _inside = crossing::enter_as(Place::Collective);\n");
     let mut objects = Vec::new();
@@ -51,7 +50,7 @@ pub fn repeated(text: &mut String, function: &Function) {
     );
 }
 
-/// The call that begins an operation in the lower half, now or again.
+/// Returns the call that begins an operation in the lower half, now or again.
 pub fn again(function: &Function) -> String {
     let arguments: Vec<String> = function
         .parameters
@@ -64,7 +63,7 @@ pub fn again(function: &Function) -> String {
     format!("(lower.{})({})", function.rust_name(), arguments.join(", "))
 }
 
-/// The expression for whether MPI leaves the operation's input as it is.
+/// Returns the expression for whether MPI leaves the operation's input unchanged.
 pub fn repeatable(function: &Function) -> String {
     let in_place: Vec<String> = function
         .parameters
@@ -79,8 +78,8 @@ pub fn repeatable(function: &Function) -> String {
     }
 }
 
-/// The expression for what there is of a blocking operation's input when it has to begin anew (`upper-half/src/operations/clock/kept.rs`). What is under way on
-/// files and windows is not begun again.
+/// Returns the expression for the input that a blocking operation still has when it is begun anew (`upper-half/src/operations/clock/kept.rs`). Operations on
+/// files and windows are not begun again.
 pub fn input(function: &Function) -> String {
     if function.class != Class::Collective {
         return "Input::Changed".to_string();
@@ -104,8 +103,8 @@ pub fn input(function: &Function) -> String {
     }
 }
 
-/// Which part of the buffer is the input of an operation in place, where one count and one datatype, the arguments behind the buffer, tell it: `Keeps` of
-/// `upper-half/src/operations/clock/kept.rs`.
+/// Returns which part of the buffer is the input of an operation in place, if one count and one datatype, the arguments behind the buffer, determine it:
+/// `Keeps` of `upper-half/src/operations/clock/kept.rs`.
 pub fn keeps(function: &Function) -> Option<&'static str> {
     match function.name.as_str() {
         "MPI_Allreduce" | "MPI_Scan" | "MPI_Exscan" => Some("Once"),
@@ -115,9 +114,9 @@ pub fn keeps(function: &Function) -> Option<&'static str> {
     }
 }
 
-/// Whether the parameter says that the input lies in the buffer for the result, where MPI may change it before the operation is over: what is sent may be in
-/// place. It does so in gathers too: some of Open MPI's algorithms for `MPI_Allgather` move the blocks at the end. Where the *result* may be in
-/// place, in a scatter, the input is a buffer of its own; and neighbours have nothing in place.
+/// Whether the parameter says that the input lies in the buffer for the result (the sent data may be in place), where MPI may change it before the operation is
+/// complete. Gathers change it too: some of Open MPI's algorithms for `MPI_Allgather` move the blocks at the end. In a scatter, the *result* may be in place,
+/// and the input has a buffer of its own; neighbourhood operations have nothing in place.
 pub fn changed_in_place(function: &Function, parameter: &Parameter) -> bool {
     let name = function.name.to_lowercase();
     let scatters = name.contains("scatter") && !name.contains("reduce");

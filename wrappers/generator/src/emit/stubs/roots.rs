@@ -1,19 +1,19 @@
-//! Handles that are significant at the root only: elsewhere a program may give anything, and nobody looks at it. The exported function
-//! puts null handles in their places before anything else is done.
+//! Handles that are significant at the root only: other ranks may pass any value, which is not read. The exported function first replaces such values by null
+//! handles.
 
 use std::fmt::Write;
 
 use super::{export_name, kind, names, signature};
 use crate::table::{Form, Function, Parameter};
 
-/// Functions that are written by hand, and see to their handles themselves.
+/// Functions that are written by hand, and check their handles themselves.
 const BY_HAND: [&str; 2] = ["MPI_Comm_spawn", "MPI_Comm_spawn_multiple"];
 
 fn is_handle(parameter: &Parameter) -> bool {
     kind::handle(&parameter.kind).is_some()
 }
 
-/// Whether the function has such handles, which its stub is not to see.
+/// Whether the function has such handles, which its stub must not see.
 pub fn has(function: &Function) -> bool {
     let mut handles = function
         .parameters
@@ -29,8 +29,8 @@ pub fn has(function: &Function) -> bool {
     has && !by_hand
 }
 
-/// The statements that put null handles in the places of those that are not for this process. On an intercommunicator the root's group gives nothing but what is
-/// significant at the root.
+/// Returns the statements that replace handles which are not for this process by null handles. On an intercommunicator, the root's group passes only arguments
+/// that are significant at the root.
 pub fn nulls(function: &Function) -> String {
     let mut text = String::new();
     for parameter in &function.parameters {
@@ -48,7 +48,7 @@ pub fn nulls(function: &Function) -> String {
     text
 }
 
-/// Makes what the application calls out of a stub, of which it takes the exported names.
+/// Makes the function that the application calls out of a stub, and takes the stub's exported names.
 pub fn given(text: &mut String, function: &Function, stub: &str) {
     let (name, called) = (function.rust_name(), &function.called);
     let exported = export_name(function);

@@ -1,5 +1,5 @@
-//! Functions that are written by hand and called so often that their short way is written out for each processor
-//! (`upper-half/src/stubs/short.rs`, which knows what each needs).
+//! Functions that are written by hand and called so often that their short way is written in assembly for each processor (`upper-half/src/stubs/short.rs`,
+//! which knows what each needs).
 
 use std::fmt::Write;
 
@@ -23,10 +23,10 @@ const SHORT: [&str; 13] = [
     "MPI_Testany",
 ];
 
-/// That of them whose short way is not written out where handles are numbers: a message's handle has to be made.
+/// The one of them without a short way if handles are numbers: a message's handle has to be made.
 const WIDE: &str = "MPI_Improbe";
 
-/// Buffered sends are the upper half's own where a program may have more buffers than that of the process (`upper-half/src/operations/buffered.rs`).
+/// Buffered sends are the upper half's own if a program may have more buffers than the process's (`upper-half/src/operations/buffered.rs`).
 const BUFFERED: [&str; 2] = ["MPI_Bsend", "MPI_Ibsend"];
 
 /// Whether a function is one of them.
@@ -38,7 +38,7 @@ pub fn is(function: &Function, abi: &Abi) -> bool {
         && !(has_buffers && BUFFERED.contains(&name))
 }
 
-/// The exported function, which goes on to `long` with the arguments as they were given.
+/// Writes the exported function, which jumps to `long` with the original arguments.
 pub fn stub(text: &mut String, function: &Function, long: &str) {
     let name = function.rust_name();
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! Functions by their stem: lists that no rule gives.
+//! Functions by their stem: lists that do not follow from rules.
 
 /// The collective operations by their stem, as in `MPI_Bcast`, `MPI_Ibcast`, `MPI_Bcast_init`.
 pub const COLLECTIVES: [&str; 22] = [
@@ -26,7 +26,7 @@ pub const COLLECTIVES: [&str; 22] = [
     "Scatterv",
 ];
 
-/// Names of the standard (or of MPI-1) that no installed MPI of the 3.1 level exports.
+/// Names of the standard (or of MPI-1) that installed MPIs of the 3.1 level do not export.
 pub const ABSENT: [&str; 21] = [
     "Abi_",
     "Aint_",
@@ -65,7 +65,7 @@ pub const ONE_SIDED: [&str; 10] = [
     "Rget_accumulate",
 ];
 
-/// How processes find each other that were not started together.
+/// Functions by which processes that were not started together find each other.
 pub const DYNAMIC: [&str; 7] = [
     "Comm_accept",
     "Comm_connect",
@@ -76,7 +76,7 @@ pub const DYNAMIC: [&str; 7] = [
     "Lookup_name",
 ];
 
-/// What ends requests, or sets them going.
+/// Functions that complete requests or start them.
 pub const COMPLETION: [&str; 5] = [
     "Cancel",
     "Start",
@@ -85,7 +85,7 @@ pub const COMPLETION: [&str; 5] = [
     "Grequest_complete",
 ];
 
-/// The process as a whole.
+/// Functions about the process as a whole.
 pub const ENVIRONMENT: [&str; 16] = [
     "Init",
     "Init_thread",
@@ -105,7 +105,7 @@ pub const ENVIRONMENT: [&str; 16] = [
     "Pcontrol",
 ];
 
-/// What needs nobody else.
+/// Functions that involve no other process.
 pub const LOCAL: [&str; 24] = [
     "Wtime",
     "Wtick",

@@ -173,7 +173,7 @@ fn unlock(word: &AtomicU32, me: u32, private: u32) -> isize {
     }
 }
 
-/// Replaces the word if it is still what was seen, and wakes one who waits.
+/// Replaces the word if its value is still `seen`, and wakes one waiter.
 fn give(word: &AtomicU32, seen: u32, new: u32, private: u32) -> bool {
     let given = word.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed);
     if given.is_ok() && seen & WAITERS != 0 {

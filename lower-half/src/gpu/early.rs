@@ -1,5 +1,5 @@
-//! The helper is told early that a checkpoint comes: while the application still runs, it begins with the driver, which takes seconds, and finds out what
-//! the node's GPUs do, where their memory is going to be staged.
+//! Tells the helper early that a checkpoint comes. While the application still runs, the helper initializes the driver, which takes seconds. If device memory
+//! may be staged, it also measures the node's GPUs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};

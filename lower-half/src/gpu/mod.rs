@@ -5,14 +5,14 @@
 //!
 //! * [`arena`] - host memory of the helper's, in which bytes come and go
 //! * [`client`] - the connection to the helper, which the first rank that needs it starts
-//! * [`early`] - the helper is told that a checkpoint comes
+//! * [`early`] - tells the helper early that a checkpoint comes
 //! * [`fitting`] - whether a node's devices can take what an image was written from; pure
 //! * [`hashes`] - hashing of staged memory where it lies, and the choice of what comes
 //! * [`held`] - how far the rank's devices have come in a checkpoint, and the way back from there
 //! * [`returning`] - devices come back in a restart
 //! * [`staged`] - what the helper has staged, on its way into the image
 //! * [`wanted`] - which of these bytes are to come, and whether they have; pure
-//! * [`traces`] - traces of a driver in a process; pure but for reading them
+//! * [`traces`] - traces of a driver in a process; pure except for reading them
 
 pub mod arena;
 pub mod client;

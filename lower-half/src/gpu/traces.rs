@@ -63,7 +63,7 @@ fn maps() -> io::Result<Vec<u8>> {
     told::bytes("/proc/self/maps")
 }
 
-/// The paths of what is mapped in the upper half.
+/// Returns the paths of the files that the upper half has mapped.
 fn mapped(maps: &[u8]) -> impl Iterator<Item = &str> {
     let lines = maps.split(|byte| *byte == b'\n');
     lines

@@ -1,7 +1,7 @@
 //! Restores an image in a fresh process, phase by phase; between the phases the agent waits for the job's other ranks.
 //!
 //! 1. [`Restore::open`] - checks the image against the manifest, the processor, the kernel and the rank count, the files that it refers to, and every byte of
-//! it. If this fails, only this process's own memory has been changed.
+//!    it. If this fails, only this process's own memory has been changed.
 //! 2. [`Restore::reserve_descriptors`] - before MPI (or anything else) can take a number that the image needs
 //! 3. (MPI is started by the caller, at [`Restore::thread_level`])
 //! 4. [`Restore::map`] - memory at its old addresses, except for what the first step has already read there

@@ -151,7 +151,7 @@ pub unsafe fn clone_onto(
     result
 }
 
-/// Makes a child process that ends at once, whose end no signal tells of: it takes an id. Gives that id, or an error; the child is to be waited for.
+/// Makes a child process that ends at once and has no exit signal, to use up an id. Returns that id, or an error; the caller must wait for the child.
 pub fn take_id() -> isize {
     let result;
     // SAFETY: the child shares memory and stack, touches neither, and has ended when the parent goes on.

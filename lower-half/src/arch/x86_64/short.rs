@@ -374,7 +374,7 @@ pub fn code() -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(start, bytes.min(PAGE)) }
 }
 
-/// Calls that are trapped only with some arguments: the code lets the others be made where they are.
+/// Calls that are trapped only with some arguments: in other cases the code returns to the original `syscall`.
 pub const DECIDED: &[i64] = &[libc::SYS_newfstatat, libc::SYS_statx];
 
 /// Whether this processor and kernel support the code's instructions: `rdgsbase` and `xsavec`.

@@ -2,7 +2,6 @@
 //!
 //! * [`job`] - the job as a pure state machine
 //! * [`batch`] - the batch job of a process
-//! * [`cli`] - the command, one file for each subcommand
 //! * [`door`] - the socket at which the kernel names a job's clients
 //! * [`epoch`] - committed and unfinished epochs in a checkpoint directory
 //! * [`server`] - sockets and files around the job

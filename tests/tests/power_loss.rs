@@ -13,26 +13,47 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{PATIENCE, Trial};
 use stillpoint_tests::{Failed, ensure};
 
-const BYTES: u64 = 256 << 20;
+/// XFS takes no smaller disk.
+const BYTES: u64 = 320 << 20;
 
-#[test]
-fn an_epoch_is_restarted_after_a_power_failure() {
-    on_trial("open", |trial| {
-        let disk = cut_off_after_a_commit(trial)?;
+mod ext4 {
+    #[test]
+    fn an_epoch_is_restarted_after_a_power_failure() {
+        super::is_restarted("ext4");
+    }
+
+    #[test]
+    fn without_a_sync_the_program_s_files_are_lost_and_the_restart_says_so() {
+        super::says_what_is_lost("ext4");
+    }
+}
+
+mod xfs {
+    #[test]
+    fn an_epoch_is_restarted_after_a_power_failure() {
+        super::is_restarted("xfs");
+    }
+
+    #[test]
+    fn without_a_sync_the_program_s_files_are_lost_and_the_restart_says_so() {
+        super::says_what_is_lost("xfs");
+    }
+}
+
+fn is_restarted(file_system: &'static str) {
+    on_trial(file_system, "open", |trial, disk| {
         let target = disk.path.join("d");
-        let again = launch(trial, &disk, job::restarted(trial.ranks, &target)?)?;
+        let again = launch(trial, disk, job::restarted(trial.ranks, &target)?)?;
         let go = disk.path.join("go");
         fs::write(&go, b"").map_err(|error| format!("{}: {error}", go.display()))?;
         trial.ends_well(again).map(drop)
     });
 }
 
-#[test]
-fn without_a_sync_the_program_s_files_are_lost_and_the_restart_says_so() {
-    on_trial("off", |trial| {
-        let disk = cut_off_after_a_commit(trial)?;
+fn says_what_is_lost(file_system: &'static str) {
+    on_trial(file_system, "off", |trial, disk| {
         let target = disk.path.join("d");
-        let again = launch(trial, &disk, job::restarted(trial.ranks, &target)?)?;
+        let again = launch(trial, disk, job::restarted(trial.ranks, &target)?)?;
         let ended = again.end(PATIENCE)?;
         let named = ended.stderr.contains("appended.") && ended.stderr.contains("bytes");
         ensure!(ended.status != 0 && named, "{}", ended.show());
@@ -40,11 +61,19 @@ fn without_a_sync_the_program_s_files_are_lost_and_the_restart_says_so() {
     });
 }
 
-fn on_trial(sync: &'static str, test: impl FnOnce(&Trial) -> Result<(), Failed>) {
+/// Tries what is left on a disk that was cut off after a commit.
+fn on_trial(
+    file_system: &'static str,
+    sync: &'static str,
+    test: impl FnOnce(&Trial, &Disk) -> Result<(), Failed>,
+) {
     let tested = (|| {
         let program = Program::named(Kind::Moving, "numbered_lines")?;
-        Directory::new("power-loss")?
-            .run(|directory| test(&Trial::new(&program, 2, directory)?.with(&[sync])))
+        Directory::new(&format!("power-loss-{file_system}"))?.run(|directory| {
+            let trial = Trial::new(&program, 2, directory)?.with(&[sync]);
+            let disk = cut_off_after_a_commit(&trial, file_system)?;
+            test(&trial, &disk)
+        })
     })();
     if let Err(failed) = tested {
         panic!("{failed}");
@@ -52,8 +81,8 @@ fn on_trial(sync: &'static str, test: impl FnOnce(&Trial) -> Result<(), Failed>)
 }
 
 /// Runs the program on a disk until an epoch is committed; the disk as it is then.
-fn cut_off_after_a_commit(trial: &Trial) -> Result<Disk, Failed> {
-    let disk = Disk::new(trial.directory)?;
+fn cut_off_after_a_commit(trial: &Trial, file_system: &'static str) -> Result<Disk, Failed> {
+    let disk = Disk::new(trial.directory, file_system)?;
     let target = disk.path.join("d");
     let mut command = job::mpirun(trial.ranks);
     command.arg(place::stillpoint()?).args(["run", "--dir"]);
@@ -78,28 +107,36 @@ fn launch(trial: &Trial, disk: &Disk, mut command: Command) -> Result<Job, Faile
 
 /// A file system on a disk that is a file.
 struct Disk {
+    file_system: &'static str,
     file: PathBuf,
     /// Where it is mounted.
     path: PathBuf,
 }
 
 impl Disk {
-    fn new(directory: &Directory) -> Result<Disk, Failed> {
+    fn new(directory: &Directory, file_system: &'static str) -> Result<Disk, Failed> {
         let disk = Disk {
+            file_system,
             file: directory.file("disk.img"),
             path: directory.file("disk"),
         };
         let failed = |error: std::io::Error| format!("{}: {error}", disk.file.display());
         let file = File::create(&disk.file).map_err(failed)?;
         file.set_len(BYTES).map_err(failed)?;
-        run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&disk.file))?;
+        let mut make = Command::new("mkfs");
+        run(make.args(["-t", file_system, "-q"]).arg(&disk.file))?;
         fs::create_dir(&disk.path).map_err(failed)?;
         disk.mounted()
     }
 
     fn mounted(self) -> Result<Disk, Failed> {
         let mut mount = Command::new("mount");
-        mount.args(["-o", "loop"]).arg(&self.file).arg(&self.path);
+        // The copy has the name of the disk that may not have gone yet.
+        let options = match self.file_system {
+            "xfs" => "loop,nouuid",
+            _ => "loop",
+        };
+        mount.args(["-o", options]).arg(&self.file).arg(&self.path);
         run(&mut mount)?;
         Ok(self)
     }
@@ -114,10 +151,15 @@ impl Disk {
 
     /// The copy in its place.
     fn replaced_by(self, cut: &Path) -> Result<Disk, Failed> {
-        let path = self.path.clone();
+        let (path, file_system) = (self.path.clone(), self.file_system);
         drop(self);
         let file = cut.to_owned();
-        Disk { file, path }.mounted()
+        Disk {
+            file_system,
+            file,
+            path,
+        }
+        .mounted()
     }
 }
 

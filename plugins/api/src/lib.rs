@@ -1,22 +1,21 @@
-//! What a part of a checkpoint is.
+//! The interface that every part of a checkpoint implements.
 //!
-//! A checkpoint is an ordered list of parts: memory, threads, descriptors, MPI objects and so on. Each says what hinders it, has its
-//! turn in every phase, and puts down what a restart needs as payloads: kind, version, bytes. Whoever carries a checkpoint or a
-//! restart out knows the phases and the payloads, and none of the parts.
+//! A checkpoint is an ordered list of parts: memory, threads, file descriptors, MPI objects and so on. Each part reports what
+//! hinders a checkpoint, has its turn in every phase, and writes down what a restart needs as payloads: kind, version, bytes. The
+//! code that carries out a checkpoint or a restart knows the phases and the payloads, but not the parts.
 //!
-//! Every method but [`Part::name`] does nothing unless the part has something to do there. In one phase the parts have their turns
-//! in the list's order.
+//! Every method except [`Part::name`] does nothing by default. In one phase the parts have their turns in the list's order.
 
 #![forbid(unsafe_code)]
 
 /// Why a part's turn has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The checkpoint has been given up meanwhile: nobody wants to know.
+    /// The checkpoint has been given up meanwhile. The caller needs no reason.
     GivenUp,
-    /// What hinders the checkpoint has turned up after the check: as [`Part::hinders`] would have said it.
+    /// A hindrance appeared after the check, in the words that [`Part::hinders`] would have used.
     Hindered(Vec<String>),
-    /// It cannot be done, in words for people that name what and say what to do.
+    /// The turn cannot succeed. The text tells people what failed and what to do.
     Refused(String),
 }
 
@@ -26,61 +25,61 @@ impl From<String> for Failure {
     }
 }
 
-/// What a turn ends with.
+/// The result of a turn.
 pub type Done = Result<(), Failure>;
 
-/// Of a payload: what it is, and in which form.
+/// The kind of a payload: its name and the version of its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Unique among all kinds, and never used again for something else.
+    /// A name that is unique among all kinds and is never used again for something else.
     pub name: &'static str,
-    /// Counts up with every change of the bytes that an older reader would misread.
+    /// A number that grows with every change of the bytes that an older reader would misread.
     pub version: u32,
     /// Whether every image has one.
     pub always: bool,
 }
 
-/// What a part has put down.
+/// A payload that a part has written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     pub kind: Kind,
     pub bytes: Vec<u8>,
 }
 
-/// What an image holds, for a restart to read.
+/// The contents of an image, for a restart to read.
 pub trait Saved {
-    /// The bytes of a kind; `None` where the image has none.
+    /// Returns the bytes of a kind, or `None` if the image has none.
     fn payload(&self, kind: &Kind) -> Option<&[u8]>;
 }
 
-/// One part of a checkpoint. `Still` is a process that stands still, `Back` one that is coming back.
+/// One part of a checkpoint. `Still` is a stopped process, `Back` is a process that is being restarted.
 pub trait Part<Still: ?Sized, Back: ?Sized>: Sync {
-    /// What the part is called where something is said of it.
+    /// Returns the part's name, as messages show it.
     fn name(&self) -> &'static str;
 
-    /// The kinds of payload that it writes, and the only ones that it reads.
+    /// Returns the kinds of payload that the part writes. It reads only these.
     fn kinds(&self) -> &'static [Kind] {
         &[]
     }
 
-    /// Before the application's first instruction, in every launch: notes what is the launch's own.
+    /// Runs before the application's first instruction, in every launch. The part notes what belongs to this launch.
     fn remember(&self) {}
 
-    /// **Quiet**: everybody is parked, and nothing has been looked at. What works for the application outside of its process comes to rest, until
-    /// [`Part::release`]. The one turn in which threads may be let run on for that; they stand when it ends well. What is begun must
-    /// be seen by `release`, whenever that comes: nothing is begun once the checkpoint is given up.
+    /// **Quiet**: every thread is parked, and no part has looked at anything yet. Helpers that work for the application outside its process come
+    /// to rest, until [`Part::release`]. This is the only turn in which threads may run for a while; they stand still again when it ends well.
+    /// `release` may come at any time and must see what this turn has begun, so the turn begins nothing once the checkpoint is given up.
     fn quiet(&self, given_up: &dyn Fn() -> bool) -> Done {
         let _ = given_up;
         Ok(())
     }
 
-    /// **Check**: every reason why there can be no checkpoint now. Nothing is changed.
+    /// **Check**: adds every reason why there can be no checkpoint now. It changes nothing.
     fn hinders(&self, still: &Still, reasons: &mut Vec<String>) -> Done {
         let _ = (still, reasons);
         Ok(())
     }
 
-    /// **Quiesce**: nothing hinders. Brings what moves by itself to rest, until [`Part::release`].
+    /// **Quiesce**: nothing hinders the checkpoint. Brings to rest what moves by itself, until [`Part::release`].
     fn quiesce(&self, still: &Still) -> Done {
         let _ = still;
         Ok(())
@@ -98,28 +97,27 @@ pub trait Part<Still: ?Sized, Back: ?Sized>: Sync {
         Ok(())
     }
 
-    /// **Save**: every part is sealed. What lies outside of the process comes into its memory, until [`Part::release`].
+    /// **Save**: every part is sealed. Brings data from outside the process into its memory, until [`Part::release`].
     fn save(&self, still: &Still) -> Done {
         let _ = still;
         Ok(())
     }
 
-    /// **Capture**: puts down what a restart needs.
+    /// **Capture**: writes down what a restart needs.
     fn capture(&self, still: &Still, payloads: &mut Vec<Payload>) -> Done {
         let _ = (still, payloads);
         Ok(())
     }
 
-    /// **Release**: the application is about to run on, whether there is an image or the checkpoint was given up, at any moment. What [`Part::quiet`] and
-    /// [`Part::save`] have done is undone.
+    /// **Release**: the application is about to run on, whether there is an image or the checkpoint was given up. This can come at any moment. Undoes the
+    /// work of [`Part::quiet`] and [`Part::save`].
     ///
-    /// # Errors
-    /// The application cannot run on, in words for people: it is lost.
+    /// # Errors The application cannot run on and is lost. The text tells people why.
     fn release(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// **Check** of a restart: every reason why this process cannot become what the image holds. Nothing is changed, and nothing is mapped.
+    /// **Check** of a restart: adds every reason why this process cannot become what the image holds. It changes and maps nothing.
     fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
         let _ = (saved, reasons);
     }
@@ -136,27 +134,28 @@ pub trait Part<Still: ?Sized, Back: ?Sized>: Sync {
         Ok(())
     }
 
-    /// **Rebuild**: on the main thread, which is the application's again, its handlers in place.
+    /// **Rebuild**: runs on the main thread, which is the application's again, with its signal handlers in place.
     fn rebuild(&self, back: &mut Back) -> Done {
         let _ = back;
         Ok(())
     }
 
-    /// **Resume**: all threads are there, and wait.
+    /// **Resume**: all threads exist, and wait.
     fn resume(&self, back: &mut Back) -> Done {
         let _ = back;
         Ok(())
     }
 
-    /// **Finish**: no thread of the lower half is to be started any more. The last before the application's next instruction.
+    /// **Finish**: no more threads of the lower half will start. This is the last phase before the application's next
+    /// instruction.
     fn finish(&self, back: &mut Back) -> Done {
         let _ = back;
         Ok(())
     }
 }
 
-/// Every reason why payloads of these names and versions are not those that the parts read: what nobody knows, what is there in another
-/// version, what is missing. `kinds` are those of all parts.
+/// Returns every reason why the payloads of these names and versions are not those that the parts read: unknown kinds, other versions,
+/// missing kinds. `kinds` are those of all parts.
 pub fn misunderstood<'a>(
     kinds: impl Iterator<Item = &'a Kind> + Clone,
     found: &[(&str, u32)],

@@ -1,6 +1,7 @@
 //! How fast memory is hashed and compared, at each block size. `cargo bench -p stillpoint-incremental`.
 //!
-//! All pages are dirty. In `same` nothing has changed, in `changed` every block has. `beta_hash` of the model is the rate of `same`.
+//! All pages are dirty. In `same` no block has changed, in `changed` every block has. `beta_hash` of the model is the rate of
+//! `same`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

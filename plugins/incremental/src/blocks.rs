@@ -1,13 +1,13 @@
-//! Block hashing: a table of the hashes of all blocks, and what has changed since it was made.
+//! Block hashing: a table of the hashes of all blocks, and the changes since it was made.
 //!
 //! A block is a stretch of memory that begins at a multiple of the block size, wherever its region begins. So a region may grow and
-//! shrink at both ends, be cut in two or joined with another, and the blocks in its middle stay what they were. At a region's ends
-//! blocks may be short. A hash holds for the bytes between two addresses: a short block that has grown is another block.
+//! shrink at both ends, be cut in two or joined with another, and the blocks in its middle stay the same. At a region's ends blocks
+//! may be short. A hash holds for the bytes between two addresses, so a short block that has grown is another block.
 //!
-//! Of xxh3's 128 bits a hash keeps 80: at the smallest block size all of them would take a quarter of the memory that they speak of.
-//! xxh3 is no cryptographic hash. Two different blocks of no one's choice have the same 80 bits once in 2^80 pairs, and each block is
-//! compared with its own predecessor alone. A process seeds its hashes with a number that nobody knows ([`Hash::seed`]): whoever gives a job its data cannot
-//! prepare two blocks with one hash.
+//! A hash keeps 80 of xxh3's 128 bits: at the smallest block size, all bits would take a quarter of the memory that they describe. xxh3 is no cryptographic
+//! hash. Two different blocks that were not chosen for it have the same 80 bits once in 2^80 pairs, and each block is compared only with its own
+//! predecessor. A process seeds its hashes with a secret number ([`Hash::seed`]), so a person who gives a job its data cannot prepare two blocks with one
+//! hash.
 
 mod compare;
 mod stretches;
@@ -20,17 +20,17 @@ pub use table::{Table, TableError};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a page, as page numbers count them.
+/// Bytes of a page, the unit of page numbers.
 pub const PAGE: u64 = 4096;
 
 /// Bytes of a hash.
 pub const HASH: u64 = size_of::<Hash>() as u64;
 
-/// How many bytes a block has: a power of two, so that blocks and pages lie in each other.
+/// The number of bytes in a block: a power of two, so that either blocks divide pages or pages divide blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockSize(u64);
 
-/// Not a size for blocks.
+/// An invalid block size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0} bytes are no block size: take a power of two from 64 to 65536")]
 pub struct BlockSizeError(u64);
@@ -38,7 +38,7 @@ pub struct BlockSizeError(u64);
 impl BlockSize {
     pub const SMALLEST: BlockSize = BlockSize(64);
     pub const LARGEST: BlockSize = BlockSize(64 << 10);
-    /// A block a page.
+    /// One block for each page.
     pub const PAGE: BlockSize = BlockSize(PAGE);
 
     pub fn new(bytes: u64) -> Result<BlockSize, BlockSizeError> {
@@ -49,7 +49,7 @@ impl BlockSize {
         }
     }
 
-    /// All of them, the smallest first.
+    /// Returns all sizes, the smallest first.
     pub fn all() -> impl Iterator<Item = BlockSize> {
         let sizes = std::iter::successors(Some(BlockSize::SMALLEST), |size| {
             BlockSize::new(2 * size.0).ok()
@@ -61,7 +61,7 @@ impl BlockSize {
         self.0
     }
 
-    /// The numbers of the blocks that a region has a part of.
+    /// Returns the numbers of the blocks that overlap a region.
     fn numbers(self, region: &Range<u64>) -> Range<u64> {
         match region.is_empty() {
             true => 0..0,
@@ -69,27 +69,27 @@ impl BlockSize {
         }
     }
 
-    /// Where a block of a region begins and ends.
+    /// Returns the first and last address of a block, cut to its region.
     fn extent(self, number: u64, region: &Range<u64>) -> Range<u64> {
         let start = number * self.0;
         start.max(region.start)..start.saturating_add(self.0).min(region.end)
     }
 
-    /// Blocks that a region has, short ones too.
+    /// Counts the blocks of a region, including short ones.
     pub fn count(self, region: &Range<u64>) -> u64 {
         let numbers = self.numbers(region);
         numbers.end - numbers.start
     }
 }
 
-/// The hash of a block's bytes: the lower bits of xxh3's 128, without the alignment of a number, which would take up what they save.
+/// The hash of a block's bytes: the lower bits of xxh3's 128. It is no integer, whose alignment would take up the bytes saved.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Hash([u8; 10]);
 
 static SEED: AtomicU64 = AtomicU64::new(0);
 
 impl Hash {
-    /// Seeds all hashes of this process. To be called once, before the first one is made.
+    /// Seeds all hashes of this process. The caller does this once, before the first hash.
     pub fn seed(seed: u64) {
         SEED.store(seed, Ordering::Relaxed);
     }
@@ -99,14 +99,14 @@ impl Hash {
         Hash::kept(xxhash_rust::xxh3::xxh3_128_with_seed(bytes, seed))
     }
 
-    /// What is kept of another hash of 128 bits.
+    /// Shortens another hash of 128 bits to the bits that are kept.
     pub fn kept(whole: u128) -> Hash {
         let [kept @ .., _, _, _, _, _, _] = whole.to_le_bytes();
         Hash(kept)
     }
 }
 
-/// Whether there is nothing but zeros.
+/// Tells whether all bytes are zero.
 pub fn is_zero(bytes: &[u8]) -> bool {
     let (lines, rest) = bytes.as_chunks::<64>();
     lines.iter().all(|line| *line == [0; 64]) && rest.iter().all(|byte| *byte == 0)

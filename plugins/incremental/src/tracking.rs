@@ -1,4 +1,4 @@
-//! How it is known which pages were written to: the ladder, best rung first.
+//! The ways to find pages that were written to, best first.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::BlockSize;
 
-/// How it is known.
+/// A way to find pages that were written to.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tracking {
     /// The kernel takes a page's write protection away at the first write to it (`userfaultfd`, Linux 6.7).
     WpAsync,
-    /// It is not known: all memory counts as page-dirty, and what has changed shows when it is hashed.
+    /// No tracking: all memory counts as page-dirty, and only hashing shows what has changed.
     #[default]
     None,
 }
 
 impl Tracking {
-    /// All of them, the best first.
+    /// All ways, the best first.
     pub const ALL: [Tracking; 2] = [Tracking::WpAsync, Tracking::None];
 
-    /// As `--tracking` takes it.
+    /// Returns the name, as `--tracking` takes it.
     pub fn name(self) -> &'static str {
         match self {
             Tracking::WpAsync => "wp-async",
@@ -29,14 +29,14 @@ impl Tracking {
         }
     }
 
-    /// Whether it tells pages that were written to from others.
+    /// Whether this way distinguishes pages that were written to from others.
     pub fn tells_pages(self) -> bool {
         self != Tracking::None
     }
 
-    /// The blocks that are hashed. Where pages are told apart little is hashed, and small blocks find what of it has changed: the table is
-    /// 16 % of the memory that is written again and again. Where everything is hashed, a table for pages is 0.2 % of all memory, hashing
-    /// takes half the time, and what is found is what a kernel would tell.
+    /// Returns the size of the blocks that are hashed. If pages are tracked, there is little to hash, and small blocks find the changes in
+    /// it: the table takes 16 % of the memory that is written again and again. If everything is hashed, a table with one hash a page takes
+    /// 0.2 % of all memory, hashing takes half the time, and it finds what a kernel would tell.
     pub fn block(self) -> BlockSize {
         match self {
             Tracking::WpAsync => BlockSize::SMALLEST,
@@ -55,7 +55,7 @@ impl fmt::Display for Tracking {
 mod tests {
     use super::*;
 
-    /// What manifests call them is what the option takes.
+    /// Manifests use the same names as the option.
     #[test]
     fn they_have_one_name_everywhere() {
         for tracking in Tracking::ALL {

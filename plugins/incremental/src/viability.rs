@@ -1,4 +1,4 @@
-//! When hashing pays: the paper's model, and what a checkpoint takes in each of three ways.
+//! When hashing pays: the paper's model, and the time of a checkpoint in each of three ways.
 //!
 //! Names are the paper's: `c` is the size of a page-based checkpoint in bytes, `alpha` the share of it that a hash-based one leaves
 //! out, `beta_hash` and `beta_ckpt` the rates of one process in bytes a second, `t_...` times in seconds. Hashing pays, against page-based
@@ -37,7 +37,7 @@ pub struct Rates {
     pub beta_hash: f64,
 }
 
-/// What the model has no answer for.
+/// Input that the model cannot use.
 #[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
 pub enum ModelError {
     #[error("{name}: {value} is no rate: give more than 0 bytes a second")]
@@ -61,7 +61,7 @@ impl Rates {
         })
     }
 
-    /// What equations 3 and 6 hold against alpha.
+    /// Returns the ratio that equations 3 and 6 compare with alpha.
     pub fn ratio(&self) -> f64 {
         self.beta_ckpt / self.beta_hash
     }
@@ -88,7 +88,7 @@ impl Rates {
         self.ratio() < alpha
     }
 
-    /// Above what alpha equation 5 holds; `None` if `c` is nothing and marking it takes time.
+    /// Returns the alpha above which equation 5 holds, or `None` if `c` is 0 and marking it takes time.
     pub fn least_alpha(&self, c: f64, t_dirty: f64) -> Option<f64> {
         if t_dirty == 0.0 {
             return Some(self.ratio());
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(rates.t_write_hash(8e9, 0.75), 2.0);
         assert_eq!(rates.t_write_whole(8e9), 8.0);
         assert_eq!(rates.ratio(), 0.25);
-        // 2 + 2 + 4 is not less than 8, and is with any less.
+        // 2 + 2 + 4 is not less than 8. With a smaller `t_dirty` the sum is less.
         assert!(!rates.pays_in_time(8e9, 0.75, 4.0) && rates.pays_in_time(8e9, 0.75, 3.9));
         assert_eq!(rates.least_alpha(8e9, 4.0), Some(0.75));
         assert_eq!(rates.least_alpha(0.0, 0.0), Some(0.25));

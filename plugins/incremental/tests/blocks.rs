@@ -1,4 +1,4 @@
-//! What a comparison says, held against the bytes themselves.
+//! Comparisons, checked against the bytes themselves.
 
 #![expect(
     clippy::single_range_in_vec_init,
@@ -14,13 +14,13 @@ use stillpoint_incremental::blocks::{BlockSize, CompareError, Counts, PAGE, Slic
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
-    /// Whatever happens to a region, each epoch's changes bring the image from the last epoch's bytes to this one's.
+    /// Each epoch's changes bring an image from the last epoch's bytes to this one's, with any events in between.
     #[test]
     fn changes_bring_an_image_up_to_date(history in histories()) {
         check(&history)?;
     }
 
-    /// Nothing is hashed but what is page-dirty or not known.
+    /// Only page-dirty and unknown blocks are hashed.
     #[test]
     fn only_blocks_in_dirty_pages_are_looked_at(
         block in memory::block_sizes(), pages in prop::collection::btree_set(0..PAGES, 0..8),
@@ -49,7 +49,7 @@ proptest! {
 
 fn check(history: &History) -> Result<(), TestCaseError> {
     let mut table = Table::new(history.block);
-    // What an image of all epochs so far has, by address.
+    // The content of an image of all epochs so far, by address.
     let mut image = memory::Image::default();
     for epoch in &history.epochs {
         if let Some((from, to)) = &epoch.moved {
@@ -97,7 +97,7 @@ fn check(history: &History) -> Result<(), TestCaseError> {
             prop_assert!(image.has(&region, bytes), "{:?} is out of date", region);
             next.add(compared.table).unwrap();
         }
-        // What the new table knows is what a table that knew nothing would find.
+        // The new table equals one made from nothing.
         for (start, bytes) in &epoch.regions {
             let region = *start..start + bytes.len() as u64;
             let mut slice = Slice {
@@ -120,7 +120,7 @@ fn check(history: &History) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A block that comes back to what it was two epochs ago has changed since the last.
+/// A block that returns to its content of two epochs ago has changed since the last.
 #[test]
 fn pages_that_were_written_without_hashes_are_forgotten() {
     let block = BlockSize::new(1024).unwrap();
@@ -131,7 +131,7 @@ fn pages_that_were_written_without_hashes_are_forgotten() {
         table.compare(region.clone(), dirty, &mut slice).unwrap()
     };
     let mut table = compare(&Table::new(block), &[], &old).table;
-    // An epoch by pages.
+    // An epoch is written by pages.
     bytes[5000] = 2;
     table.forget_pages(&[1..2]);
     let compared = compare(&table, &[1..2], &old);
@@ -230,10 +230,10 @@ fn what_cannot_be_compared_is_refused() {
         .expect_err("broken");
     assert_eq!(error, CompareError::Memory("it was taken back"));
     assert_eq!(error.to_string(), "it was taken back");
-    // So large that no table of it could be.
+    // The region is too large for any table.
     let error = table.compare(0..u64::MAX, &[], &mut broken);
     assert_eq!(error, Err(CompareError::Memory("it was taken back")));
-    // Nothing is nothing.
+    // An empty region is not read.
     let none = table
         .compare(4096..4096, &[], &mut broken)
         .expect("nothing is read");

@@ -1,25 +1,26 @@
-//! What has changed in a region since its table was made, and its new table.
+//! The changes in a region since its table was made, and its new table.
 
 use std::ops::Range;
 
 use super::table::{Found, Known};
 use super::{BlockSize, Hash, PAGE, Table, is_zero};
 
-/// Bytes that are asked for at once, at most.
+/// The most bytes that are requested at once.
 const PIECE: u64 = BlockSize::LARGEST.0;
 
-/// Hashes that room is made for beforehand, at most: a region may be too large to be read, and then fails at its first bytes.
+/// The most hashes that room is reserved for in advance. A region may be too large to be read; it then fails at its first
+/// bytes.
 const ROOM: u64 = 1 << 20;
 
-/// Where the bytes come from: as they are, or copied out first.
+/// The source of the bytes: read in place, or copied out first.
 pub trait Memory {
     type Error;
 
-    /// The bytes between two addresses of the region; never more than 64 KiB.
+    /// Returns the bytes between two addresses of the region, never more than 64 KiB.
     fn bytes(&mut self, range: Range<u64>) -> Result<&[u8], Self::Error>;
 }
 
-/// Bytes that lie there, beginning at an address.
+/// Bytes in memory, beginning at an address.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<'a> {
     pub start: u64,
@@ -29,7 +30,7 @@ pub struct Slice<'a> {
 impl Memory for Slice<'_> {
     type Error = std::convert::Infallible;
 
-    /// Fewer bytes if some lie outside.
+    /// Returns no bytes if some of them lie outside.
     fn bytes(&mut self, range: Range<u64>) -> Result<&[u8], Self::Error> {
         let place = |address: u64| {
             let offset = address.checked_sub(self.start)?;
@@ -57,13 +58,13 @@ pub enum CompareError<E> {
 /// One or more blocks, side by side, that have changed or are new.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// Whole blocks, but for short ones at the region's ends.
+    /// The range: whole blocks, except for short ones at the region's ends.
     pub at: Range<u64>,
-    /// Nothing but zeros: there are no bytes to keep.
+    /// Whether the bytes are all zeros, so that there are none to keep.
     pub zero: bool,
 }
 
-/// What a comparison has come to.
+/// The result of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Compared {
     /// The region's hashes now: they go into the next epoch's table.
@@ -76,24 +77,24 @@ pub struct Compared {
 /// Bytes of a region, or of several.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
-    /// In dirty pages: `|c|`, what a page-based checkpoint writes.
+    /// Bytes in dirty pages: `|c|`, the size of a page-based checkpoint.
     pub page_dirty: u64,
-    /// Those of `page_dirty` in blocks that the last epoch's table knew.
+    /// The part of `page_dirty` in blocks that the last epoch's table knew.
     pub page_dirty_known: u64,
-    /// That were hashed.
+    /// Bytes that were hashed.
     pub hashed: u64,
-    /// In blocks that have changed or are new: what a hash-based checkpoint writes.
+    /// Bytes in blocks that have changed or are new, the size of a hash-based checkpoint.
     pub changed: u64,
-    /// Those of `changed` in blocks that the last epoch's table knew.
+    /// The part of `changed` in blocks that the last epoch's table knew.
     pub changed_known: u64,
-    /// Those of `changed` in blocks of zeros.
+    /// The part of `changed` in blocks of zeros.
     pub zero: u64,
 }
 
 impl Counts {
-    /// The paper's alpha as it turned out: how much less was to be written than in whole pages. Of blocks that the table knew alone, since
-    /// new ones are written in any case; `None` where there were none. Below zero where blocks are larger than pages and most of a
-    /// block's pages were not dirty.
+    /// Returns the paper's alpha as it turned out: how much less there was to write than whole pages. It counts only blocks that the table
+    /// knew, since new ones are written in any case. Returns `None` if there were none. Alpha is below zero if blocks are larger than
+    /// pages and most of a block's pages were not dirty.
     pub fn alpha(&self) -> Option<f64> {
         let share = self.changed_known as f64 / self.page_dirty_known as f64;
         (self.page_dirty_known > 0).then_some(1.0 - share)
@@ -112,11 +113,11 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Table {
-    /// Says what has changed in a region since this table was made.
+    /// Finds what has changed in a region since this table was made.
     ///
-    /// `dirty` are the numbers of pages that were written to since, ascending; ranges outside of the region may be among them. A page
-    /// that was mapped anew counts as written to. Hashed are all blocks with a byte in such a page, as a whole, and all that
-    /// the table does not know. Those that it does not know count as changed.
+    /// `dirty` are the numbers of pages that were written to since then, ascending; ranges outside of the region may be among them. A
+    /// page that was newly mapped counts as written to. The comparison hashes every block that has a byte in such a page, and every
+    /// block that the table does not know. Unknown blocks count as changed.
     pub fn compare<M: Memory>(
         &self,
         region: Range<u64>,
@@ -139,7 +140,7 @@ impl Table {
                 let bytes = at.end - at.start;
                 let written = dirty.within(&at);
                 if let (Some(old), 0) = (old, written) {
-                    // What is known and was not written to is not looked at.
+                    // Known blocks without dirty pages are not read.
                     if piece.is_empty() {
                         made.keep(old);
                         number = numbers.end;
@@ -179,8 +180,8 @@ impl Table {
     }
 }
 
-/// The blocks of a page, or a block of several, from a block on; one block where of a page's not all or none are known. Their
-/// numbers, their bytes, and their hashes.
+/// Groups blocks from one block on: the blocks of a page, or one block of several pages. Takes a single block if the table
+/// knows some but not all blocks of the page. Returns their numbers, their bytes, and their hashes.
 fn together<'a>(
     known: &mut Known<'a>,
     first: u64,
@@ -217,7 +218,7 @@ struct Looked<'a> {
     written: u64,
 }
 
-/// What there is so far.
+/// The result of a comparison so far.
 struct Made {
     block: BlockSize,
     /// The number of the first block that has no hash yet.
@@ -239,7 +240,7 @@ impl Made {
         }
     }
 
-    /// Blocks that are as they were.
+    /// Takes over blocks that have not changed.
     fn keep(&mut self, hashes: &[Hash]) {
         self.hashes.extend_from_slice(hashes);
         self.next += hashes.len() as u64;
@@ -257,7 +258,7 @@ impl Made {
             if old.is_some() {
                 self.counts.page_dirty_known += written;
             }
-            // The first one may be short, because its region begins within it.
+            // The first block may be short, because its region begins within it.
             let size = self.block.bytes();
             let first = (size - at.start % size).min(length);
             let (first, others) = bytes.split_at(first as usize);
@@ -293,7 +294,7 @@ impl Made {
     }
 }
 
-/// The dirty pages, gone through once.
+/// The dirty pages, in a single pass.
 struct Dirty<'a> {
     ranges: &'a [Range<u64>],
 }
@@ -312,7 +313,7 @@ impl<'a> Dirty<'a> {
         Ok(Dirty { ranges })
     }
 
-    /// How many bytes of a block lie in dirty pages. The blocks ascend.
+    /// Counts the bytes of a block that lie in dirty pages. The blocks must ascend.
     fn within(&mut self, at: &Range<u64>) -> u64 {
         while let [first, rest @ ..] = self.ranges
             && addresses(first).end <= at.start
@@ -329,7 +330,7 @@ impl<'a> Dirty<'a> {
     }
 }
 
-/// The addresses of pages.
+/// Returns the addresses of pages.
 fn addresses(pages: &Range<u64>) -> Range<u64> {
     pages.start.saturating_mul(PAGE)..pages.end.saturating_mul(PAGE)
 }

@@ -1,20 +1,21 @@
-//! Which bytes are written for what has changed: few stretches, where changes lie close together.
+//! The choice of bytes to write for changes: few stretches, where changes lie close together.
 //!
-//! Each stretch is a line of an image's table, and a second one as soon as a later epoch carries a part of what it lies in. A program
-//! that changes eight bytes of every two hundred would have more lines than bytes. So where a page has many stretches, what lies
-//! between those that are near each other is written along.
+//! Each stretch is a line of an image's table, and a second one as soon as a later epoch carries a part of the stretch. A program
+//! that changes eight bytes of every two hundred would have more bytes of lines than of data. So if a page has many stretches, the
+//! bytes between neighbours that are near each other are written too.
 
 use std::ops::Range;
 
 use super::{Change, PAGE};
 
-/// Stretches that begin in one page and are told apart in any case.
+/// The number of stretches in one page that always stay separate.
 const FEW: usize = 4;
 
-/// Closer than this, stretches of a page that has more become one.
+/// Stretches closer than this become one, if their page has more than a few.
 const NEAR: u64 = 256;
 
-/// What is written for these changes, which ascend: their bytes, but for zeros, and what lies between where it is not worth a line.
+/// Returns the stretches to write for these changes, which ascend: their bytes without zeros, plus gaps that are too small to be
+/// worth a line.
 pub fn stretches(changes: &[Change]) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = Vec::new();
     let written: Vec<_> = changes.iter().filter(|change| !change.zero).collect();
@@ -62,10 +63,10 @@ mod tests {
     fn many_that_are_near_each_other_become_one() {
         let many = changes(FEW as u64 + 1, 128);
         assert_eq!(stretches(&many), [PAGE..PAGE + 4 * 128 + 64]);
-        // Not those that are far apart.
+        // Stretches that are far apart stay separate.
         assert_eq!(stretches(&changes(10, 64 + NEAR)).len(), 10);
         assert_eq!(stretches(&changes(10, 63 + NEAR)).len(), 1);
-        // In the next page they are counted anew.
+        // The next page counts its stretches separately.
         let two_pages = stretches(&changes(PAGE / 128 + 2, 128));
         let next = 2 * PAGE;
         let expected = [

@@ -8,18 +8,18 @@ use super::{BlockSize, HASH, Hash, PAGE};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table {
     block: BlockSize,
-    /// By their addresses; no two overlap.
+    /// Runs by address; they do not overlap.
     runs: Vec<Run>,
 }
 
-/// A stretch of memory of which every block's hash is known.
+/// A stretch of memory; the hash of each of its blocks is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Run {
     region: Range<u64>,
     hashes: Vec<Hash>,
 }
 
-/// Tables that cannot be.
+/// An error of a table that cannot exist.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TableError {
     #[error("a table of blocks of {} bytes cannot take hashes of blocks of {} bytes: start again with a whole epoch", .mine.bytes(), .theirs.bytes())]
@@ -59,7 +59,7 @@ impl Run {
 }
 
 impl Table {
-    /// A table that knows nothing, as before the first epoch.
+    /// Makes an empty table, as before the first epoch.
     pub fn new(block: BlockSize) -> Table {
         Table {
             block,
@@ -67,7 +67,7 @@ impl Table {
         }
     }
 
-    /// A table that was kept elsewhere: the hashes of all blocks of one region.
+    /// Rebuilds a table that was kept elsewhere, from the hashes of all blocks of one region.
     pub fn of(
         block: BlockSize,
         region: Range<u64>,
@@ -93,13 +93,13 @@ impl Table {
         self.block
     }
 
-    /// Stretches of memory with the hashes of their blocks, by address.
+    /// Returns stretches of memory with the hashes of their blocks, by address.
     pub fn runs(&self) -> impl Iterator<Item = (Range<u64>, &[Hash])> {
         let runs = self.runs.iter();
         runs.map(|run| (run.region.clone(), &run.hashes[..]))
     }
 
-    /// Bytes that the hashes take.
+    /// Returns the number of bytes that the hashes take.
     pub fn bytes(&self) -> u64 {
         HASH * self
             .runs
@@ -108,7 +108,7 @@ impl Table {
             .sum::<u64>()
     }
 
-    /// Takes in the hashes of other regions.
+    /// Adds the hashes of other regions.
     pub fn add(&mut self, other: Table) -> Result<(), TableError> {
         if self.block != other.block {
             return Err(TableError::BlockSize {
@@ -116,7 +116,7 @@ impl Table {
                 theirs: other.block,
             });
         }
-        // Mostly it lies behind all of this.
+        // The other table usually lies behind all of this one.
         let end = self.runs.last().map_or(0, |last| last.region.end);
         if other
             .runs
@@ -136,17 +136,17 @@ impl Table {
             }
         }
         self.runs.extend(other.runs);
-        // Two ascending lists, one behind the other, which is what this sort is fast at.
+        // This sort is fast on two ascending lists, one behind the other.
         self.runs.sort_by_key(|run| run.region.start);
         Ok(())
     }
 
-    /// The first run that ends beyond an address.
+    /// Finds the first run that ends beyond an address.
     fn first_beyond(&self, address: u64) -> usize {
         self.runs.partition_point(|run| run.region.end <= address)
     }
 
-    /// The hash of the block that has just these bytes.
+    /// Returns the hash of the block with exactly this extent.
     pub fn get(&self, extent: &Range<u64>) -> Option<Hash> {
         let number = extent.start / self.block.bytes();
         match self.from(extent.start).find(number..number + 1, extent) {
@@ -155,7 +155,7 @@ impl Table {
         }
     }
 
-    /// The blocks from an address on, gone through once.
+    /// Returns the blocks from an address on, for a single pass.
     pub(super) fn from(&self, address: u64) -> Known<'_> {
         let runs = &self.runs[self.first_beyond(address)..];
         Known {
@@ -164,7 +164,7 @@ impl Table {
         }
     }
 
-    /// How many bytes of a range lie in blocks whose hash is known.
+    /// Counts the bytes of a range that lie in blocks with a known hash.
     pub fn known(&self, range: &Range<u64>) -> u64 {
         let runs = self.runs[self.first_beyond(range.start)..].iter();
         let runs = runs.take_while(|run| run.region.start < range.end);
@@ -178,8 +178,8 @@ impl Table {
         common.sum()
     }
 
-    /// Forgets all blocks that have a byte in pages which were written without being hashed. What the table said of them is older
-    /// than what was written: a block that came back to it would be taken for unchanged.
+    /// Forgets all blocks that have a byte in pages which were written without being hashed. Their hashes are older than the
+    /// bytes in the image. A block that changed back would seem unchanged.
     pub fn forget_pages(&mut self, pages: &[Range<u64>]) {
         let gone = pages
             .iter()
@@ -219,8 +219,9 @@ impl Table {
         self.runs = kept;
     }
 
-    /// Memory has moved (`mremap`): what was known of the old place is known of the new one, and nothing of the old one any more. False
-    /// if the distance is no multiple of the block size: then the blocks are others, and nothing is known of them.
+    /// Moves hashes with memory that has moved (`mremap`): the hashes of the old place become those of the new one, and the old place
+    /// has none any more. Returns false if the distance is no multiple of the block size. The blocks are then different ones, and none
+    /// of their hashes is known.
     pub fn moved(&mut self, from: Range<u64>, to: u64) -> bool {
         let length = from.end.saturating_sub(from.start);
         let runs = self.runs.iter();
@@ -246,22 +247,22 @@ impl Table {
     }
 }
 
-/// What a table knows from some address on.
+/// The hashes of a table from some address on.
 pub(super) struct Known<'a> {
     block: BlockSize,
     runs: &'a [Run],
 }
 
-/// What is known of blocks that lie side by side.
+/// The answer for blocks that lie side by side.
 pub(super) enum Found<'a> {
     All(&'a [Hash]),
     Nothing,
-    /// To be asked for each of them.
+    /// Some hashes are known; the caller asks for each block.
     Some,
 }
 
 impl<'a> Known<'a> {
-    /// Of blocks that together have just these bytes. What is asked for ascends.
+    /// Finds the hashes of blocks that together have exactly this extent. Requests must ascend.
     pub fn find(&mut self, numbers: Range<u64>, extent: &Range<u64>) -> Found<'a> {
         while let [first, rest @ ..] = self.runs
             && first.region.end <= extent.start
@@ -298,7 +299,7 @@ mod tests {
 
     const BLOCK: BlockSize = BlockSize(256);
 
-    /// A hash that tells its block's number.
+    /// Makes a hash that identifies its block's number.
     fn numbered(block: u64) -> Hash {
         Hash::of(&block.to_le_bytes())
     }
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(both.get(&(100..256)), Some(numbered(0)));
         assert_eq!(both.get(&(512..700)), Some(numbered(2)));
         assert_eq!(both.get(&(8960..9000)), Some(numbered(35)));
-        // Other ends, other blocks.
+        // Blocks with other ends are other blocks.
         for unknown in [0..256, 512..768, 512..699, 768..1024, 9000..9216] {
             assert_eq!(both.get(&unknown), None, "{unknown:?}");
         }
@@ -380,12 +381,12 @@ mod tests {
     fn hashes_move_with_their_memory() {
         let mut some = table(4096..12_288);
         some.add(table(65_536..69_632)).expect("apart");
-        // The second of its pages, over what was there.
+        // The second of its pages moves over old ones.
         assert!(some.moved(8192..12_288, 65_536));
         assert_eq!(regions(&some), [4096..8192, 65_536..69_632]);
         assert_eq!(some.get(&(65_792..66_048)), Some(numbered(33)));
         assert_eq!(some.get(&(8192..8448)), None);
-        // By what is no multiple of the block size.
+        // A distance that is no multiple of the block size.
         assert!(!some.moved(4096..8192, 100_000));
         assert_eq!(regions(&some), [65_536..69_632]);
     }

@@ -1,44 +1,44 @@
-//! What a checkpoint takes whole, by pages and by hashes.
+//! The time of a checkpoint that is written whole, by pages or by hashes.
 //!
-//! The paper compares a hash-based checkpoint with one that writes `c` bytes. A whole checkpoint of memory that is not all page-dirty
-//! writes more than that, so its size stands here for itself; and a page-based one marks pages too.
+//! The paper compares a hash-based checkpoint with one that writes `c` bytes. A whole checkpoint writes more than that if some memory
+//! is not page-dirty, so the model here takes its size separately. A page-based checkpoint also needs time to mark pages.
 
 use serde::Serialize;
 
 use super::{ModelError, Rates};
 
-/// How an epoch is written.
+/// A way to write an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// All memory.
     Full,
-    /// What lies in dirty pages.
+    /// The dirty pages.
     Page,
-    /// Of the dirty pages the blocks that have changed.
+    /// The changed blocks in dirty pages.
     Hash,
 }
 
-/// What is to be checkpointed.
+/// The memory to be checkpointed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
     /// Bytes of all memory.
     pub memory: f64,
     /// Bytes in dirty pages, `c`.
     pub page_dirty: f64,
-    /// What marking the dirty pages has taken since the last epoch, in seconds.
+    /// Seconds spent on marking dirty pages since the last epoch.
     pub t_dirty: f64,
 }
 
-/// What a checkpoint takes, in seconds.
+/// The cost of a checkpoint, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Cost {
     pub method: Method,
-    /// To mark the dirty pages.
+    /// Seconds to mark the dirty pages.
     pub t_dirty: f64,
     pub t_hash: f64,
     pub t_write: f64,
-    /// All together.
+    /// The sum of all.
     pub seconds: f64,
     /// Bytes that are written.
     pub written: f64,
@@ -56,18 +56,18 @@ pub struct Estimate {
     pub t_dirty: f64,
     /// `beta_ckpt / beta_hash`.
     pub ratio: f64,
-    /// Above what alpha the hash-based way is the fastest. `null`: there is nothing in dirty pages, and it never is.
+    /// The alpha above which hashing is the fastest way. `null`: there is nothing in dirty pages, and hashing never is.
     pub least_alpha: Option<f64>,
     /// Whether alpha is above it.
     pub pays: bool,
-    /// Full, by pages, by hashes.
+    /// The costs of the full way, by pages, and by hashes.
     pub costs: [Cost; 3],
-    /// Of those that take equally long the simplest.
+    /// The fastest way; of equally fast ones, the simplest.
     pub fastest: Method,
 }
 
 impl Load {
-    /// Memory of which a share lies in dirty pages.
+    /// Makes a load in which a share of the memory lies in dirty pages.
     pub fn new(memory: u64, dirty: f64, t_dirty: f64) -> Result<Load, ModelError> {
         let memory = memory as f64;
         let page_dirty = share("dirty", dirty)? * memory;
@@ -81,8 +81,9 @@ impl Load {
         })
     }
 
-    /// Above what alpha hashing is faster than both other ways: the ratio of the rates, by equation 3 against pages, and more where
-    /// marking pages takes longer than writing those that are not dirty. Where all are dirty that is equation 5.
+    /// Returns the alpha above which hashing is faster than both other ways. It is the ratio of the rates, by equation 3 against
+    /// pages. It is more if marking pages takes longer than writing the pages that are not dirty. If all pages are dirty, that is
+    /// equation 5.
     pub fn least_alpha(&self, rates: &Rates) -> Option<f64> {
         let c = self.page_dirty;
         let not_written = rates.t_write_whole(self.memory - c);
@@ -91,7 +92,7 @@ impl Load {
         least.flatten()
     }
 
-    /// What the three ways take.
+    /// Returns the costs of the three ways.
     pub fn costs(&self, rates: &Rates, alpha: f64) -> [Cost; 3] {
         let c = self.page_dirty;
         [
@@ -121,7 +122,7 @@ impl Cost {
         }
     }
 
-    /// The fastest way, the simpler one of two that take as long.
+    /// Returns the fastest way, or the simpler one of two equally fast ones.
     pub fn fastest(costs: &[Cost; 3]) -> Method {
         let [full, page, hash] = costs;
         let best = if page.seconds < full.seconds {
@@ -139,7 +140,8 @@ impl Cost {
 }
 
 impl Estimate {
-    /// The model's answer. `changed` is the share of the page-dirty bytes that a hash-based checkpoint writes, 1 - alpha.
+    /// Computes the model's answer. `changed` is the share of the page-dirty bytes that a hash-based checkpoint writes, 1
+    /// - alpha.
     pub fn of(rates: Rates, load: Load, changed: f64) -> Result<Estimate, ModelError> {
         let alpha = 1.0 - share("changed", changed)?;
         let (c, t_dirty) = (load.page_dirty, load.t_dirty);
@@ -195,7 +197,7 @@ mod tests {
     #[test]
     fn the_fastest_way_and_of_equals_the_simplest() {
         assert_eq!(estimate(0.5, 0.25, 0.0).fastest, Method::Hash);
-        // A quarter of alpha is what hashing takes.
+        // Hashing costs as much as an alpha of a quarter saves.
         assert_eq!(estimate(0.5, 0.75, 0.0).fastest, Method::Page);
         assert_eq!(estimate(1.0, 1.0, 0.0).fastest, Method::Full);
         assert_eq!(estimate(0.5, 0.25, 20.0).fastest, Method::Full);
@@ -204,7 +206,7 @@ mod tests {
         assert_eq!(nothing.least_alpha, None);
     }
 
-    /// Half of 16 GB takes 8 s to write: so long marking may take.
+    /// Half of 16 GB takes 8 s to write, so marking may take that long.
     #[test]
     fn marking_pages_may_take_as_long_as_writing_the_others() {
         let least = |t_dirty| estimate(0.5, 0.25, t_dirty).least_alpha;

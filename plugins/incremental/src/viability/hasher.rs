@@ -1,10 +1,10 @@
-//! Who hashes: the processor, a GPU, or nobody.
+//! The choice of hasher: the processor, a GPU, or none.
 
 use serde::Serialize;
 
 use super::{Estimate, Load, ModelError, Rates};
 
-/// Who may hash memory.
+/// A device that can hash memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Hasher {
@@ -13,11 +13,10 @@ pub enum Hasher {
 }
 
 impl Estimate {
-    /// The model's answer with the fastest of those who offer to hash, each at so many bytes a second, handing memory to it included; of two that are as
-    /// fast the first. Also says who that is; `None` where hashing does not pay with any.
+    /// Computes the model's answer with the fastest of the offered hashers, and returns the chosen one. Each offer has a rate in bytes a second, which
+    /// includes handing memory to the hasher. Of two equally fast offers, the first wins. The hasher is `None` if hashing does not pay with any.
     ///
-    /// # Errors
-    /// Nobody offers, or a number is none of its kind.
+    /// # Errors There are no offers, or a number is out of its range.
     pub fn with_fastest(
         beta_ckpt: f64,
         offers: &[(Hasher, f64)],
@@ -26,7 +25,7 @@ impl Estimate {
     ) -> Result<(Estimate, Option<Hasher>), ModelError> {
         let (mut chosen, mut fastest) = (None, 0.0);
         for &(hasher, beta_hash) in offers {
-            // Each must be a rate, also of who is not chosen.
+            // Every rate must be valid, even if its hasher is not chosen.
             Rates::new(beta_ckpt, beta_hash)?;
             if beta_hash > fastest {
                 (chosen, fastest) = (Some(hasher), beta_hash);
@@ -55,7 +54,7 @@ mod tests {
         assert_eq!(chosen(1e9, &both(4e9, 2e9), 0.5), Some(Processor));
         assert_eq!(chosen(1e9, &both(4e9, 8e9), 0.5), Some(Gpu));
         assert_eq!(chosen(1e9, &both(4e9, 4e9), 0.5), Some(Processor));
-        // It writes at 6 GB/s: only a GPU makes half of it worth being left out.
+        // Writing runs at 6 GB/s. Only a GPU hashes fast enough to make it worthwhile to leave out half.
         assert_eq!(chosen(6e9, &both(4e9, 20e9), 0.5), Some(Gpu));
         assert_eq!(chosen(6e9, &both(4e9, 10e9), 0.5), None);
         assert_eq!(chosen(6e9, &[(Processor, 4e9)], 0.5), None);

@@ -1,10 +1,10 @@
-//! What the last epochs tell of a region's next one.
+//! A region's last epochs, and what they predict for its next one.
 //!
-//! Alpha is predicted from what was page-dirty and what of it was written. Both are averages over the epochs that were hashed, in which
-//! each epoch weighs a fixed share of the one after it, hashed or not; alpha is taken of the averages. So an epoch with little in it says
-//! little.
+//! Alpha is predicted from the page-dirty bytes and the written ones among them. Both are averages over the epochs that were hashed, in
+//! which each epoch weighs a fixed share of the one after it, hashed or not; alpha is computed from the averages. So an epoch with little
+//! data has little influence.
 //!
-//! An epoch that is not hashed does not tell what hashing would have saved. A region that is written in another way for long is
+//! An epoch that is not hashed does not tell what hashing would have saved. A region that has been written in another way for long is
 //! hashed again now and then: twice, since the first time makes the hashes that the second compares with.
 
 use serde::Serialize;
@@ -12,48 +12,48 @@ use serde::Serialize;
 use super::{Cost, Load, Method, Rates};
 use crate::blocks::Counts;
 
-/// After so many epochs without a measured alpha a region is hashed again.
+/// A region is hashed again after this many epochs without a measured alpha.
 pub const LOOK_AGAIN: u32 = 8;
 
-/// Epochs that are hashed then, at most.
+/// The most epochs in a row that are hashed as a look.
 const LOOKS: u32 = 2;
 
-/// What is known of one region.
+/// The history of one region.
 #[derive(Clone, PartialEq, Debug)]
 pub struct History {
     weight: f64,
-    /// Page-dirty bytes, and those of them that were written, on average over epochs that hashed.
+    /// Page-dirty bytes, and the written ones among them, on average over epochs that hashed.
     page_dirty: f64,
     changed: f64,
-    /// Whether there has been such an epoch.
+    /// Whether there has been an epoch that measured alpha.
     measured: bool,
     /// Epochs since then, or since a look that measured nothing.
     since: u32,
     looks: u32,
 }
 
-/// How a region's next epoch is to be written, and why.
+/// The method for a region's next epoch, and the reason.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Decision {
     pub method: Method,
     pub reason: Reason,
 }
 
-/// Why a method was chosen.
+/// The reason for a method.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// There is no epoch before it that could be added to.
+    /// There is no earlier epoch to add to.
     First,
-    /// By the times that the model gives with this alpha.
+    /// The model's times with this alpha decided.
     Alpha(f64),
-    /// Not even an alpha of 1 would make hashing pay.
+    /// Hashing would not pay even with an alpha of 1.
     NeverPays,
-    /// To find out what alpha is.
+    /// The region is hashed to measure alpha.
     Look,
-    /// Nothing is known of alpha, and a look has just found nothing.
+    /// Alpha is not known, and the last look measured nothing.
     Unknown,
-    /// Nobody was to choose.
+    /// The caller forced a method.
     Forced,
 }
 
@@ -65,7 +65,8 @@ impl Default for History {
 }
 
 impl History {
-    /// A region that nothing is known of. `weight` is what the newest epoch weighs, of 1; outside of 0 to 1 it is the nearer of the two.
+    /// Makes the history of an unknown region. `weight` is the weight of the newest epoch, of 1. A weight outside of 0 to 1 becomes the
+    /// nearer of the two.
     pub fn new(weight: f64) -> History {
         History {
             weight: weight.clamp(0.0, 1.0),
@@ -77,13 +78,13 @@ impl History {
         }
     }
 
-    /// An epoch was written, in this way, and these were its counts if it was hashed.
+    /// Records an epoch that was written with this method. `counts` matter only if it was hashed.
     pub fn record(&mut self, method: Method, counts: &Counts) {
         let (page_dirty, changed) = (counts.page_dirty_known as f64, counts.changed_known as f64);
         if method != Method::Hash {
             self.since = self.since.saturating_add(1);
         } else if page_dirty > 0.0 {
-            // Epochs that were not hashed make what is known older, too.
+            // Epochs without hashing age the averages, too.
             let epochs = i32::try_from(self.since)
                 .unwrap_or(i32::MAX)
                 .saturating_add(1);
@@ -104,12 +105,13 @@ impl History {
         }
     }
 
-    /// What alpha is likely to be.
+    /// Returns the expected alpha.
     pub fn alpha(&self) -> Option<f64> {
         (self.measured && self.page_dirty > 0.0).then(|| 1.0 - self.changed / self.page_dirty)
     }
 
-    /// How to write the next epoch of this region. `load` is the region's own; `has_base` says whether an epoch is there to add to.
+    /// Chooses the method for the next epoch of this region. `load` is the region's own; `has_base` says whether there is an epoch
+    /// to add to.
     pub fn decide(&self, rates: &Rates, load: &Load, has_base: bool) -> Decision {
         let by_times = |alpha: f64, reason| Decision {
             method: Cost::fastest(&load.costs(rates, alpha)),
@@ -172,14 +174,14 @@ mod tests {
         assert_eq!(history.alpha(), Some(0.8));
         hashed(&mut history, 1000, 800);
         assert_eq!(history.alpha(), Some(0.5));
-        // One dirty page more or less is no news.
+        // One dirty page more or less changes almost nothing.
         hashed(&mut history, 1, 1);
         assert!((history.alpha().expect("known") - 0.5).abs() < 0.001);
         for _ in 0..20 {
             hashed(&mut history, 1000, 0);
         }
         assert!(history.alpha().expect("known") > 0.99);
-        // Blocks larger than pages.
+        // Blocks may be larger than pages.
         let mut large = History::default();
         hashed(&mut large, 4096, 65_536);
         assert_eq!(large.alpha(), Some(-15.0));
@@ -224,7 +226,7 @@ mod tests {
             history.record(method, &counts(known, known / 10));
         }
         assert!(ways[..8].iter().all(|way| *way == Method::Page), "{ways:?}");
-        // It has changed its ways.
+        // The region has changed its behaviour.
         assert!(ways[8..].iter().all(|way| *way == Method::Hash), "{ways:?}");
     }
 

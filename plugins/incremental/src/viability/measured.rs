@@ -1,17 +1,17 @@
-//! A rate, as it has been measured while the application runs.
+//! A rate, measured while the application runs.
 
-/// Bytes a second. Bytes and seconds are averages, in which the newest time weighs as much as all before it; the rate is taken of the
-/// averages. So a time in which little was done, and most of the seconds went elsewhere, says little.
+/// Bytes a second. Bytes and seconds are averages, in which the newest measurement weighs as much as all earlier ones; the rate is
+/// computed from the averages. So a measurement with few bytes and much overhead has little influence.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Measured {
     bytes: f64,
     seconds: f64,
-    /// Whether there has been a time at all.
+    /// Whether there has been a measurement.
     begun: bool,
 }
 
 impl Measured {
-    /// So many bytes have taken so many seconds.
+    /// Records that so many bytes have taken so many seconds.
     pub fn record(&mut self, bytes: u64, seconds: f64) {
         if bytes == 0 || !(seconds > 0.0 && seconds.is_finite()) {
             return;
@@ -22,7 +22,7 @@ impl Measured {
         self.begun = true;
     }
 
-    /// Bytes a second, if anything has been measured.
+    /// Returns bytes a second, if anything has been measured.
     pub fn rate(&self) -> Option<f64> {
         self.begun.then(|| self.bytes / self.seconds)
     }
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(rate.rate(), Some(1000.0));
         rate.record(3000, 1.0);
         assert_eq!(rate.rate(), Some(2000.0));
-        // Next to nothing has been written, and that quickly or not is no news of the rate.
+        // A tiny write has little influence on the rate, whether it is fast or not.
         rate.record(1, 0.001);
         let now = rate.rate().expect("measured");
         assert!((1990.0..2010.0).contains(&now), "{now}");

@@ -1,5 +1,4 @@
-//! What the model said of an image before it was written, and what came of it: one record for each rank and epoch, whatever the number
-//! of regions.
+//! The model's prediction for an image and the outcome: one record for each rank and epoch, whatever the number of regions.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +8,15 @@ use crate::tracking::Tracking;
 /// Prediction and outcome. Bytes are those of private memory, before compression.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// How it was known what had been written to; `null` where the image was not to build on an earlier one, and in manifests of earlier releases.
+    /// The tracking in use; `null` if the image was not to build on an earlier one, and in manifests of earlier releases.
     #[serde(default)]
     pub tracking: Option<Tracking>,
-    /// `null` where nothing was to be decided: the image was not to build on an earlier one.
+    /// `null` if there was nothing to decide: the image was not to build on an earlier one.
     pub predicted: Option<Predicted>,
-    /// How many regions with anything to write were written in which way.
+    /// The number of regions with anything to write, by method.
     pub regions: Taken,
     pub outcome: Outcome,
-    /// Memory of GPUs that was staged; `null` where there is none, and in manifests of earlier releases.
+    /// GPU memory that was staged; `null` if there is none, and in manifests of earlier releases.
     #[serde(default)]
     pub devices: Option<OfDevices>,
 }
@@ -28,73 +27,73 @@ pub struct Taken {
     pub full: u64,
     pub page: u64,
     pub hash: u64,
-    /// Those of `hash` that were hashed to find out what alpha is.
+    /// The part of `hash` that was hashed to measure alpha.
     pub looks: u64,
 }
 
-/// What the model said.
+/// The model's prediction.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Predicted {
-    /// As measured in the epochs before.
+    /// The rates measured in earlier epochs.
     pub rates: Rates,
-    /// Of the page-dirty bytes of all regions whose alpha is known; `null` where it is known of none.
+    /// Alpha of the page-dirty bytes in all regions with a known alpha; `null` if no region has one.
     pub alpha: Option<f64>,
-    /// Of the regions that were to be hashed, and of blocks whose hashes were known: what [`Outcome::alpha`] says afterwards.
+    /// Alpha of blocks with known hashes, in the regions that were to be hashed. [`Outcome::alpha`] is the measured value.
     pub alpha_hashed: Option<f64>,
     pub full: Expected,
     /// `null` where there was no earlier image to build on.
     pub page: Option<Expected>,
     /// The same, with all regions hashed.
     pub hash: Option<Expected>,
-    /// With each region in the way that was chosen for it.
+    /// The expectation with each region in its chosen way.
     pub taken: Expected,
 }
 
-/// What a way of writing an image was to take.
+/// The expected cost of a way to write an image.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Expected {
     pub seconds: f64,
     pub bytes: f64,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// That the image had to hold or to find elsewhere.
+    /// Bytes that the image had to hold or to find elsewhere.
     pub touched: u64,
-    /// `null` where it was not known what had been written to.
+    /// `null` if it was not tracked which pages had been written to.
     pub page_dirty: Option<u64>,
     pub hashed: u64,
-    /// In hashed blocks that had changed or were new.
+    /// Bytes in hashed blocks that had changed or were new.
     pub hash_dirty: u64,
-    /// Given to the image's writer.
+    /// Bytes given to the image's writer.
     pub written: u64,
     pub hash_seconds: f64,
-    /// Until all of it was on disk.
+    /// Seconds until all bytes were on disk.
     pub write_seconds: f64,
-    /// Of the regions that were hashed; `null` where no hashes were there to compare with.
+    /// Alpha of the regions that were hashed; `null` if there were no hashes to compare with.
     pub alpha: Option<f64>,
 }
 
-/// What came of memory of GPUs. Nothing of it is in [`Outcome`].
+/// The outcome for GPU memory. [`Outcome`] includes none of it.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct OfDevices {
-    /// That the image had to hold or to find elsewhere.
+    /// Bytes that the image had to hold or to find elsewhere.
     pub bytes: u64,
-    /// Hashed by the GPUs that it lay on, and how long they took.
+    /// Bytes hashed by the GPUs that hold them, and the seconds that this took.
     pub by_gpus: u64,
     pub gpu_seconds: f64,
-    /// Hashed by processors: in host memory before it came, or when it had come.
+    /// Bytes hashed by processors: in host memory before they came to the rank, or afterwards.
     pub by_processor: u64,
     pub processor_seconds: f64,
-    /// That came to the rank.
+    /// Bytes that came to the rank.
     pub came: u64,
-    /// Given to the image's writer.
+    /// Bytes given to the image's writer.
     pub written: u64,
 }
 
 impl Record {
-    /// Whether every number is one.
+    /// Tells whether every number is valid.
     pub fn is_sound(&self) -> bool {
         let Outcome {
             hash_seconds,
@@ -134,14 +133,14 @@ impl Predicted {
 }
 
 impl Outcome {
-    /// To hash and to write.
+    /// Returns the seconds to hash and to write.
     pub fn seconds(&self) -> f64 {
         self.hash_seconds + self.write_seconds
     }
 }
 
 impl Expected {
-    /// Two regions together.
+    /// Adds another region.
     pub(super) fn add(&mut self, seconds: f64, bytes: f64) {
         self.seconds += seconds;
         self.bytes += bytes;

@@ -1,8 +1,9 @@
-//! The regions of a process, each with what its last epochs tell, and what is decided for each of them.
+//! The regions of a process, each with its history and the decision for its next epoch.
 //!
 //! A region here is a stretch of 1 MiB of the address space that begins at a multiple of it, whichever mappings lie there. Mappings make poor
 //! regions: the kernel joins those that touch, as an allocator's large blocks do, and cuts them where a program protects a page. An address
-//! stays what it is: a heap that grows has new regions at its end, a mapping that goes takes its regions' histories with it once an
+//! is stable: a heap that grows has new regions at its end. If a mapping goes, its regions' histories go once an epoch finds nothing there.
+//! If another mapping replaces it before that, the next epochs correct the histories.
 //! epoch finds nothing there, and one that has come in its place before that is known better after the next epochs.
 
 use std::collections::BTreeMap;
@@ -14,16 +15,16 @@ use crate::blocks::Counts;
 /// Bytes of a region.
 pub const REGION: u64 = 1 << 20;
 
-/// What there is to write in one region, in bytes.
+/// The bytes to write in one region.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Part {
     /// All memory that has been touched.
     pub memory: u64,
-    /// `c`: in pages that were written to.
+    /// `c`: bytes in pages that were written to.
     pub page_dirty: u64,
-    /// Those of `page_dirty` in blocks whose hashes are known.
+    /// The part of `page_dirty` in blocks whose hashes are known.
     pub known: u64,
-    /// Not in dirty pages, and to be written in any case.
+    /// Bytes outside dirty pages that are written in any case.
     pub again: u64,
 }
 
@@ -31,16 +32,16 @@ pub struct Part {
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Regions(BTreeMap<u64, History>);
 
-/// How an image is to be written, and what the model says of it.
+/// The method for each region of an image, and the model's prediction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// Of each region with anything to write.
+    /// The decision for each region with anything to write.
     pub decisions: BTreeMap<u64, Decision>,
     pub predicted: Predicted,
     pub taken: Taken,
 }
 
-/// Cuts ranges of addresses where regions end: the regions' numbers, each with what lies there.
+/// Cuts ranges of addresses at region ends. Returns the regions' numbers, each with the part of a range in it.
 pub fn by_region(
     ranges: impl IntoIterator<Item = Range<u64>>,
 ) -> impl Iterator<Item = (u64, Range<u64>)> {
@@ -55,7 +56,7 @@ pub fn by_region(
 }
 
 impl Plan {
-    /// The addresses of the regions that are to be hashed, in order; those that touch are joined.
+    /// Returns the addresses of the regions to hash, in order; adjacent ones are joined.
     pub fn hashed(&self) -> Vec<Range<u64>> {
         let mut hashed: Vec<Range<u64>> = Vec::new();
         for (number, decision) in &self.decisions {
@@ -69,7 +70,7 @@ impl Plan {
         hashed
     }
 
-    /// One without an earlier image: all of it is written.
+    /// Plans an image without an earlier one: all memory is written.
     pub fn whole(rates: Rates, parts: &BTreeMap<u64, Part>) -> Plan {
         let mut full = Expected::default();
         let mut decisions = BTreeMap::new();
@@ -108,7 +109,7 @@ impl Load {
     }
 }
 
-/// The alphas of several regions as one.
+/// The combined alpha of several regions.
 #[derive(Default)]
 struct Share {
     bytes: f64,
@@ -129,8 +130,8 @@ impl Share {
 impl Regions {
     /// Decides for each region with anything to write, by its own alpha; or takes `forced` for all of them.
     ///
-    /// What is predicted knows which blocks have hashes to compare with; the decision goes by alpha alone, since a region that is not hashed
-    /// today has none tomorrow either. Where alpha is not known it is taken for 0 in the prediction.
+    /// The prediction knows which blocks have hashes to compare with. The decision uses only alpha, since a region that is not hashed today
+    /// has no hashes tomorrow either. The prediction takes an unknown alpha for 0.
     pub fn decide(
         &self,
         rates: Rates,
@@ -171,7 +172,7 @@ impl Regions {
                 all.add(part.page_dirty, alpha);
             }
             let chosen = match decision.method {
-                // All that was touched is page-dirty, or it is forced.
+                // All touched memory is page-dirty, or the caller forced this method.
                 Method::Full | Method::Page => by_pages,
                 Method::Hash => by_hashes,
             };
@@ -204,7 +205,8 @@ impl Regions {
         }
     }
 
-    /// An epoch was written as planned, and these were the counts of the regions that were hashed. What is not among `there` has gone.
+    /// Records an epoch that was written as planned, with the counts of the regions that were hashed. Regions that are not in `there`
+    /// have gone.
     pub fn record(
         &mut self,
         plan: &Plan,
@@ -221,7 +223,7 @@ impl Regions {
         }
     }
 
-    /// What alpha of the region at an address is likely to be.
+    /// Returns the expected alpha of the region at an address.
     pub fn alpha(&self, address: u64) -> Option<f64> {
         self.0.get(&(address / REGION))?.alpha()
     }

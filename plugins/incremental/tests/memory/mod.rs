@@ -1,5 +1,5 @@
-//! Memory that changes at random: pages are mapped and unmapped, so that regions grow, shrink, join and part; they are moved, written
-//! to, and marked dirty without having changed.
+//! Memory that changes at random. Pages are mapped and unmapped, so that regions grow, shrink, join and part. Pages are also moved,
+//! written to, and marked dirty without a change.
 
 use std::ops::Range;
 
@@ -7,26 +7,26 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stillpoint_incremental::blocks::{BlockSize, Memory, PAGE, Slice};
 
-/// Pages of all addresses: three of the largest blocks.
+/// The number of pages of all addresses: three of the largest blocks.
 pub const PAGES: u64 = 48;
 
-/// What happens to a region between epochs.
+/// A change to a region between epochs.
 #[derive(Clone, Debug)]
 enum Event {
     Map(Range<u64>),
     Unmap(Range<u64>),
-    /// Sets bytes from an address on, often to what they were.
+    /// Sets bytes from an address on, often to their old values.
     Write(u64, u64, u8),
-    /// A page is written to, and is what it was.
+    /// Writes to a page without changing it.
     Touch(u64),
 }
 
 /// Memory as an epoch finds it.
 #[derive(Clone, Debug)]
 pub struct Epoch {
-    /// What was moved before all else, and where to.
+    /// The range that was moved before all else, and its new address.
     pub moved: Option<(Range<u64>, u64)>,
-    /// By address, and no two side by side.
+    /// Regions by address; no two touch.
     pub regions: Vec<(u64, Vec<u8>)>,
     /// Pages that were written to or mapped since the last epoch.
     pub dirty: Vec<Range<u64>>,
@@ -87,7 +87,7 @@ impl Default for Space {
 }
 
 impl Space {
-    /// Moves pages if the places do not overlap. They are not dirty for that.
+    /// Moves pages if the places do not overlap. Moving does not make them dirty.
     fn moved(&mut self, from: Range<u64>, to: u64) -> Option<(Range<u64>, u64)> {
         let count = (from.end - from.start).min(PAGES - to);
         let from = from.start..from.start + count;
@@ -156,11 +156,11 @@ pub fn blocks(size: BlockSize, of: &Range<u64>) -> impl Iterator<Item = Range<u6
         .map(move |number| (number * size).max(of.start)..((number + 1) * size).min(of.end))
 }
 
-/// What all epochs so far have said of each address.
+/// The newest bytes of each address in all epochs so far.
 #[derive(Clone)]
 pub struct Image {
     bytes: Vec<u8>,
-    /// Of each smallest block: whether anything was said.
+    /// Whether each smallest block has been written.
     said: Vec<bool>,
 }
 
@@ -190,7 +190,7 @@ impl Image {
         self.said[first / UNIT..last / UNIT].fill(false);
     }
 
-    /// Whether it has just these bytes there.
+    /// Tells whether the image has exactly these bytes there.
     pub fn has(&self, at: &Range<u64>, bytes: &[u8]) -> bool {
         let (start, end) = (at.start as usize, at.end as usize);
         self.bytes[start..end] == *bytes
@@ -198,7 +198,7 @@ impl Image {
     }
 }
 
-/// Counts the bytes that are asked for.
+/// Memory that counts the requested bytes.
 pub struct Asked<'a> {
     memory: Slice<'a>,
     pub bytes: u64,
@@ -220,7 +220,7 @@ impl Memory for Asked<'_> {
     }
 }
 
-/// Memory that is not there any more.
+/// Memory that no longer exists.
 pub struct Broken;
 
 impl Memory for Broken {

@@ -23,7 +23,7 @@ fn counts(page_dirty: u64, changed: u64) -> Counts {
     }
 }
 
-/// Decides and records: of what is hashed in each region this share has changed.
+/// Decides and records one epoch. `changed` gives the share of each region's hashed bytes that has changed.
 fn epoch(regions: &mut Regions, ratio: f64, changed: &BTreeMap<u64, f64>) -> Plan {
     let parts = changed.keys().map(|number| (*number, WHOLE)).collect();
     let plan = regions.decide(rates(ratio), &parts, None);
@@ -57,7 +57,7 @@ fn ranges_are_cut_where_regions_end() {
 #[test]
 fn each_region_is_written_as_its_own_alpha_says() {
     let mut regions = Regions::default();
-    // One is rewritten with what was there, one with something else, one half and half.
+    // The first region is rewritten with the same bytes, the second with others, the third half and half.
     let changed = BTreeMap::from([(3, 0.0), (4, 1.0), (9, 0.5)]);
     let first = epoch(&mut regions, 0.4, &changed);
     assert_eq!((first.taken.hash, first.taken.looks), (3, 3));
@@ -71,7 +71,7 @@ fn each_region_is_written_as_its_own_alpha_says() {
         second.hashed(),
         [3 * REGION..4 * REGION, 9 * REGION..10 * REGION]
     );
-    // All that is touched there is dirty: whole is as good as by pages, and simpler.
+    // All touched memory there is dirty: whole is as good as by pages, and simpler.
     assert_eq!(
         (second.taken.full, second.taken.page, second.taken.hash),
         (1, 0, 2)
@@ -82,7 +82,7 @@ fn each_region_is_written_as_its_own_alpha_says() {
         [3, 4, 9].map(|number| regions.alpha(number * REGION)),
         [Some(1.0), Some(0.0), Some(0.5)]
     );
-    // Where writing is faster, less pays.
+    // If writing is faster, hashing pays less often.
     let third = epoch(&mut regions, 0.6, &changed);
     assert_eq!(
         third.hashed(),
@@ -102,7 +102,7 @@ fn what_is_predicted_is_the_sum_of_the_regions() {
         again: 100,
     };
     let (half, quarter) = (REGION / 2, REGION / 4);
-    // Of the third nothing is dirty. Of half of what is dirty in the first there are hashes.
+    // The third region has no dirty pages. The first has hashes for half of its dirty bytes.
     let parts = BTreeMap::from([
         (0, part(half, quarter)),
         (1, part(half, half)),
@@ -131,7 +131,7 @@ fn what_is_predicted_is_the_sum_of_the_regions() {
     );
     let chosen = 0.5 * region / fast + left / slow;
     near(predicted.taken, chosen, left);
-    // As much of alpha 1 as of alpha 0, whether there are hashes now or not.
+    // Half of the bytes have alpha 1, half alpha 0, whether there are hashes now or not.
     assert_eq!(predicted.alpha, Some(0.5));
     assert_eq!(predicted.alpha_hashed, Some(1.0));
 }
@@ -175,7 +175,7 @@ fn a_method_that_is_forced_is_taken_for_every_region() {
     assert_eq!(Some(page.predicted.taken), page.predicted.page);
 }
 
-/// A region is looked at again after eight epochs of its own, whatever the others do; one in which nothing is dirty is not any older for it.
+/// A region is hashed again after eight epochs of its own, whatever the others do. Epochs in which it has no dirty pages do not count.
 #[test]
 fn each_region_is_looked_at_again_in_its_own_time() {
     let mut regions = Regions::default();
@@ -213,7 +213,7 @@ fn what_has_gone_is_forgotten() {
     epoch(&mut regions, 0.5, &BTreeMap::from([(1, 0.0)]));
     assert_eq!(regions.alpha(0), None);
     assert_eq!(regions.alpha(REGION), Some(1.0));
-    // Whatever comes there is new.
+    // New memory there has no history.
     let plan = epoch(&mut regions, 0.5, &BTreeMap::from([(0, 0.0), (1, 0.0)]));
     assert_eq!(plan.decisions[&0].reason, Reason::Look);
 }

@@ -1,37 +1,37 @@
-//! A node's GPUs as places with room, and the links between them: what the schedulers call a topology.
+//! A node's GPUs as places with room, and the links between them: a topology for the schedulers.
 
 use crate::record::{FROM_HOST, OWN, TO_HOST};
 use stillpoint_multilevel::Topology;
 use stillpoint_multilevel::topology::{End, Link, Process, Switch, Tier, TopologyError};
 
-/// Everything is cut at multiples of this: what a copy engine likes, and small beside any time that counts.
+/// All bytes are cut at multiples of this. Copy engines like it, and it is small beside any time that counts.
 pub const GRANULE: u64 = 4096;
 
-/// What stays free on every GPU, unless something else is asked for: the program may allocate while what is staged is drained, and the
-/// driver allocates when it pleases.
+/// Bytes that stay free on every GPU, unless the caller chooses otherwise: the program may allocate during the drain, and the driver
+/// may allocate at any time.
 pub const MARGIN: u64 = 256 << 20;
 
 /// One GPU. Bandwidths are bytes per second.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gpu {
-    /// As the driver says it; the record of copies knows it by this name.
+    /// The driver's uuid, which is also the name in the record of copies.
     pub uuid: String,
-    /// What the driver says is free on it.
+    /// Free bytes, as the driver reports them.
     pub free: u64,
-    /// Copies inside its own memory; `None`: never what anybody waits for.
+    /// Bandwidth of copies inside its own memory, or `None` if such copies are never the bottleneck.
     pub own: Option<u64>,
-    /// To host memory.
+    /// Bandwidth to host memory.
     pub host: u64,
 }
 
-/// What the driver says of two GPUs, and what was measured between them.
+/// The driver's report about two GPUs, and the measured bandwidth between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     pub from: usize,
     pub to: usize,
-    /// Whether one may write to the other's memory. Without it a copy goes by host memory, and there is no link.
+    /// Whether one may write to the other's memory. Otherwise copies go through host memory, and there is no link.
     pub access: bool,
-    /// `None`: nobody has measured it. Then it counts as no faster than the sender's way to host memory, which measured copies will correct.
+    /// The measured bandwidth. With `None`, the link counts as no faster than the sender's way to host memory, until copies are measured.
     pub measured: Option<u64>,
 }
 
@@ -45,38 +45,38 @@ pub struct Uplink {
 /// Pinned host memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Host {
-    /// What staging may take of it.
+    /// Bytes that staging may take.
     pub room: u64,
-    /// From all GPUs together; `None` where only their links limit it.
+    /// Bandwidth from all GPUs together, or `None` if only their links limit it.
     pub bandwidth: Option<u64>,
 }
 
-/// All of a node.
+/// A whole node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Node {
     pub gpus: Vec<Gpu>,
     pub peers: Vec<Peer>,
     pub uplinks: Vec<Uplink>,
     pub host: Host,
-    /// What stays free on every GPU: [`MARGIN`], unless something else is asked for.
+    /// Bytes that stay free on every GPU: [`MARGIN`], unless the caller chooses otherwise.
     pub margin: u64,
 }
 
-/// Where staged bytes lie.
+/// A place for staged bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Place {
     Gpu(usize),
     Host,
 }
 
-/// From a place where something is staged to the GPU that goes on with it.
+/// The way from a place with staged memory to the GPU that goes on with it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Back {
     pub from: Place,
     pub to: usize,
 }
 
-/// From a GPU's memory to a place. To the GPU itself is a copy inside its memory.
+/// The way from a GPU's memory to a place. A way to the GPU itself is a copy inside its memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Way {
     pub from: usize,
@@ -84,7 +84,7 @@ pub struct Way {
 }
 
 impl Node {
-    /// What staging may take of a GPU's memory, or of the host's.
+    /// Returns the bytes of a GPU's or of host memory that staging may take.
     pub fn room(&self, place: Place) -> u64 {
         let room = match place {
             Place::Gpu(gpu) => self.gpus[gpu].free.saturating_sub(self.margin),
@@ -93,7 +93,7 @@ impl Node {
         room / GRANULE * GRANULE
     }
 
-    /// Bytes per second by a way; `None` where nothing limits it. There is none where zero.
+    /// Returns the bandwidth of a way in bytes per second, or `None` if it is not limited. With zero there is no way.
     pub fn bandwidth(&self, way: Way) -> Option<u64> {
         match way.to {
             Place::Host => Some(self.gpus[way.from].host),
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// What the record of copies calls a way of a GPU.
+    /// Returns the name of a way in the record of copies.
     pub fn way_name(&self, way: Way) -> &str {
         match way.to {
             Place::Host => TO_HOST,
@@ -115,7 +115,8 @@ impl Node {
         }
     }
 
-    /// The GPU that the record of copies has a way back under, and what it calls it. From a GPU it is the way that something is staged by.
+    /// Returns the GPU and the name under which the record of copies has a way back. From a GPU it is the name of the way that was used
+    /// for staging.
     pub fn back_name(&self, back: Back) -> (&str, &str) {
         match back.from {
             Place::Host => (&self.gpus[back.to].uuid, FROM_HOST),
@@ -126,7 +127,7 @@ impl Node {
         }
     }
 
-    /// Links between GPUs: from, to, bandwidth.
+    /// Returns links between GPUs: from, to, bandwidth.
     fn links(&self) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
         let open = self.peers.iter().filter(|peer| peer.access);
         let link = |peer: &Peer| {
@@ -136,7 +137,8 @@ impl Node {
         open.map(link).filter(|(_, _, bandwidth)| *bandwidth > 0)
     }
 
-    /// GPUs are its processes, host memory its only tier, shared uplinks its switches. Room is no part of it.
+    /// Converts the node to a topology: GPUs are its processes, host memory its only tier, shared uplinks its switches.
+    /// It excludes the room.
     pub fn topology(&self) -> Result<Topology, TopologyError> {
         let process = |(at, gpu): (usize, &Gpu)| Process {
             name: format!("GPU {at}"),
@@ -180,8 +182,8 @@ impl Node {
         Topology::new("node", processes, vec![host], switches, links)
     }
 
-    /// The GPUs, links and shared uplinks of a topology whose processes are GPUs and whose tiers are host memory: the built-in machines, for
-    /// tests and for planning ahead. `None` where GPUs meet in a switch, which peers' links of a node do not.
+    /// Converts a topology whose processes are GPUs and whose tiers are host memory: the built-in machines, for tests and for planning
+    /// ahead. Returns `None` if GPUs meet in a switch, since peers of a node have direct links.
     pub fn of(topology: &Topology, host: Host, margin: u64) -> Option<Node> {
         let mut node = Node {
             gpus: Vec::new(),

@@ -1,7 +1,7 @@
-//! How long copies took beside what had been expected: GPU by GPU, driver by driver, way by way, epoch by epoch.
+//! A record of the measured and predicted times of copies, by GPU, driver, way and epoch.
 //!
-//! The record is a file beside the epochs, [`NAME`]. Every epoch adds what it has copied, and the next one's model is fitted to all that is
-//! kept. Another driver's copies say nothing about this one's, so they are kept apart. A record that cannot be read is begun anew: no
+//! The record is a file beside the epochs, [`NAME`]. Every epoch adds its copies, and the next epoch's model is fitted to all copies in the
+//! record. Copies under another driver say nothing about this one, so they are kept apart. If a record cannot be read, a new one begins: no
 //! checkpoint depends on it.
 
 use crate::node::{Back, Node, Way};
@@ -13,29 +13,31 @@ use stillpoint_multilevel::interval::{FitError, Model, Sample, fit};
 /// The record's name in a checkpoint directory.
 pub const NAME: &str = "gpu-streams.json";
 
-/// A record is never longer than this: bytes.
+/// The size limit of a record, in bytes.
 pub const LARGEST: u64 = 4 << 20;
 
-/// Copies of epochs that are kept for each way: the newest. Probes are kept besides, since they tell sizes and streams apart.
+/// The number of the newest epochs' copies that are kept for each way. Probes are kept besides, since they tell sizes and
+/// streams apart.
 pub const KEPT: usize = 48;
 
-/// Copies of that many bytes tell a bandwidth.
+/// Bytes of a copy that is large enough to show a bandwidth.
 const LARGE: u64 = 256 << 20;
 
 /// The epoch of a probe.
 pub const PROBE: u64 = 0;
 
-/// From host memory back to a GPU; to it is `to_host`, inside it `own`, and to a peer the peer's uuid.
+/// The way from host memory to a GPU. The way to host memory is `to_host`, inside the GPU `own`, and to a peer the
+/// peer's uuid.
 pub const FROM_HOST: &str = "from_host";
 pub const TO_HOST: &str = "to_host";
 pub const OWN: &str = "own";
 
-/// What the record calls a GPU: its identity, as the driver says it.
+/// Returns the record's name of a GPU: its uuid in hexadecimal.
 pub fn named(uuid: &[u8; 16]) -> String {
     uuid.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// All copies that are kept.
+/// All recorded copies.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Record {
     pub gpus: Vec<OfGpu>,
@@ -46,45 +48,45 @@ pub struct Record {
 pub struct OfGpu {
     pub uuid: String,
     pub driver: String,
-    /// By way.
+    /// Copies by way.
     pub copied: BTreeMap<String, Vec<Copied>>,
 }
 
 /// One way's copies in one epoch.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Copied {
-    /// [`PROBE`] where it was no epoch's.
+    /// The epoch, or [`PROBE`] for a probe.
     pub epoch: u64,
     #[serde(flatten)]
     pub sample: Sample,
-    /// What the model had said, in seconds; `null` where there was none.
+    /// The model's prediction in seconds; `null` if there was none.
     pub predicted: Option<f64>,
-    /// Whether it was the way back to the program's memory.
+    /// Whether this was the way back to the program's memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
 }
 
-/// What the newest epoch has copied.
+/// The copies of the newest epoch.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Newest {
     pub epoch: u64,
-    /// From the program's memory to where it was staged; `null` where nothing is known of that.
+    /// From the program's memory to the staged place; `null` if this is not known.
     pub staged: Option<Leg>,
-    /// Back to the program's memory; `null` of a suspend, too.
+    /// Back to the program's memory; `null` also for a suspended job.
     pub back: Option<Leg>,
 }
 
-/// All ways together.
+/// All ways of one direction together.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Leg {
     pub bytes: u64,
-    /// The longest of all ways.
+    /// The longest time of all ways.
     pub seconds: f64,
-    /// The longest that a model had said; `null` where one had said nothing.
+    /// The longest prediction of a model; `null` if there was none.
     pub predicted: Option<f64>,
 }
 
-/// Why a record cannot be read.
+/// The reason why a record cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     #[error("{0}")]
@@ -122,7 +124,7 @@ impl Record {
         Ok(text)
     }
 
-    /// Adds a copy, and forgets the oldest of what is too much.
+    /// Adds a copy, and drops the oldest copies beyond the limit.
     pub fn add(&mut self, uuid: &str, driver: &str, way: &str, copied: Copied) {
         if !copied.is_sound() {
             return;
@@ -146,24 +148,24 @@ impl Record {
         });
     }
 
-    /// A way's copies, the oldest first.
+    /// Returns a way's copies, the oldest first.
     pub fn copied(&self, uuid: &str, driver: &str, way: &str) -> &[Copied] {
         let gpu = self.position(uuid, driver).map(|at| &self.gpus[at]);
         gpu.and_then(|gpu| gpu.copied.get(way))
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The model of a way, fitted to all its copies.
+    /// Returns the model of a way, fitted to all its copies.
     pub fn model(&self, uuid: &str, driver: &str, way: &str) -> Result<Model, FitError> {
         fitted(self.copied(uuid, driver, way))
     }
 
-    /// How to copy that many bytes by a way, and how long that takes; without a time where too little is known.
+    /// Chooses how to copy that many bytes by a way, and predicts the time, if enough is known.
     pub fn choose(&self, uuid: &str, driver: &str, way: &str, bytes: u64) -> (Copies, Option<f64>) {
         self.choose_in(uuid, driver, way, bytes, u64::MAX)
     }
 
-    /// The same, through slots that have room in that many bytes of host memory.
+    /// Chooses the same with slots that fit into that many bytes of host memory.
     pub fn choose_in(
         &self,
         uuid: &str,
@@ -181,20 +183,20 @@ impl Record {
         }
     }
 
-    /// Bytes a second that a way takes with large copies, as the model has them.
+    /// Returns a way's bandwidth in bytes a second for large copies, by the model.
     pub fn bandwidth(&self, uuid: &str, driver: &str, way: &str) -> Option<u64> {
         let (_, seconds) = self.choose(uuid, driver, way, LARGE);
         let rate = LARGE as f64 / seconds.filter(|seconds| *seconds > 0.0)?;
         Some((rate as u64).max(1))
     }
 
-    /// Bytes a second that the fastest GPU takes from host memory, with large copies.
+    /// Returns the bandwidth from host memory to the fastest GPU, with large copies.
     pub fn from_host(&self) -> Option<u64> {
         let rate = |gpu: &OfGpu| self.bandwidth(&gpu.uuid, &gpu.driver, FROM_HOST);
         self.gpus.iter().filter_map(rate).max()
     }
 
-    /// How to copy so many bytes by a way of a node, and how long that takes.
+    /// Returns a function that chooses how to copy so many bytes by a way of a node, and predicts the time.
     pub fn choice<'a>(
         &'a self,
         node: &'a Node,
@@ -206,7 +208,8 @@ impl Record {
         }
     }
 
-    /// How so many bytes come back by a way, which lie in copies of that size, and how long that takes.
+    /// Returns a function that chooses how so many bytes, in copies of a given size, come back by a way, and predicts
+    /// the time.
     pub fn way_back<'a>(
         &'a self,
         node: &'a Node,
@@ -227,7 +230,7 @@ impl Record {
         }
     }
 
-    /// What is known of all GPUs but these is taken from another record: several nodes write to one.
+    /// Replaces all GPUs except `mine` with those of another record, since several nodes write to one record.
     pub fn take_others(&mut self, mine: &[String], from: Record) {
         self.gpus.retain(|gpu| mine.contains(&gpu.uuid));
         let others = from.gpus.into_iter();
@@ -235,7 +238,7 @@ impl Record {
             .extend(others.filter(|gpu| !mine.contains(&gpu.uuid)));
     }
 
-    /// The newest epoch that anything was copied in, if any was.
+    /// Returns the newest epoch with any copies.
     pub fn newest(&self) -> Option<Newest> {
         let all = || {
             let gpus = self.gpus.iter().flat_map(|gpu| gpu.copied.values());
@@ -268,14 +271,14 @@ impl Record {
     }
 }
 
-/// The model of copies.
+/// Fits the model of copies.
 pub fn fitted(copied: &[Copied]) -> Result<Model, FitError> {
     let samples: Vec<Sample> = copied.iter().map(|copied| copied.sample).collect();
     fit(&samples)
 }
 
 impl Copied {
-    /// Whether its numbers are ones that a copy can have.
+    /// Tells whether the numbers are possible for a copy.
     fn is_sound(&self) -> bool {
         let positive = |number: f64| number > 0.0 && number.is_finite();
         let Sample {

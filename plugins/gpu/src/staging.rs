@@ -1,7 +1,8 @@
-//! Which bytes of which rank's device memory are staged where.
+//! The plan for staging: the place of each byte of the ranks' device memory.
 //!
-//! A GPU's own free memory comes first: a copy inside it is faster than any link. What is left goes to peers and to host memory at once, as
-//! the scheduler says. Ranks that share a GPU share its room and its links: their ranges on it, one after the other, are cut into the parts.
+//! A GPU's own free memory comes first, since a copy inside it is faster than any link. The rest goes to peers and to host memory at the
+//! same time, as the scheduler decides. Ranks that share a GPU share its room and its links: the plan cuts their ranges on it, one after the
+//! other, into parts.
 
 use crate::node::{GRANULE, Node, Place, Way};
 use stillpoint_multilevel::placement::{Ground, Portion};
@@ -14,27 +15,27 @@ use stillpoint_multilevel::{Exact, Greedy, LocalOnly, MinTime, Scheduler, Second
 pub struct Source {
     pub rank: u32,
     pub gpu: usize,
-    /// Where it lies, for whoever copies it; nothing here looks at it.
+    /// The address, for the code that copies; this module does not use it.
     pub address: u64,
     pub bytes: u64,
 }
 
-/// Who decides what goes where.
+/// The scheduler that assigns bytes to places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scheduling {
-    /// The shortest blocking time there is.
+    /// The shortest possible blocking time.
     #[default]
     Exact,
     /// The paper's Algorithm 1.
     Greedy,
-    /// The paper's Algorithm 2, in chunks of a thousandth of all that is left over.
+    /// The paper's Algorithm 2, in chunks of a thousandth of the bytes that do not fit locally.
     MinTime,
-    /// No peers: what does not fit on its own GPU goes to host memory.
+    /// No peers: the rest that does not fit on its own GPU goes to host memory.
     LocalOnly,
 }
 
 impl Scheduling {
-    /// In the order of all tables.
+    /// All schedulers, in the order of all tables.
     pub const ALL: [Scheduling; 4] = [
         Scheduling::LocalOnly,
         Scheduling::Greedy,
@@ -53,39 +54,39 @@ impl Scheduling {
         }
     }
 
-    /// A word for tables.
+    /// Returns the name for tables.
     pub fn name(self) -> &'static str {
         self.scheduler(0).name()
     }
 }
 
-/// Bytes of a source that go to one place in one piece.
+/// Adjacent bytes of a source that go to one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// By its number in the list of sources.
+    /// The source's number in the list of sources.
     pub source: usize,
-    /// Where in the source it begins.
+    /// The offset in the source.
     pub offset: u64,
     pub bytes: u64,
     pub place: Place,
-    /// Where it begins in what is taken of the place.
+    /// The offset in the memory taken of the place.
     pub at: u64,
 }
 
-/// Every byte's place.
+/// The place of every byte.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Staging {
-    /// In the order of the sources, and in each of them in the order of its bytes.
+    /// The parts in the order of the sources, and within a source in the order of its bytes.
     pub parts: Vec<Part>,
-    /// What is taken of each place, without places of which nothing is taken.
+    /// The bytes taken of each place, without unused places.
     pub taken: Vec<(Place, u64)>,
     /// Bytes by each way.
     pub loads: Vec<(Way, u64)>,
-    /// By link bandwidths alone: the longest time that any link, uplink or memory takes.
+    /// The longest time that any link, uplink or memory takes, by bandwidths alone.
     pub blocking: Seconds,
 }
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StagingError {
     #[error("source {source_number} is on GPU {gpu}, of {gpus}")]
@@ -102,7 +103,7 @@ pub enum StagingError {
     Schedule(#[from] ScheduleError),
 }
 
-/// Decides where all sources go.
+/// Assigns all sources to places.
 pub fn plan(
     node: &Node,
     sources: &[Source],
@@ -181,7 +182,7 @@ fn cut(sources: &[Source], portions: &[Portion], blocking: Seconds) -> Staging {
     }
 }
 
-/// Places and bytes of a GPU's portion: its own memory, peers by their numbers, host memory last.
+/// Returns the places and bytes of a GPU's portion: its own memory, peers by number, host memory last.
 fn destinations(gpu: usize, portion: &Portion) -> Vec<(Place, u64)> {
     let mut places = vec![(Place::Gpu(gpu), portion.local)];
     let peers = portion.peers.iter();
@@ -199,12 +200,12 @@ fn destinations(gpu: usize, portion: &Portion) -> Vec<(Place, u64)> {
     places
 }
 
-/// What is taken of each place so far.
+/// The bytes taken of each place so far.
 #[derive(Default)]
 struct Taken(Vec<(Place, u64)>);
 
 impl Taken {
-    /// Takes more of a place, and says where that begins.
+    /// Takes more of a place, and returns where that begins.
     fn take(&mut self, place: Place, bytes: u64) -> u64 {
         match self.0.iter_mut().find(|(taken, _)| *taken == place) {
             Some((_, taken)) => std::mem::replace(taken, *taken + bytes),
@@ -217,13 +218,13 @@ impl Taken {
 }
 
 impl Staging {
-    /// What is taken of a place.
+    /// Returns the bytes taken of a place.
     pub fn taken(&self, place: Place) -> u64 {
         let taken = self.taken.iter().find(|(taken, _)| *taken == place);
         taken.map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// What of a rank's memory lies in host memory: it joins what else the rank has to write in the plan of the whole job.
+    /// Counts a rank's bytes in host memory. In the plan of the whole job they join the rank's other bytes to write.
     pub fn host_bytes(&self, sources: &[Source], rank: u32) -> u64 {
         let of_rank = |part: &&Part| part.place == Place::Host && sources[part.source].rank == rank;
         self.parts

@@ -1,17 +1,18 @@
-//! In how many streams a number of bytes is copied, and in slots of what size: what the fitted model says is fastest.
+//! The number of streams and the size of slots for a copy, chosen as fastest by the fitted model.
 //!
-//! The model and its fit are `stillpoint_multilevel::interval`'s: what is fixed, what a stream, a copy and a byte cost.
+//! The model and its fit are `stillpoint_multilevel::interval`'s: a fixed cost, and the costs of a stream, a copy and a
+//! byte.
 
 use serde::Serialize;
 use stillpoint_multilevel::interval::{Model, Sample};
 
-/// Streams that are worth asking about.
+/// The numbers of streams that are worth considering.
 pub const STREAMS: std::ops::RangeInclusive<u32> = 1..=16;
 
 /// Sizes of slots of pinned host memory, and of single copies.
 pub const SLOTS: [u64; 5] = [4 << 20, 8 << 20, 16 << 20, 32 << 20, 64 << 20];
 
-/// How something is copied.
+/// The way of copying.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Copies {
     pub streams: u32,
@@ -19,51 +20,53 @@ pub struct Copies {
     pub slot: u64,
 }
 
-/// Before anything was measured: enough streams to keep a copy engine busy while another copy is begun.
+/// The choice before any measurement: enough streams to keep a copy engine busy while another copy begins.
 pub const UNMEASURED: Copies = Copies {
     streams: 4,
     slot: 16 << 20,
 };
 
-/// The least host memory that anything is copied through.
+/// The smallest choice in host memory.
 const SMALLEST: Copies = Copies {
     streams: 1,
     slot: SLOTS[0],
 };
 
 impl Copies {
-    /// The fastest way to copy that many bytes; of several, the one with the fewest streams and the smallest slots.
+    /// Returns the fastest way to copy that many bytes; of several, the one with the fewest streams and the smallest
+    /// slots.
     pub fn fastest(model: &Model, bytes: u64) -> Copies {
         Copies::fastest_in(model, bytes, u64::MAX)
     }
 
-    /// The fastest one whose slots have room in that many bytes of host memory; the smallest of all where none has.
+    /// Returns the fastest choice whose slots fit into that many bytes of host memory, or the smallest of all if none
+    /// fits.
     pub fn fastest_in(model: &Model, bytes: u64, room: u64) -> Copies {
         let all = STREAMS.flat_map(|streams| SLOTS.map(|slot| Copies { streams, slot }));
         let fit = all.filter(|copies| copies.slots() <= room);
         Copies::best(model, bytes, fit).unwrap_or(SMALLEST)
     }
 
-    /// The fastest number of streams for copies that have their size already.
+    /// Returns the fastest number of streams for copies of a fixed size.
     pub fn fastest_of(model: &Model, bytes: u64, slot: u64) -> Copies {
         let all = STREAMS.map(|streams| Copies { streams, slot });
         Copies::best(model, bytes, all).unwrap_or(Copies { streams: 1, slot })
     }
 
-    /// The first of the fastest.
+    /// Returns the first of the fastest choices.
     fn best(model: &Model, bytes: u64, all: impl Iterator<Item = Copies>) -> Option<Copies> {
         let timed = all.map(|copies| (copies.seconds(model, bytes), copies));
         let first = timed.reduce(|best, next| if next.0 < best.0 { next } else { best });
         first.map(|(_, copies)| copies)
     }
 
-    /// Host memory that copies go through, where it is in their way: two slots a stream, so that one is read or written while the other is copied.
+    /// Returns the host memory for the slots. There are two for each stream, so that one is read or written while the other is copied.
     pub fn slots(self) -> u64 {
         let slots = 2 * u64::from(self.streams.max(1));
         self.slot.max(1).saturating_mul(slots)
     }
 
-    /// This one, or the largest below it whose slots have room in that many bytes; never less than the smallest.
+    /// Returns this choice, or a smaller one whose slots fit into that many bytes, but at least the smallest.
     #[must_use]
     pub fn within(mut self, room: u64) -> Copies {
         while self.slots() > room && (self.slot > SMALLEST.slot || self.streams > 1) {
@@ -75,7 +78,7 @@ impl Copies {
         self
     }
 
-    /// A copy made in this way that took so long.
+    /// Makes a sample of a copy that took so long.
     pub fn sample(self, bytes: u64, seconds: f64) -> Sample {
         Sample {
             size: bytes as f64,
@@ -85,7 +88,7 @@ impl Copies {
         }
     }
 
-    /// What the model says that it takes.
+    /// Predicts the seconds with the model.
     pub fn seconds(self, model: &Model, bytes: u64) -> f64 {
         match bytes {
             0 => 0.0,
@@ -94,8 +97,8 @@ impl Copies {
     }
 }
 
-/// Copies that are measured on a way that has none yet: size, streams, slot. Three sizes with four numbers of streams tell everything
-/// that the model has to know, in a second or so on a slow bus.
+/// Returns the copies to measure on a way without any: size, streams, slot. Three sizes with four numbers of streams determine the
+/// model in about a second on a slow bus.
 pub fn probes() -> impl Iterator<Item = (u64, Copies)> {
     [
         (4 << 20, 4 << 20),
@@ -113,7 +116,7 @@ mod tests {
         CHECKPOINT, ELEMENTS, RESTART, STREAMS as OF_TABLES, fit, samples,
     };
 
-    /// How often the model fitted to a table names the number of streams that is best in it, and how much slower its choice is at most.
+    /// Counts how often the fitted model names the best number of streams in a table, and how much slower its choice is at most.
     fn named_best(table: &[[f64; 3]; 15]) -> (usize, f64) {
         let model = fit(&samples(table)).expect("a table");
         let (mut right, mut slower) = (0, 0.0f64);
@@ -137,7 +140,7 @@ mod tests {
         assert!(restart.0 >= 13 && restart.1 < 0.01, "{restart:?}");
     }
 
-    /// A bus of 24 GB/s that one stream fills to three quarters, 20 us to begin with, 8 us a copy, 5 us a stream.
+    /// A bus of 24 GB/s that one stream fills to three quarters, with 20 us to begin, 8 us a copy and 5 us a stream.
     fn bus() -> Model {
         Model {
             fixed: 28e-6,
@@ -163,7 +166,7 @@ mod tests {
             assert_eq!(copies, Copies::fastest(&model, bytes));
             assert!(copies.streams >= streams && SLOTS.contains(&copies.slot));
             streams = copies.streams;
-            // Nothing that could have been chosen is faster.
+            // No other choice is faster.
             for other in STREAMS {
                 for slot in SLOTS {
                     let other = Copies {
@@ -194,7 +197,7 @@ mod tests {
         }
         assert_eq!(Copies::fastest_in(&model, bytes, 1 << 40), free);
         assert_eq!(UNMEASURED.within(1 << 40), UNMEASURED);
-        // Copies that have their size: only streams are chosen.
+        // For copies of a fixed size, only the streams are chosen.
         let of = Copies::fastest_of(&model, bytes, 1 << 20);
         let all = STREAMS.map(|streams| {
             Copies {

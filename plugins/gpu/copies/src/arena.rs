@@ -1,4 +1,4 @@
-//! The host memory that is pinned, out of one file in memory: another process can be shown what lies there, without a copy.
+//! Pinned host memory, backed by one file in memory, so that another process can see its bytes without a copy.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,18 +10,18 @@ use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// What ranges are multiples of: pages.
+/// The page size; ranges are multiples of it.
 const PAGE: u64 = 4096;
 
-/// All of it. What nobody has taken is in no memory.
+/// The whole arena. Its free ranges take no memory.
 pub struct Arena {
     file: Arc<File>,
     mapped: MmapRaw,
-    /// What is given out: where it begins in the file, and how long it is.
+    /// The length of each taken range, by its offset in the file.
     taken: BTreeMap<u64, u64>,
 }
 
-/// An arena's file, and where this process has it.
+/// An arena's file, and its address in this process.
 #[derive(Clone, Debug)]
 pub struct Shown {
     pub file: Arc<File>,
@@ -30,7 +30,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Where memory lies in the file; `None` where it lies somewhere else.
+    /// Returns the offset of memory in the file, or `None` if the memory is elsewhere.
     pub fn place(&self, address: u64, bytes: u64) -> Option<u64> {
         let at = address.checked_sub(self.base)?;
         let end = at.checked_add(bytes)?;
@@ -39,7 +39,8 @@ impl Shown {
 }
 
 impl Arena {
-    /// For so many bytes at a time. It has twice as many addresses: what is free may lie in pieces.
+    /// Makes an arena for so many bytes at a time. It has twice as many addresses, since the free ranges may be
+    /// scattered.
     ///
     /// # Errors
     /// The kernel's.
@@ -63,7 +64,7 @@ impl Arena {
         }
     }
 
-    /// Memory of so many bytes, the first that is free; `None` where there is not that much in one piece.
+    /// Takes the first free memory of so many bytes, or returns `None` if there is not that much in one piece.
     pub fn take(&mut self, bytes: u64) -> Option<*mut u8> {
         let bytes = bytes.max(1).checked_next_multiple_of(PAGE)?;
         let mut at = 0;
@@ -81,14 +82,14 @@ impl Arena {
         Some(self.mapped.as_mut_ptr().wrapping_add(at as usize))
     }
 
-    /// Gives back what was taken there. Nobody uses it any more.
+    /// Gives back a range that was taken. It is no longer in use.
     pub fn give_back(&mut self, memory: *mut u8) {
         let at = (memory as u64).wrapping_sub(self.mapped.as_mut_ptr() as u64);
         let Some(bytes) = self.taken.remove(&at) else {
             return;
         };
         let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        // Where that cannot be, it stays until the arena ends.
+        // If punching fails, the memory stays until the arena ends.
         let _ = fallocate(self.file.as_fd(), flags, at as i64, bytes as i64);
     }
 }
@@ -114,7 +115,7 @@ mod tests {
         let (second, at) = take(&mut arena, 2).expect("room");
         assert_eq!(at, 3);
         arena.give_back(first);
-        // Too large for what was given back, then not.
+        // Four pages do not fit into the returned range; three do.
         assert_eq!(take(&mut arena, 4), None);
         assert_eq!(take(&mut arena, 3).map(|(_, at)| at), Some(0));
         assert_eq!(take(&mut arena, 3).map(|(_, at)| at), Some(5));
@@ -128,7 +129,7 @@ mod tests {
         let mut arena = Arena::new(PAGE).expect("an arena");
         let shown = arena.shown();
         let memory = arena.take(3).expect("room");
-        // SAFETY: taken, and nobody else's.
+        // SAFETY: taken, and not shared.
         unsafe { memory.copy_from(b"abc".as_ptr(), 3) };
         let mut found = [0; 3];
         let at = shown.place(memory as u64, 3).expect("in the arena");

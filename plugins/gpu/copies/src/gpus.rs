@@ -1,4 +1,4 @@
-//! All GPUs of the node, as the staging engine wants them.
+//! All GPUs of the node, as the staging engine uses them.
 
 mod hashing;
 
@@ -15,14 +15,14 @@ use crate::arena::{Arena, Shown};
 use crate::pinned::Pinned;
 pub use hashing::{HASHES_AT_ONCE, Hashed};
 
-/// Between two looks at the events of copies that are under way: short beside any copy that is worth a stream.
+/// The time between two looks at the events of copies under way: short beside any copy that is worth a stream.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// Results after which a device does nothing any more: `CUDA_ERROR_ILLEGAL_ADDRESS`, `..._ECC_UNCORRECTABLE`, `..._NVLINK_UNCORRECTABLE`,
+/// Results after which a device is lost: `CUDA_ERROR_ILLEGAL_ADDRESS`, `..._ECC_UNCORRECTABLE`, `..._NVLINK_UNCORRECTABLE`,
 /// `..._DEVICE_UNAVAILABLE`, `..._LAUNCH_FAILED`, `..._CONTEXT_IS_DESTROYED`.
 const LOST: [u32; 6] = [700, 214, 220, 46, 719, 709];
 
-/// A copy whose event has not come.
+/// A copy whose event has not completed.
 struct UnderWay {
     ticket: Ticket,
     stream: Stream,
@@ -35,20 +35,20 @@ pub struct Gpus<'d> {
     contexts: Vec<Context<'d>>,
     queues: BTreeMap<Stream, Queue>,
     under_way: Vec<UnderWay>,
-    /// Events that have come, by device: to be used again.
+    /// Completed events by device, for reuse.
     spare: Vec<Vec<Event>>,
-    /// Those that were loaded.
+    /// The loaded kernels.
     kernels: hashing::Kernels,
     pinned: Pinned,
     host_room: u64,
-    /// What is pinned is out of it; it comes with the first of that.
+    /// The source of pinned memory, made with the first pin.
     arena: Option<Arena>,
     begun: u64,
     start: Instant,
 }
 
 impl<'d> Gpus<'d> {
-    /// The driver's first `count` GPUs, which reach each other where they may, and so much host memory to pin.
+    /// Opens the driver's first `count` GPUs, which reach each other where they may, with so much host memory to pin.
     ///
     /// # Errors
     /// The driver's.
@@ -70,7 +70,7 @@ impl<'d> Gpus<'d> {
         })
     }
 
-    /// Whether a GPU may write to another's memory; from now on it does so where it may.
+    /// Lets a GPU write to another's memory if it may, and returns whether it may.
     ///
     /// # Errors
     /// The driver's.
@@ -78,10 +78,10 @@ impl<'d> Gpus<'d> {
         self.contexts[from].reach(&self.contexts[to])
     }
 
-    /// The file that all host memory which is pinned here lies in.
+    /// Returns the file that holds all host memory pinned here.
     ///
     /// # Errors
-    /// There can be none.
+    /// There is no such file.
     pub fn shown(&mut self) -> Result<Shown, DeviceError> {
         Ok(self.arena()?.shown())
     }
@@ -115,15 +115,15 @@ impl<'d> Gpus<'d> {
         Ok(memory as u64)
     }
 
-    /// Host memory that other GPUs of this process have pinned is copied from here, too.
+    /// Copies may also read from host memory that other GPUs of this process have pinned.
     ///
     /// # Safety
-    /// It is pinned, and stays so, and nobody writes there, as long as this lives.
+    /// The memory stays pinned as long as this lives, and no thread writes there.
     pub unsafe fn borrow_host(&mut self, spot: Spot, bytes: u64) {
         self.pinned.borrow(spot.address as *mut u8, bytes);
     }
 
-    /// The GPU whose stream a copy is in: the one that it comes from, if it comes from one.
+    /// Returns the GPU whose stream a copy is in: the source's, if the source is a GPU.
     fn owner(stream: &Stream) -> Result<usize, DeviceError> {
         match (stream.from, stream.to) {
             (Place::Gpu(gpu), _) | (Place::Host, Place::Gpu(gpu)) => Ok(gpu),
@@ -142,7 +142,7 @@ impl<'d> Gpus<'d> {
         Ok(queue)
     }
 
-    /// Whether a copy under way reads or writes any of these bytes.
+    /// Tells whether a copy under way reads or writes any of these bytes.
     fn is_copied(&self, spot: Spot, bytes: u64) -> bool {
         let touches = |of: Spot, length: u64| {
             let apart = of.address + length <= spot.address || spot.address + bytes <= of.address;
@@ -227,7 +227,7 @@ impl Device for Gpus<'_> {
     }
 
     fn give_back(&mut self, spot: Spot) {
-        // What the driver says to it changes nothing for anybody: with its process's end it takes everything back.
+        // An error of the driver here has no effect: the driver takes everything back when its process ends.
         match spot.place {
             Place::Gpu(gpu) => drop(self.contexts[gpu].free(spot.address)),
             Place::Host => {
@@ -236,7 +236,8 @@ impl Device for Gpus<'_> {
                         self.settle();
                     }
                     if let Some(first) = self.contexts.first() {
-                        // SAFETY: it was pinned, it is in the list no more, no copy uses it, and slices of it borrow from this.
+                        // SAFETY: it was pinned, it is no longer in the list, no copy uses it, and slices of it borrow from
+                        // this.
                         drop(unsafe { first.unpin(range.memory) });
                     }
                     if let Some(arena) = &mut self.arena {
@@ -265,7 +266,8 @@ impl Device for Gpus<'_> {
             }
         };
         let (to, from) = (copy.to.address, copy.from.address);
-        // SAFETY: host memory is pinned, as has been looked up, and stays so while the copy is in the list; nobody gets a slice of it before.
+        // SAFETY: host memory is pinned, as has been looked up, and stays so while the copy is in the list; no slice of it is given out
+        // before.
         let begun = unsafe { context.copy(queue, to, from, copy.bytes, event) };
         if let Err(error) = begun {
             // The copy may be under way without its event.
@@ -289,7 +291,7 @@ impl Device for Gpus<'_> {
 
     fn settle(&mut self) {
         for context in &self.contexts {
-            // Also of a device that is lost it is known afterwards that it copies no more.
+            // After this, even a lost device copies no more.
             drop(context.settle());
         }
         for one in std::mem::take(&mut self.under_way) {
@@ -301,7 +303,7 @@ impl Device for Gpus<'_> {
 
     fn host(&self, spot: Spot, bytes: u64) -> Result<&[u8], DeviceError> {
         let memory = self.quiet_host(spot, bytes)?;
-        // SAFETY: pinned memory of that length, which no copy uses now, and none can be begun while the slice is there: that takes this mutably.
+        // SAFETY: pinned memory of that length, which no copy uses now; none can begin while the slice is there, since that takes this mutably.
         Ok(unsafe { std::slice::from_raw_parts(memory, bytes as usize) })
     }
 
@@ -342,7 +344,7 @@ impl Drop for Gpus<'_> {
         self.unload();
         for range in self.pinned.all() {
             if let Some(first) = self.contexts.first() {
-                // SAFETY: it was pinned, no copy is under way any more, and nobody has a slice of what is dropped.
+                // SAFETY: it was pinned, no copy is under way any more, and no slice of a dropped value remains.
                 drop(unsafe { first.unpin(range.memory) });
             }
         }

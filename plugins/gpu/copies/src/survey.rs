@@ -1,5 +1,5 @@
-//! What a node has, as the plans want it: its GPUs by uuid, who reaches whom, and how fast the ways are. Ways that the record knows nothing of are
-//! probed, once: the record is for all epochs under this driver.
+//! A survey of a node for the plans: its GPUs by uuid, the GPUs that each can reach, and the speed of the ways. It probes each way that is not in
+//! the record once: the record is for all epochs under this driver.
 
 use stillpoint_gpu_driver::Error;
 use stillpoint_gpu_driver::devices::Device as Described;
@@ -10,7 +10,7 @@ use stillpoint_gpu_staging::{DeviceError, probe};
 
 use crate::Gpus;
 
-/// What the driver had to say against a survey.
+/// An error of the driver during a survey.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
     #[error(transparent)]
@@ -80,7 +80,7 @@ pub fn survey(
     Ok(node)
 }
 
-/// Probes a way that the record knows nothing of.
+/// Probes a way that is not in the record.
 fn know(
     gpus: &mut Gpus<'_>,
     between: (Place, Place),
@@ -106,7 +106,7 @@ fn unmeasured(device: &Described) -> Gpu {
         uuid: named(&device.uuid),
         free: 0,
         own: None,
-        // A bus that nobody could measure, a GPU without any free memory: slow, and there.
+        // The bus could not be measured, as on a GPU without free memory. It exists, and counts as slow.
         host: 1 << 30,
     }
 }

@@ -1,8 +1,8 @@
-//! Another process's devices are checkpointed: the driver's calls, by the process's id.
+//! Checkpoints of another process's devices: the driver's calls, by the process's id.
 //!
-//! A process is *locked* (new calls of its wait, what it had submitted is done), then *checkpointed* (its device memory lies in its own memory, and
-//! nothing of a device is open or mapped in it), *restored*, which leaves it locked, and *unlocked*. The target's own restore thread carries the
-//! two in the middle out, so that must run.
+//! A process is *locked* (its new calls wait, its submitted work is done), then *checkpointed* (its device memory lies in its own memory, and
+//! nothing of a device is open or mapped in it), *restored*, which leaves it locked, and *unlocked*. The target's own restore thread carries out
+//! the two in the middle, so it must run.
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
@@ -16,9 +16,9 @@ use crate::library::{Code, Driver, Error, Function};
 
 /// The first CUDA whose driver has these calls.
 pub const SINCE: c_int = 12080;
-/// The first one in which devices can be exchanged at a restore.
+/// The first CUDA that can exchange devices at a restore.
 pub const PAIRS_SINCE: c_int = 13000;
-/// The first one in which the caller can copy device memory itself.
+/// The first CUDA with which the caller can copy device memory itself.
 pub const CUSTOM_STORAGE_SINCE: c_int = 13040;
 
 const fn function(name: &'static CStr) -> Function {
@@ -32,10 +32,10 @@ const UNLOCK: Function = function(c"cuCheckpointProcessUnlock");
 const STATE: Function = function(c"cuCheckpointProcessGetState");
 const THREAD: Function = function(c"cuCheckpointProcessGetRestoreThreadId");
 
-/// `CUDA_ERROR_NOT_READY`: a lock's time was over.
+/// `CUDA_ERROR_NOT_READY`: a lock timed out.
 pub const NOT_READY: u32 = 600;
 
-/// What the driver has a process in.
+/// The driver's state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Running,
@@ -46,17 +46,17 @@ pub enum State {
     Moving,
 }
 
-/// The calls that the installed driver lacks.
+/// Lists the calls that the installed driver lacks.
 pub fn missing(driver: &Driver) -> Vec<&'static str> {
     let all = [LOCK, CHECKPOINT, RESTORE, UNLOCK, STATE, THREAD];
     let missing = all.into_iter().filter(|one| !driver.has(*one));
     missing.filter_map(|one| one.name.to_str().ok()).collect()
 }
 
-/// What the driver has the process in.
+/// Returns the driver's state of the process.
 ///
 /// # Errors
-/// The driver's: it does not know the process, for one.
+/// The driver's, for example if it does not know the process.
 pub fn state(driver: &Driver, pid: i32) -> Result<State, Error> {
     type GetState = unsafe extern "C" fn(c_int, *mut u32) -> Code;
     // SAFETY: the function's type, the enumeration being a word; the place is the call's.
@@ -70,7 +70,7 @@ pub fn state(driver: &Driver, pid: i32) -> Result<State, Error> {
     })
 }
 
-/// The process's thread that carries a checkpoint and a restore out.
+/// Returns the process's thread that carries out checkpoints and restores.
 ///
 /// # Errors
 /// The driver's.
@@ -80,10 +80,11 @@ pub fn restore_thread(driver: &Driver, pid: i32) -> Result<i32, Error> {
     driver.ask::<GetThread, c_int>(THREAD, 0, |call, place| unsafe { call(pid, place) })
 }
 
-/// New calls of the process wait, and what it had submitted is done; [`NOT_READY`] where that is not so within the time.
+/// Locks the process: its new calls wait, and its submitted work is done. Fails with [`NOT_READY`] if that takes longer
+/// than the time.
 ///
 /// # Errors
-/// The driver's. The process runs on then.
+/// The driver's. The process then runs on.
 pub fn lock(driver: &Driver, pid: i32, milliseconds: u32) -> Result<(), Error> {
     type Lock = unsafe extern "C" fn(c_int, *mut CUcheckpointLockArgs) -> Code;
     let mut given = CUcheckpointLockArgs {
@@ -95,7 +96,7 @@ pub fn lock(driver: &Driver, pid: i32, milliseconds: u32) -> Result<(), Error> {
     driver.call::<Lock>(LOCK, |call| unsafe { call(pid, &raw mut given) })
 }
 
-/// Device memory comes into the process's own memory, and its devices are let go of. The process must be locked.
+/// Moves device memory into the process's own memory, and lets go of its devices. The process must be locked.
 ///
 /// # Errors
 /// The driver's.
@@ -105,11 +106,11 @@ pub fn checkpoint(driver: &Driver, pid: i32) -> Result<(), Error> {
         customStorageInfo_out: ptr::null_mut(),
         reserved: [0; 56],
     };
-    // SAFETY: the function's type; what it is given lives longer than the call. Nobody asks for storage of his own.
+    // SAFETY: the function's type; what it is given lives longer than the call. It asks for no storage of its own.
     driver.call::<Checkpoint>(CHECKPOINT, |call| unsafe { call(pid, &raw mut given) })
 }
 
-/// Brings device memory back to the devices, to others of the same kind where `pairs` (before, now) say so. The process is locked then.
+/// Brings device memory back to the devices, or to others of the same kind if `pairs` (before, now) say so. The process is then locked.
 ///
 /// # Errors
 /// The driver's.
@@ -130,7 +131,7 @@ pub fn restore(driver: &Driver, pid: i32, pairs: &[([u8; 16], [u8; 16])]) -> Res
     driver.call::<Restore>(RESTORE, |call| unsafe { call(pid, &raw mut given) })
 }
 
-/// The process's calls go on.
+/// Unlocks the process, whose calls go on.
 ///
 /// # Errors
 /// The driver's.
@@ -141,7 +142,7 @@ pub fn unlock(driver: &Driver, pid: i32) -> Result<(), Error> {
     driver.call::<Unlock>(UNLOCK, |call| unsafe { call(pid, &raw mut given) })
 }
 
-/// Devices before and now, as the driver is told.
+/// Converts pairs of devices, before and now, for the driver.
 pub(crate) fn pairs_of(pairs: &[([u8; 16], [u8; 16])]) -> Vec<CUcheckpointGpuPair> {
     let uuid = |bytes: [u8; 16]| CUuuid {
         bytes: bytes.map(|byte| byte as _),

@@ -1,4 +1,4 @@
-//! What the node has.
+//! The node's devices.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -14,11 +14,11 @@ const VERSION: Function = function(c"cuDriverGetVersion", 2020);
 const COUNT: Function = function(c"cuDeviceGetCount", 2000);
 const GET: Function = function(c"cuDeviceGet", 2000);
 const NAME: Function = function(c"cuDeviceGetName", 2000);
-/// The form that tells parts of a device apart.
+/// The form that distinguishes parts of a device.
 const UUID: Function = function(c"cuDeviceGetUuid", 11040);
 const TOTAL: Function = function(c"cuDeviceTotalMem", 3020);
 
-/// The older form: of a part of a device it says the device's own.
+/// The older form: for a part of a device it returns the whole device's uuid.
 const UUID_OF_THE_WHOLE: Function = function(c"cuDeviceGetUuid", 9020);
 
 /// One device, as the driver describes it.
@@ -26,13 +26,13 @@ const UUID_OF_THE_WHOLE: Function = function(c"cuDeviceGetUuid", 9020);
 pub struct Device {
     pub uuid: [u8; 16],
     pub name: String,
-    /// Its memory.
+    /// Bytes of its memory.
     pub bytes: u64,
     /// Whether it is a part of a device (MIG).
     pub is_part: bool,
 }
 
-/// The version of CUDA that the driver has: 13040 is 13.4.
+/// Returns the driver's version of CUDA: 13040 is 13.4.
 ///
 /// # Errors
 /// The driver's.
@@ -42,7 +42,7 @@ pub fn version(driver: &Driver) -> Result<i32, Error> {
     driver.ask::<Version, c_int>(VERSION, 0, |call, place| unsafe { call(place) })
 }
 
-/// Every device, in the driver's order.
+/// Returns every device, in the driver's order.
 ///
 /// # Errors
 /// The driver's.
@@ -84,7 +84,7 @@ fn describe(driver: &Driver, number: c_int) -> Result<Device, Error> {
         uuid: uuid.bytes.map(|byte| byte as u8),
         name: String::from_utf8_lossy(&name).into_owned(),
         bytes: bytes as u64,
-        // A driver that has not that form any more tells nothing by it.
+        // A driver without the older form cannot show this.
         is_part: whole.is_ok_and(|whole| whole.bytes != uuid.bytes),
     })
 }

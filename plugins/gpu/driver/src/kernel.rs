@@ -1,4 +1,4 @@
-//! A program of a device, out of a text in PTX that the driver makes its code of.
+//! A program of a device: a text in PTX, which the driver compiles.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -23,10 +23,10 @@ pub struct Kernel {
 }
 
 impl Context<'_> {
-    /// Loads a kernel of four numbers, or addresses, by its name.
+    /// Loads a kernel that takes four numbers or addresses, by its name.
     ///
     /// # Errors
-    /// The driver's: it does not take the text, for one, or has no such device any more.
+    /// The driver's: for example, it rejects the text, or has lost the device.
     pub fn load(&self, ptx: &CStr, name: &CStr) -> Result<Kernel, Error> {
         type Load = unsafe extern "C" fn(*mut *mut c_void, *const c_void) -> Code;
         type Get = unsafe extern "C" fn(*mut *mut c_void, *mut c_void, *const c_char) -> Code;
@@ -47,7 +47,7 @@ impl Context<'_> {
         match found {
             Ok(function) => Ok(Kernel { module, function }),
             Err(error) => {
-                // Nobody else knows the module.
+                // No other code knows the module.
                 drop(self.with(UNLOAD, module));
                 Err(error)
             }
@@ -60,8 +60,8 @@ impl Context<'_> {
     /// The driver's.
     ///
     /// # Safety
-    /// It takes four numbers of eight bytes. What it reads and writes by them is there until the event has come, and nobody else looks at what it writes,
-    /// or writes what it reads, before that.
+    /// The kernel takes four numbers of eight bytes. The memory that it reads and writes by them exists until the event has completed. Until then no
+    /// other code reads what it writes, or writes what it reads.
     pub unsafe fn launch(
         &self,
         kernel: &Kernel,
@@ -87,8 +87,8 @@ impl Context<'_> {
         let given = numbers.each_ref().map(ptr::from_ref);
         let mut given = given.map(|number| number.cast_mut().cast::<c_void>());
         self.driver.call::<Launch>(LAUNCH, |call| {
-            // SAFETY: the function's type; the kernel is the driver's, what it is given lives longer than the call, which copies it, and of memory the
-            // caller says that it is there.
+            // SAFETY: the function's type; the kernel is the driver's, what it is given lives longer than the call, which copies it, and the caller
+            // guarantees the memory.
             unsafe {
                 call(
                     kernel.function,
@@ -108,7 +108,7 @@ impl Context<'_> {
         self.record(behind, stream)
     }
 
-    /// The kernel is not used any more.
+    /// Unloads a kernel, which is no longer in use.
     ///
     /// # Errors
     /// The driver's.

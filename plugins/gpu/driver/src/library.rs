@@ -1,4 +1,4 @@
-//! The driver's library, and how its functions are found.
+//! The driver's library, and the lookup of its functions.
 
 use std::error::Error as _;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -7,15 +7,16 @@ use std::ptr;
 
 use libloading::Library;
 
-/// The one name under which the driver's library is always the driver's: without the number it may be a toolkit's, in which every call fails.
+/// The only name that always means the driver's library. Without the number it may be a toolkit's, in which every call fails.
 const NAME: &str = "libcuda.so.1";
 
-/// What a driver's call returns. Not cudarc's enumeration: a newer driver has results that it does not know.
+/// The result of a driver's call. It is not cudarc's enumeration, since a newer driver has results that the enumeration
+/// lacks.
 pub(crate) type Code = u32;
 
 pub(crate) const SUCCESS: Code = 0;
 
-/// Why there is no driver to call.
+/// The reason why there is no driver to call.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("there is no CUDA driver: {}", .0.source().map_or_else(|| .0.to_string(), ToString::to_string))]
@@ -26,7 +27,7 @@ pub enum OpenError {
     Call(#[from] Error),
 }
 
-/// A call that the driver has refused, or does not have.
+/// A call that the driver has refused, or lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("{call} returns {name} ({code})")]
@@ -40,7 +41,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The driver's result; `None` where the call could not be made.
+    /// Returns the driver's result, or `None` if the call could not be made.
     pub fn code(&self) -> Option<u32> {
         match self {
             Error::Returned { code, .. } => Some(*code),
@@ -53,19 +54,19 @@ type GetProcAddress =
     unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint) -> Code;
 type GetProcAddressOld = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64) -> Code;
 
-/// How the library gives its functions away.
+/// The library's lookup function.
 #[derive(Clone, Copy)]
 enum Lookup {
     New(GetProcAddress),
     Old(GetProcAddressOld),
 }
 
-/// The driver, begun. It stays until the process ends.
+/// The initialized driver. It stays until the process ends.
 pub struct Driver {
     lookup: Lookup,
 }
 
-/// A function's name, and the version of CUDA whose form of it is meant.
+/// A function's name, and the version of CUDA that introduced the wanted form of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Function {
     pub name: &'static CStr,
@@ -79,14 +80,14 @@ impl Function {
 }
 
 impl Driver {
-    /// Opens the library and begins. May take seconds.
+    /// Opens the library and initializes it. This may take seconds.
     ///
     /// # Errors
-    /// There is none, or it cannot begin: no device, for one.
+    /// There is no driver, or it cannot be initialized, for example because there is no device.
     pub fn open() -> Result<Driver, OpenError> {
         // SAFETY: the library's constructors are the driver's own.
         let library = unsafe { Library::new(NAME) }.map_err(OpenError::NoLibrary)?;
-        // It has threads of its own: never to be closed.
+        // The library has threads of its own and must never be closed.
         let library: &'static Library = Box::leak(Box::new(library));
         // SAFETY: the types are those that NVIDIA's header gives these names.
         let lookup = unsafe {
@@ -122,12 +123,12 @@ impl Driver {
         (code == SUCCESS && !found.is_null()).then_some(found)
     }
 
-    /// Whether the driver has a function.
+    /// Tells whether the driver has a function.
     pub(crate) fn has(&self, function: Function) -> bool {
         self.find(function).is_some()
     }
 
-    /// Finds a function, whose type is `F`, and makes a call of it.
+    /// Finds a function, whose type is `F`, and calls it.
     pub(crate) fn call<F: Copy>(
         &self,
         function: Function,
@@ -135,7 +136,7 @@ impl Driver {
     ) -> Result<(), Error> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
         let found = self.find(function).ok_or(Error::Missing(function.text()))?;
-        // SAFETY: the size has been compared; that the type is the function's is every caller's word, beside the call.
+        // SAFETY: the size has been compared; every caller asserts beside the call that this is the function's type.
         let known = unsafe { mem::transmute_copy::<*mut c_void, F>(&found) };
         match make(known) {
             SUCCESS => Ok(()),
@@ -147,7 +148,7 @@ impl Driver {
         }
     }
 
-    /// As [`Driver::call`], of one that writes what is asked for.
+    /// Calls a function as [`Driver::call`] does, and returns the value that it writes.
     pub(crate) fn ask<F: Copy, T>(
         &self,
         function: Function,

@@ -1,22 +1,22 @@
-//! The hash as a GPU's program, in PTX, which the driver makes the device's own code of.
+//! The hash as a program in PTX, which the driver compiles for the GPU.
 //!
-//! It is written by hand, of few instructions, in a version that every driver since CUDA 10 reads and for the oldest devices that drivers have which
-//! lend a process's memory. One thread block hashes one block; each of its threads is a lane.
+//! The program is written by hand with few instructions. Its PTX version is one that every driver since CUDA 10 reads. Its target is the oldest
+//! device generation of those drivers that can lend a process's memory. One thread block hashes one block; each of its threads is a lane.
 
 use core::ffi::CStr;
 
 use crate::{LANES, UNIT};
 
-/// Its name in the module.
+/// The kernel's name in the module.
 pub const NAME: &CStr = c"stillpoint_hash";
 
-/// Threads of each thread block; the grid has as many thread blocks as there are blocks.
+/// The threads of each thread block. The grid has one thread block for each block.
 pub const THREADS: u32 = LANES as u32;
 
-/// What addresses and lengths must be multiples of.
+/// The alignment of addresses and lengths.
 pub const ALIGNMENT: u64 = UNIT as u64;
 
-/// Bytes of a hash, as it is written down: the lower half, then the higher.
+/// Bytes of a written hash: the lower half, then the higher.
 pub const HASH_BYTES: u64 = 16;
 
 /// Mixes the state in `%low` and `%high`.
@@ -36,7 +36,8 @@ macro_rules! mix {
     };
 }
 
-/// `memory`, of `bytes` bytes, in blocks of `block` bytes, the last of which may be shorter; their hashes go to `hashes`.
+/// Hashes `bytes` bytes at `memory` in blocks of `block` bytes, the last of which may be shorter; the hashes go to
+/// `hashes`.
 const TEXT: &str = concat!(
     ".version 6.3
 .target sm_75

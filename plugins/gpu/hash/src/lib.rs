@@ -1,13 +1,14 @@
-//! A hash of a block of memory that a GPU and a processor both compute fast, and in the same way.
+//! A hash of a block of memory that both GPUs and processors compute fast, with the same result.
 //!
-//! xxh3, which processors take elsewhere, is one long chain: a GPU has thousands of threads, and each has to have something to do. Here a block is
-//! read in rows of 128 units of 16 bytes, and each column is a *lane*: it has a state of its own and knows nothing of the others until the block's
-//! end. On a GPU a lane is a thread; what the threads of a row read lies side by side.
+//! xxh3, which processors use elsewhere, is one long chain. A GPU has thousands of threads, and each needs work. So this hash reads a block in rows
+//! of 128 units of 16 bytes, and each column is a *lane*. A lane has its own state and is independent of the others until the block's end. On a GPU a
+//! lane is a thread, and the threads of a row read adjacent bytes.
 //!
-//! What is done with a unit can be undone, so two blocks that differ in one lane alone have different states there, unless a later difference in the
-//! same lane makes up for the first. At the end the lanes' states, mixed thrice, are added up, mixed with the length, and that is the hash: 128 bits.
+//! Each step with a unit can be inverted. So if two blocks differ in only one lane, their states there differ, unless a later difference in the same
+//! lane makes up for the first. At the end each lane's state is mixed three times, the states are added up, and the sum is mixed with the length.
+//! That is the hash: 128 bits.
 //!
-//! It is made against chance, not against somebody who looks for two blocks with the same hash.
+//! It protects against chance, not against a person who looks for two blocks with the same hash.
 //!
 //! * [`hash`] - the definition, in plain Rust
 //! * [`kernel`] - the same as a GPU's program
@@ -17,28 +18,29 @@
 
 pub mod kernel;
 
-/// How many lanes there are.
+/// The number of lanes.
 pub const LANES: usize = 128;
 
-/// Bytes of a unit: what a lane takes at a time.
+/// Bytes of a unit, the input of one step of a lane.
 pub const UNIT: usize = 16;
 
 /// Bytes of a row: a unit of each lane.
 const ROW: usize = LANES * UNIT;
 
-/// What states are multiplied by: odd, so that it can be undone, and without a pattern in its bits.
+/// The multipliers of states: odd, so that multiplication can be inverted, and without a pattern in their bits.
 const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
 
-/// How far halves of a state are turned before they go into the other: what a multiplication does not reach is its lowest bits.
+/// The number of bits by which halves of a state are rotated before they go into the other half. Multiplication does not spread
+/// bits to the lowest ones.
 const TURNS: [u32; 2] = [32, 29];
 
-/// How often a lane's state is mixed at the end, and the sum of all.
+/// The number of times that a lane's state is mixed at the end, and also the sum.
 const MIXES: usize = 3;
 
 /// The two halves of a lane's state, or of a hash.
 type State = [u64; 2];
 
-/// The hash of so many bytes, however many.
+/// Computes the hash of any number of bytes.
 pub fn hash(bytes: &[u8]) -> u128 {
     let mut lanes: [State; LANES] = core::array::from_fn(first);
     let (rows, rest) = bytes.as_chunks::<ROW>();
@@ -53,7 +55,7 @@ pub fn hash(bytes: &[u8]) -> u128 {
         *lane = mixed(taken(*lane, unit));
     }
     if !rest.is_empty() {
-        // Zeros stand for what is not there: that they are none the length says.
+        // Zeros fill up the last unit. The length tells them from real ones.
         let mut unit = [0; UNIT];
         unit[..rest.len()].copy_from_slice(rest);
         let lane = &mut lanes[units.len()];
@@ -68,7 +70,7 @@ pub fn hash(bytes: &[u8]) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// A lane's state before it has taken anything: of each another one.
+/// Returns a lane's initial state, which is different for each lane.
 fn first(lane: usize) -> State {
     FACTORS.map(|factor| factor.wrapping_mul(lane as u64 + 1))
 }

@@ -1,11 +1,11 @@
-//! What is wanted of the hash: every bit of a block counts, and so does its length, and no two blocks have the same by any pattern of theirs.
+//! The requirements on the hash: every bit of a block counts, its length counts, and patterns in blocks cause no collisions.
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use stillpoint_gpu_hash::{LANES, UNIT, hash};
 
-/// Bytes without a pattern, the same ones each time.
+/// Returns bytes without a pattern, the same ones each time.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut next = || {
@@ -17,7 +17,8 @@ fn noise(length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// As another program, in another language, has found them by the definition's words: tables of hashes are kept from epoch to epoch.
+/// Another program, in another language, computed these from the definition's words. The answers must stay, since tables of hashes
+/// are kept from epoch to epoch.
 #[test]
 fn known_answers() {
     let known = [
@@ -47,7 +48,7 @@ const KNOWN: [u128; 8] = [
     0x175f_5002_8366_cf04_6d01_5ff5_62e3_0a62,
 ];
 
-/// A bit that changes in a block changes each bit of the hash in one of two cases: of so many that none is farther from half than chance brings it.
+/// A changed bit in a block changes each bit of the hash in half of the cases, with no larger deviation than chance allows.
 #[test]
 fn each_bit_changes_half_of_the_hash() {
     for length in [1, 16, 100, 2048, 4096] {
@@ -80,8 +81,8 @@ fn each_bit_changes_half_of_the_hash() {
     }
 }
 
-/// Blocks with next to nothing in them, of all the places where that may be, and pairs of such places: no two have the same hash in the 80 bits that
-/// tables keep, nor, but by chance, in 40 of them.
+/// Blocks with almost only zeros, for every place of a set bit and for pairs of such places. No two have the same hash in the 80 bits that tables
+/// keep, nor, except by chance, in 40 of them.
 #[test]
 fn sparse_blocks_are_told_apart() {
     let length = 4 * LANES * UNIT;
@@ -105,7 +106,7 @@ fn sparse_blocks_are_told_apart() {
             bytes[place] = 0;
         }
     }
-    // The same, in two units of one lane, in two lanes, and in the two halves of a unit.
+    // The same bit is set in two units of one lane, in two lanes, and in the two halves of a unit.
     for place in (0..length / 2).step_by(8) {
         for other in [8, UNIT, LANES * UNIT, 2 * LANES * UNIT] {
             for bit in [0, 7] {
@@ -115,7 +116,7 @@ fn sparse_blocks_are_told_apart() {
             }
         }
     }
-    // n^2 / 2^41 are expected in 40 bits: less than one thousandth for each of these.
+    // n^2 / 2^41 collisions are expected in 40 bits: less than one thousandth for each range of bits.
     for short in short {
         assert!(
             short.len() as u64 >= all - 1 - 1,
@@ -125,7 +126,7 @@ fn sparse_blocks_are_told_apart() {
     }
 }
 
-/// Numbers that count up, in either half of a unit: what programs have in their memory.
+/// Counters in either half of a unit, as programs have them in memory.
 #[test]
 fn counters_are_told_apart() {
     let mut seen = BTreeSet::new();
@@ -138,7 +139,7 @@ fn counters_are_told_apart() {
     }
 }
 
-/// Zeros at the end count, of which a lane takes none.
+/// Zeros at the end count, even if no lane reads them.
 #[test]
 fn length_counts() {
     let zeros = vec![0; 3 * LANES * UNIT];
@@ -149,7 +150,7 @@ fn length_counts() {
 }
 
 proptest! {
-    /// What lies elsewhere than before is another block.
+    /// Moving bytes within a block changes the hash.
     #[test]
     fn order_counts(bytes in proptest::collection::vec(any::<u8>(), 32..6000), at in any::<prop::sample::Index>(), by in 1usize..4096) {
         let (one, mut other) = (hash(&bytes), bytes.clone());

@@ -1,4 +1,4 @@
-//! The kernel's text is carried out, instruction by instruction, and compared with the definition: without a GPU.
+//! An interpreter runs the kernel's text, and its results are compared with the definition: no GPU is needed.
 
 #[path = "kernel/machine.rs"]
 mod machine;
@@ -12,7 +12,7 @@ fn machine() -> Machine {
     Machine::of(PTX.to_str().expect("text"))
 }
 
-/// The hashes of all blocks of a memory, as the kernel finds them.
+/// Returns the hashes of all blocks of a memory, as the kernel computes them.
 fn by_kernel(memory: &[u8], block: usize) -> Vec<u128> {
     let blocks = memory.len().div_ceil(block);
     let mut hashes = vec![0; blocks * HASH_BYTES as usize];
@@ -45,7 +45,7 @@ fn the_text_says_what_whoever_launches_it_goes_by() {
     assert_eq!(machine.parameters, ["memory", "bytes", "block", "hashes"]);
 }
 
-/// Of all sizes that blocks have, with a last one that is short, in the middle of a row or of rows.
+/// Blocks of all sizes, with a short last one that ends in the middle of a row or between rows.
 #[test]
 fn kernel_and_definition_agree() {
     for (bytes, block) in [
@@ -76,7 +76,7 @@ proptest! {
     }
 }
 
-/// The comparison can fail: a text with another turn, another factor, or a lane less finds other hashes.
+/// The comparison can fail: a text with another rotation, another factor, or a lane less computes other hashes.
 #[test]
 fn another_text_finds_other_hashes() {
     let memory = noise(4096 + 48);

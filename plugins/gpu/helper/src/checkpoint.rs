@@ -1,4 +1,4 @@
-//! What is done for one rank.
+//! The requests of one rank.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -16,13 +16,13 @@ use crate::staging::shown;
 use crate::staging::stager::{self, Asked, Order, Outcome};
 use crate::{facts, refused};
 
-/// The driver, begun with once, by whoever needs it first; and what became of that.
+/// The result of opening the driver. The first caller opens it.
 static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
 
-/// Waits until the driver is there.
+/// Waits until the driver is open.
 ///
 /// # Errors
-/// In words for people.
+/// The text is for people.
 pub fn driver() -> Result<&'static Driver, String> {
     DRIVER
         .get_or_init(facts::open)
@@ -30,11 +30,11 @@ pub fn driver() -> Result<&'static Driver, String> {
         .map_err(Clone::clone)
 }
 
-/// What all connections have in common.
+/// The state that all connections share.
 pub struct Node {
     orders: mpsc::Sender<Order>,
     locked: Locked,
-    /// What is staged, by process.
+    /// The staged portion of each process.
     staged: Mutex<BTreeMap<i32, Weak<Portion>>>,
 }
 
@@ -49,17 +49,17 @@ impl Node {
     }
 }
 
-/// A process's connection, and what is kept for it until it ends.
+/// A process's connection, and the state that lives until it ends.
 pub struct Connection<'n> {
     node: &'n Node,
     pid: i32,
-    /// Until it is filled back.
+    /// The staged portion, until it is filled back.
     portion: Option<Arc<Portion>>,
     draining: Option<Draining>,
     filling: Option<Filling>,
-    /// Whether it has locked the process, and others wait for what comes of that.
+    /// Whether this connection has locked the process, so that others wait for it.
     locks: bool,
-    /// Whether it expects that something is staged.
+    /// Whether this connection expects staging.
     expects: bool,
 }
 
@@ -72,7 +72,7 @@ impl Drop for Connection<'_> {
     }
 }
 
-/// What the driver says of a process that does not use it: `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`.
+/// The driver's results for a process that does not use it: `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`.
 const KNOWS_IT_NOT: [u32; 2] = [1, 3];
 
 impl<'n> Connection<'n> {
@@ -88,10 +88,10 @@ impl<'n> Connection<'n> {
         }
     }
 
-    /// Carries a request out for the process, and answers.
+    /// Carries out a request for the process, and answers.
     ///
     /// # Errors
-    /// It is gone.
+    /// The process is gone.
     pub fn carry_out(
         &mut self,
         request: Request,
@@ -118,7 +118,7 @@ impl<'n> Connection<'n> {
             }
             Request::Only { block } => match &mut self.draining {
                 Some(draining) => draining.only(block, from)?,
-                // What follows cannot be told from requests.
+                // The bits that follow cannot be told from requests.
                 None => return Err(io::ErrorKind::InvalidData.into()),
             },
             request => match driver() {
@@ -131,7 +131,7 @@ impl<'n> Connection<'n> {
         send(&mut to, &answer)
     }
 
-    /// What the rank is to see.
+    /// Returns the memory that the rank may see.
     fn arena(&mut self) -> Result<Shown, String> {
         if let Some(draining) = &self.draining {
             return Ok(draining.arena());
@@ -164,7 +164,7 @@ impl<'n> Connection<'n> {
             },
             Request::Lock { milliseconds } => {
                 match checkpoint::lock(driver, pid, milliseconds) {
-                    // The driver may have come to it at the last moment, when nobody waited any more: this time, or the time before.
+                    // The driver may lock the process at the last moment, after the time limit of this attempt or an earlier one.
                     Err(_) if checkpoint::state(driver, pid) == Ok(checkpoint::State::Locked) => {}
                     Err(error) if error.code() == Some(checkpoint::NOT_READY) => {
                         return Ok(Answer::TimedOut);
@@ -213,11 +213,12 @@ impl<'n> Connection<'n> {
                 self.staged(outcome)
             }
             Request::Unstage => {
-                // What is staged is kept where it does not go back.
+                // The staged bytes are kept if they cannot go back.
                 let portion = self.portion.clone();
                 let portion = portion.ok_or("nothing of this process is staged")?;
                 let measured = rank::unstage(driver, pid, &portion)?;
-                // Before the last of what is staged goes, and with it who notes this.
+                // This comes before the last of the staged memory goes, because the stager, which notes this, may go
+                // with it.
                 let epoch = portion.group.epoch;
                 self.order(Order::Back(measured, epoch))?;
                 self.portion = None;
@@ -254,7 +255,7 @@ impl<'n> Connection<'n> {
         }
     }
 
-    /// Nobody waits for it any more.
+    /// Ends the wait of the others for this process.
     fn is_locked_no_more(&mut self) {
         // Another connection of the process may have locked it since.
         if std::mem::take(&mut self.locks) {

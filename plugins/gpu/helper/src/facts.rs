@@ -1,21 +1,21 @@
-//! What the node's driver and devices are.
+//! Facts about the node's driver and devices.
 
 use stillpoint_gpu_driver::{Driver, OpenError, checkpoint, devices};
 use stillpoint_gpu_messages::{Device, Facts, Uuid};
 
-/// Where the kernel tells the version of the driver's module.
+/// The kernel's file with the version of the driver's module.
 const MODULE: &str = "/sys/module/nvidia/version";
 
-/// A rank may be told to see some devices only, and this process serves all ranks: it sees every one. To be called while there is one thread.
+/// Makes every device visible. A rank may see only some devices, but this process serves all ranks. Call this while there is only one thread.
 pub fn see_every_device() {
     // SAFETY: no other thread runs yet.
     unsafe { std::env::remove_var("CUDA_VISIBLE_DEVICES") };
 }
 
-/// Begins with the driver.
+/// Opens the driver.
 ///
 /// # Errors
-/// In words for people.
+/// The text is for people.
 pub fn open() -> Result<Driver, String> {
     Driver::open().map_err(|error| match error {
         OpenError::NoLibrary(_) => format!("{error}: install NVIDIA's driver on this node"),
@@ -26,7 +26,7 @@ pub fn open() -> Result<Driver, String> {
     })
 }
 
-/// What is said where the driver tells parts of GPUs as devices. Processes see one such part each, and this one, which serves them all, would see
+/// Explains why parts of GPUs (MIG) are not supported. Each process sees one such part, and this process, which serves them all, would see
 /// another's.
 fn part(devices: &[devices::Device]) -> Option<String> {
     let part = devices.iter().find(|device| device.is_part)?;
@@ -36,7 +36,7 @@ fn part(devices: &[devices::Device]) -> Option<String> {
     ))
 }
 
-/// What there is.
+/// Collects the facts.
 ///
 /// # Errors
 /// The driver's, in words for people.

@@ -1,5 +1,5 @@
-//! `stillpoint-gpu --measure DIR BYTES`: what each GPU of this node does, with so much memory of this process's own. It is hashed where it lies, staged in
-//! host memory and drained, and every byte is compared. What the ways do stands in DIR's record of copies afterwards, for `stillpoint plan streams`.
+//! `stillpoint-gpu --measure DIR BYTES` measures each GPU of this node with so much memory of this process's own. The memory is hashed in place, staged in
+//! host memory and drained, and every byte is compared. DIR's record of copies then holds the speeds of the ways, for `stillpoint plan streams`.
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,15 +18,15 @@ use crate::staging::node::{Surveyed, host_room};
 /// Sizes of the blocks that are hashed.
 const BLOCKS: [u64; 2] = [64 << 10, 1 << 20];
 
-/// Measures, and says a line for each result.
+/// Measures, and prints a line for each result.
 ///
 /// # Errors
-/// The driver's, or what came back was not what went there; in words for people.
+/// The driver's, or the returned bytes differ from the originals; the text is for people.
 pub fn measure(directory: &Path, bytes: u64) -> Result<(), String> {
     facts::see_every_device();
     let driver = driver()?;
     let mut surveyed = Surveyed::begin(driver, directory, None)?;
-    // Whole units of a hash.
+    // The hash needs whole units.
     let bytes = bytes.next_multiple_of(16);
     for gpu in 0..surveyed.described.len() {
         let spot = surveyed.gpus.reserve(Place::Gpu(gpu), bytes);
@@ -106,7 +106,7 @@ impl Surveyed {
         Ok(())
     }
 
-    /// All of it goes to host memory, whatever room GPUs have.
+    /// Stages everything in host memory, whatever room GPUs have.
     fn stage(&mut self, source: Source) -> Result<(), String> {
         let drain = self.drain(1)?;
         let mut node = self.node.clone();
@@ -147,7 +147,7 @@ impl Surveyed {
     }
 }
 
-/// What lies at an offset, which is a multiple of eight, and behind it.
+/// Fills a buffer with the pattern from an offset, which is a multiple of eight.
 fn pattern(from: u64, into: &mut [u8]) {
     for (number, word) in (from / 8 + 1..).zip(into.chunks_mut(8)) {
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -156,7 +156,7 @@ fn pattern(from: u64, into: &mut [u8]) {
     }
 }
 
-/// The pattern, as far as it is out.
+/// The offset up to which the pattern has been read.
 struct Pattern(u64);
 
 impl Bytes for Pattern {
@@ -167,7 +167,7 @@ impl Bytes for Pattern {
     }
 }
 
-/// How much of the pattern has come back.
+/// The offset up to which the pattern has come back.
 struct Compared(u64);
 
 impl Sink for Compared {

@@ -1,29 +1,29 @@
-//! Why the driver has not put a process's devices down, for people. The driver says one word for everything that it does not carry; what that may be its
-//! documents say, and the process shows a part of it.
+//! Explains to people why the driver has not checkpointed a process's devices. The driver has one result for everything that it does not support. Its
+//! documents list the possible causes, and the process shows some of them.
 
 use std::fs;
 
 use stillpoint_gpu_driver::Error;
 
-/// Results after which the driver does no more for a process, as its documents say of each: `CUDA_ERROR_ECC_UNCORRECTABLE`,
+/// Results after which a process can no longer use the driver, as the driver's documents say of each: `CUDA_ERROR_ECC_UNCORRECTABLE`,
 /// `..._NVLINK_UNCORRECTABLE`, `..._ILLEGAL_ADDRESS`, `..._LAUNCH_TIMEOUT`, `..._ASSERT`, `..._HARDWARE_STACK_ERROR` to `..._INVALID_PC`,
-/// `..._LAUNCH_FAILED`; and one that says nothing, `..._UNKNOWN`.
+/// `..._LAUNCH_FAILED`; and `..._UNKNOWN`, which may mean anything.
 const STAYS: [u32; 12] = [214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999];
 
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 const NOT_CARRIED: u32 = 801;
 
-/// What the file name of NCCL's library begins with.
+/// The beginning of the file name of NCCL's library.
 const NCCL: &str = "libnccl.so";
 
-/// Says it of a process.
+/// Explains an error for a process.
 pub fn because(error: &Error, pid: i32) -> String {
     match error.code() {
         Some(code) if STAYS.contains(&code) => format!(
             "{error}; this error may stay with the process, and then its own calls to its GPUs fail from now on, as they would without Stillpoint"
         ),
         Some(NOT_CARRIED) => {
-            // A process that is gone shows nothing.
+            // A process that is gone has no list of mappings.
             let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
             format!(
                 "{error}: it has something that this driver does not carry, which may be memory that processes share (cuIpcGetMemHandle, \
@@ -37,7 +37,7 @@ pub fn because(error: &Error, pid: i32) -> String {
     }
 }
 
-/// NCCL's library, if a process has it, as the kernel lists its mappings.
+/// Finds NCCL's library in the kernel's list of a process's mappings.
 fn nccl(maps: &str) -> Option<&str> {
     let paths = maps.lines().filter_map(|line| line.split_once('/'));
     let mut names = paths.filter_map(|(_, path)| path.rsplit('/').next());

@@ -1,4 +1,4 @@
-//! Who is served, and until when: processes of the same user that come to the socket, until the last of them has gone for a while.
+//! The server loop: it serves processes of the same user that come to the socket, until there have been none for a while.
 
 use std::io::{self, BufReader};
 use std::os::fd::AsFd;
@@ -17,25 +17,25 @@ use stillpoint_gpu_messages::{Request, receive};
 use crate::checkpoint::{Connection, Node, driver};
 use crate::facts;
 
-/// How long nobody may be there before this ends: ranks come and go while a job is restarted.
+/// How long the helper waits without any process before it ends: ranks come and go while a job is restarted.
 const ALONE: Duration = Duration::from_secs(20);
 const LOOK: u16 = 500;
 
-/// Serves. Returns at once where another one has the socket already.
+/// Serves the node's ranks. Returns at once if another helper has the socket already.
 ///
 /// # Errors
-/// In words for people.
+/// The text is for people.
 pub fn until_all_have_gone(name: &[u8]) -> Result<(), String> {
     facts::see_every_device();
     let bound =
         SocketAddr::from_abstract_name(name).and_then(|place| UnixListener::bind_addr(&place));
     let listener = match bound {
         Ok(listener) => listener,
-        // Two ranks have started one: the other serves both.
+        // Two ranks have each started a helper: the other one serves both.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(()),
         Err(error) => return Err(format!("cannot open the socket: {error}")),
     };
-    // To begin with the driver takes seconds: nobody shall wait for that who comes later. Whoever asks for something is told what goes wrong.
+    // Opening the driver takes seconds, so it begins now, and later processes need not wait for that. Each request reports a failure.
     thread::spawn(|| drop(driver()));
     serve(&listener, &Arc::new(Node::new()))
         .map_err(|error| format!("cannot wait for ranks: {error}"))
@@ -59,7 +59,7 @@ fn serve(listener: &UnixListener, node: &Arc<Node>) -> io::Result<()> {
     }
 }
 
-/// Counts who is there.
+/// Counts the connected processes.
 struct Presence(Arc<AtomicUsize>);
 
 impl Drop for Presence {
@@ -68,7 +68,7 @@ impl Drop for Presence {
     }
 }
 
-/// Serves one process, if it is of this user, on a thread of its own.
+/// Serves one process on a thread of its own, if it is of this user.
 fn welcome(stream: UnixStream, node: &Arc<Node>, there: &Arc<AtomicUsize>) {
     let Ok(peer) = getsockopt(&stream, PeerCredentials) else {
         return;

@@ -1,20 +1,20 @@
-//! What a node's driver and devices are.
+//! Facts about a node's driver and devices.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a node has, as its driver says.
+/// A node's driver and devices, as the driver reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The version of CUDA that the driver has: 13040 is 13.4.
+    /// The driver's version of CUDA: 13040 is 13.4.
     pub cuda: i32,
-    /// The driver's own version, where the kernel tells it.
+    /// The driver's own version, if the kernel tells it.
     pub driver: Option<String>,
     pub devices: Vec<Device>,
-    /// Why a process's devices cannot be checkpointed by way of its own memory; `None`: they can.
+    /// The reason why a process's devices cannot be checkpointed by way of its own memory, or `None` if they can.
     pub no_host_mode: Option<String>,
-    /// Why whoever asks for a checkpoint cannot copy device memory itself; `None`: that can be done.
+    /// The reason why the process that asks for a checkpoint cannot copy device memory itself, or `None` if it can.
     pub no_custom_storage: Option<String>,
 }
 
@@ -23,12 +23,12 @@ pub struct Facts {
 pub struct Device {
     pub uuid: Uuid,
     pub name: String,
-    /// Its memory.
+    /// Bytes of its memory.
     pub bytes: u64,
 }
 
 impl Facts {
-    /// The versions, for people.
+    /// Returns the versions, for people.
     pub fn version(&self) -> String {
         let cuda = format!("CUDA {}.{}", self.cuda / 1000, self.cuda % 1000 / 10);
         match &self.driver {

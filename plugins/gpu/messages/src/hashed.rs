@@ -1,4 +1,4 @@
-//! What is said of the hashes of device memory, and of what of it is wanted.
+//! Messages about hashes of device memory, and about the wanted blocks.
 
 use std::ops::Range;
 
@@ -7,37 +7,37 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a hash on the wire: a number, its lowest byte first.
 pub const HASH_BYTES: usize = 16;
 
-/// Who may hash.
+/// The processors that may hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hashers {
-    /// GPUs, what lies on them.
+    /// GPUs may hash the memory on them.
     pub gpus: bool,
-    /// The helper's processor, what lies in host memory.
+    /// The helper's processor may hash host memory.
     pub processor: bool,
 }
 
-/// The hashes of what is staged. They come behind the answer: of each run as many as it has blocks, one run behind the other.
+/// The hashes of staged memory. The hashes follow the answer: one for each block of each run, one run behind the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hashed {
-    /// By memory, and by block.
+    /// The runs, by memory and by block.
     pub runs: Vec<Run>,
     pub by_gpus: Spent,
     pub by_processor: Spent,
-    /// Why GPUs hash nothing, or not everything that lies on them; `None`: nothing went wrong.
+    /// The reason why GPUs hash nothing, or only a part of their memory, or `None` if nothing went wrong.
     pub problem: Option<String>,
 }
 
-/// Blocks side by side whose hashes are known.
+/// Adjacent blocks with known hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// By its number in the list of memories.
+    /// The memory's number in the list of memories.
     pub memory: usize,
-    /// The number of the first block: it begins at so many times the size of a block.
+    /// The number of the first block: its offset divided by the block size.
     pub first: u64,
     pub blocks: u64,
 }
 
-/// What was hashed, and how long that took.
+/// The hashed bytes, and the seconds that this took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     pub bytes: u64,
@@ -51,17 +51,17 @@ impl Spent {
     }
 }
 
-/// How many blocks a memory has, the last of which may be shorter.
+/// Returns the number of blocks of a memory, the last of which may be shorter.
 pub fn blocks(bytes: u64, block: u64) -> u64 {
     bytes.div_ceil(block.max(1))
 }
 
-/// Bytes of a list of bits, one for each block.
+/// Returns the bytes of a list of bits, one for each block.
 pub fn bits(bytes: u64, block: u64) -> u64 {
     blocks(bytes, block).div_ceil(8)
 }
 
-/// One bit for each block of a memory: whether it is wanted.
+/// Makes one bit for each block of a memory: whether it is wanted.
 pub fn to_bits(wanted: &[Range<u64>], bytes: u64, block: u64) -> Vec<u8> {
     let mut all = vec![0; bits(bytes, block) as usize];
     for range in wanted {
@@ -72,7 +72,8 @@ pub fn to_bits(wanted: &[Range<u64>], bytes: u64, block: u64) -> Vec<u8> {
     all
 }
 
-/// The ranges of a memory's bytes that these bits want: ascending, apart, and none empty. Bits of blocks that it has not count for nothing.
+/// Returns the ranges of a memory's bytes that these bits request: ascending, apart, and none empty. Ignores bits beyond the memory's
+/// blocks.
 pub fn from_bits(all: &[u8], bytes: u64, block: u64) -> Vec<Range<u64>> {
     let block = block.max(1);
     let mut ranges: Vec<Range<u64>> = Vec::new();
@@ -120,9 +121,9 @@ mod tests {
         assert_eq!(from_bits(&to_bits(&[5..12], 95, 10), 95, 10), [0..20]);
         assert_eq!(from_bits(&to_bits(&[94..400], 95, 10), 95, 10), [90..95]);
         assert_eq!(from_bits(&[0xff, 0xff], 95, 10), [0..95]);
-        // Fewer bits than blocks.
+        // There are fewer bits than blocks.
         assert_eq!(from_bits(&[0x80], 200, 10), [70..80]);
-        // A size that is none.
+        // The block size is not valid.
         assert_eq!(from_bits(&[0xff], 3, 0), [0..3]);
     }
 }

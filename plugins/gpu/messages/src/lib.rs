@@ -1,7 +1,7 @@
-//! What a rank and the GPU helper of its node say to each other: one line of JSON for each request, and one for its answer.
+//! Messages between a rank and the GPU helper of its node: one line of JSON for each request, and one for its answer.
 //!
-//! The helper (`plugins/gpu/helper`) makes the driver's calls for a rank, because the driver wants them from another process. Which process is
-//! meant is never said: it is the one at the other end of the socket, as the kernel tells.
+//! The helper (`plugins/gpu/helper`) makes the driver's calls for a rank, because the driver wants them from another process. A request never
+//! names its process: the kernel tells which one is at the other end of the socket.
 
 #![forbid(unsafe_code)]
 
@@ -19,67 +19,69 @@ pub use facts::{Device, Facts, Uuid};
 pub use hashed::{Hashed, Hashers};
 pub use staged::{Memory, Report, WayReport};
 
-/// Counts up with every change of what is said here. Ranks and helper of one installation have the same.
+/// The version, which counts up with every change of these messages. Ranks and helper of one installation have the
+/// same.
 pub const VERSION: u32 = 5;
 
-/// The longest line. Facts of a node are the longest that is said.
+/// The length limit of a line. The facts about a node are the longest message.
 pub const MOST: u64 = 1 << 20;
 
-/// What a rank asks for.
+/// A request of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// First of all.
+    /// The first request.
     Hello {
         version: u32,
     },
     Facts,
-    /// What state the driver has the rank's process in.
+    /// Asks for the driver's state of the rank's process.
     State,
-    /// Which of its threads carries a checkpoint and a restore out.
+    /// Asks for the thread that carries out checkpoints and restores.
     RestoreThread,
-    /// New work has to wait, and what was submitted is waited for, for so long.
+    /// Makes new work wait, and waits at most so long for submitted work.
     Lock {
         milliseconds: u32,
     },
-    /// Device memory comes into the rank's own memory, and the devices are let go of.
+    /// Moves device memory into the rank's own memory, and lets go of the devices.
     Checkpoint,
-    /// Back to the devices: to others where pairs say so.
+    /// Moves the memory back to the devices, or to others if the pairs say so.
     Restore {
         pairs: Vec<(Uuid, Uuid)>,
     },
     Unlock,
-    /// What the node's GPUs and their links do is found out, where `directory`, the job's checkpoint directory, has no record of it. Nothing is answered
-    /// before that is done.
+    /// Measures the node's GPUs and their links, unless `directory`, the job's checkpoint directory, has a record of them. The answer comes when that is
+    /// done.
     Survey {
         directory: PathBuf,
     },
-    /// Device memory is copied to wherever the node has room, together with that of all ranks that are locked, and the devices are let go of. The
-    /// connection holds what is staged until it has asked for [`Request::Unstage`], or ends.
+    /// Copies device memory to any place with room, together with that of all locked ranks, and lets go of the devices. The connection holds the
+    /// staged memory until it has asked for [`Request::Unstage`], or ends.
     Stage {
         rank: u32,
         epoch: u64,
         directory: PathBuf,
     },
-    /// What was staged of this process goes back to the devices.
+    /// Moves the staged memory of this process back to the devices.
     Unstage,
-    /// The connection will ask for what is staged of this process. It holds it until it ends.
+    /// Announces that the connection will ask for the staged memory of this process. The connection holds it until it
+    /// ends.
     Drain,
-    /// The hashes of its blocks of so many bytes: of those that lie as a whole in one place, and by whom it is said here. Before the first bytes.
+    /// Asks for hashes of blocks of so many bytes, by these hashers. Only blocks within one place have hashes. Comes before the first bytes.
     Hashes {
         block: u64,
         hashers: Hashers,
     },
-    /// Of what is drained only some blocks of so many bytes are wanted: a bit for each block of each memory follows, those of a memory beginning with a
-    /// byte. Before the first bytes.
+    /// Limits the drain to wanted blocks of so many bytes. A bit for each block of each memory follows; each memory's bits begin with a new byte. Comes
+    /// before the first bytes.
     Only {
         block: u64,
     },
-    /// The host memory that bytes of this connection's lie in: of what is drained, or, where nothing is, of what is to be filled.
+    /// Asks for the host memory that holds this connection's bytes: those being drained or, without a drain, those to be filled.
     Arena,
-    /// The next bytes of it. They stay until the next request.
+    /// Asks for the next bytes. They stay until the next request.
     Next,
-    /// Back to the devices, to others where pairs say so, with the bytes of these memories, one behind the other. Where each is to be put is answered, and
-    /// one byte behind that says that it is there.
+    /// Moves the bytes of these memories, one behind the other, to the devices, or to others if the pairs say so. Each answer says where to put bytes, and
+    /// one byte sent back says that they are there.
     Fill {
         rank: u32,
         directory: PathBuf,
@@ -88,42 +90,44 @@ pub enum Request {
     },
 }
 
-/// What the helper answers.
+/// An answer of the helper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     Done,
     Facts(Facts),
     State(State),
     Thread(u32),
-    /// It did not come to that within the time. Nothing has changed.
+    /// The request timed out. Nothing has changed.
     TimedOut,
     /// Device memory is staged.
     Staged(Report),
-    /// It cannot be staged, in words for people. Nothing has changed: the devices are locked, and can be put down in the other way.
+    /// Memory cannot be staged; the text is for people. Nothing has changed: the devices are locked, and can be checkpointed in the
+    /// other way.
     NotStaged(String),
-    /// What is staged of the process.
+    /// The staged memory of the process.
     Memories(Vec<Memory>),
-    /// The hashes of its blocks.
+    /// The hashes of the process's blocks.
     Hashes(Hashed),
-    /// The memory is a file of so many bytes. One byte says that it may come, and it comes beside one byte.
+    /// The memory is a file of so many bytes. The rank sends one byte when it is ready, and the file descriptor comes
+    /// with one byte.
     Arena {
         bytes: u64,
     },
-    /// So many bytes of the memory with that number in the list, from an offset on, lie `at` that place of the arena, or are to be put there.
+    /// So many bytes of the memory with that number in the list, from an offset on, lie at offset `at` of the arena, or are to be put there.
     Bytes {
         memory: usize,
         offset: u64,
         bytes: u64,
         at: u64,
     },
-    /// In words for people.
+    /// A failure; the text is for people.
     Failed(String),
 }
 
-/// What the driver has a process in.
+/// The driver's state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// It does not use the driver, or the driver does not know it.
+    /// The process does not use the driver, or the driver does not know it.
     Unknown,
     Running,
     Locked,
@@ -133,7 +137,8 @@ pub enum State {
     Moving,
 }
 
-/// The name of the socket of a job's helper on this node, in the abstract namespace. A launch has its own, and a user.
+/// Returns the name of the socket of a job's helper on this node, in the abstract namespace. Each launch and each user
+/// has its own.
 pub fn socket(launch: &str, user: u32) -> Vec<u8> {
     format!("stillpoint-gpu-{user}-{launch}").into_bytes()
 }
@@ -141,17 +146,17 @@ pub fn socket(launch: &str, user: u32) -> Vec<u8> {
 /// Writes one message.
 ///
 /// # Errors
-/// Where the other end is gone.
+/// The other end is gone.
 pub fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     to.write_all(&line)
 }
 
-/// Reads one message; `None` where the other end has closed.
+/// Reads one message; returns `None` if the other end has closed.
 ///
 /// # Errors
-/// Where nothing comes in time, or what comes is no message.
+/// No message comes in time, or it is not valid.
 pub fn receive<M: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<Option<M>> {
     let mut line = Vec::new();
     from.take(MOST).read_until(b'\n', &mut line)?;

@@ -1,4 +1,4 @@
-//! What is said of device memory that is staged.
+//! Messages about staged device memory.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,25 +11,25 @@ pub struct Memory {
     pub bytes: u64,
 }
 
-/// How device memory of a node's ranks was staged.
+/// The way in which device memory of a node's ranks was staged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// This rank's device memory, by where it went.
+    /// This rank's device memory, by destination.
     pub own_bytes: u64,
     pub peer_bytes: u64,
     pub host_bytes: u64,
-    /// Until the last copy of all ranks had ended, and what had been expected.
+    /// Seconds until the last copy of all ranks had ended, measured and predicted.
     pub seconds: f64,
     pub predicted: f64,
-    /// Of all ranks that were staged together.
+    /// The ways of all ranks that were staged together.
     pub ways: Vec<WayReport>,
 }
 
-/// What one way has copied.
+/// The copies of one way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WayReport {
     pub from: String,
-    /// As the record of copies calls it: `own`, `to_host`, or a peer's identity.
+    /// The name in the record of copies: `own`, `to_host`, or a peer's identity.
     pub to: String,
     pub bytes: u64,
     pub streams: u32,

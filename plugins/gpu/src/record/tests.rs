@@ -1,4 +1,4 @@
-//! What a record keeps, and what it says.
+//! The contents of a record, and its answers.
 
 use super::*;
 use crate::streams::probes;
@@ -17,7 +17,7 @@ fn copied(epoch: u64, size: u64, copies: Copies, seconds: f64) -> Copied {
     }
 }
 
-/// A bus of a bandwidth, which two streams fill.
+/// Returns the time on a bus with this bandwidth, which two streams fill.
 fn seconds(size: u64, copies: Copies, bandwidth: f64) -> f64 {
     let model = Model {
         fixed: 30e-6,
@@ -41,7 +41,7 @@ fn epochs_refit_the_model_and_what_is_old_is_forgotten() {
     let (copies, first) = choose(&record);
     let first = first.expect("a dozen probes");
     assert!((first / seconds(1 << 30, copies, 12e9) - 1.0).abs() < 1e-6);
-    // The bus is shared from now on: half as fast.
+    // From now on the bus is shared, and half as fast.
     for epoch in 1..=200 {
         let copied = copied(epoch, 1 << 30, copies, seconds(1 << 30, copies, 6e9));
         record.add("GPU-1", "550.1", TO_HOST, copied);
@@ -51,7 +51,7 @@ fn epochs_refit_the_model_and_what_is_old_is_forgotten() {
     let kept = record.copied("GPU-1", "550.1", TO_HOST);
     assert_eq!(kept.len(), 12 + KEPT);
     assert_eq!(kept[12].epoch, 201 - KEPT as u64);
-    // Another driver, another GPU, another way: nothing is known.
+    // The record knows nothing about another driver, GPU or way.
     for (uuid, driver, way) in [
         ("GPU-1", "560.0", TO_HOST),
         ("GPU-2", "550.1", TO_HOST),

@@ -1,4 +1,4 @@
-//! What copies: memory on GPUs and in the host, streams, and waiting for them.
+//! The interface to devices: memory on GPUs and in the host, streams, and waits for them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use stillpoint_gpu_plan::Place;
 /// xxh3 of 128 bits.
 pub type Digest = u128;
 
-/// The digest of bytes in host memory.
+/// Returns the digest of bytes in host memory.
 pub fn digest(bytes: &[u8]) -> Digest {
     xxhash_rust::xxh3::xxh3_128(bytes)
 }
@@ -20,7 +20,7 @@ pub struct Spot {
 }
 
 impl Spot {
-    /// So many bytes further on.
+    /// Returns the spot so many bytes further on.
     pub fn after(self, bytes: u64) -> Spot {
         Spot {
             place: self.place,
@@ -49,7 +49,7 @@ pub struct Copy {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);
 
-/// What can go wrong.
+/// An error of a device.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DeviceError {
     #[error("{place:?} has no room for {bytes} bytes")]
@@ -67,40 +67,40 @@ pub enum DeviceError {
     Other(String),
 }
 
-/// Device and host memory of a node, and what copies between them.
+/// Device and host memory of a node, and the copies between them.
 ///
-/// Memory that a copy under way reads or writes is not looked at by anybody.
+/// No code reads memory that a copy under way reads or writes.
 pub trait Device {
-    /// What is free in a place.
+    /// Returns the free bytes of a place.
     fn room(&mut self, place: Place) -> Result<u64, DeviceError>;
 
-    /// Takes memory of a place; [`DeviceError::OutOfMemory`] where there is not that much in one piece.
+    /// Takes memory of a place; fails with [`DeviceError::OutOfMemory`] if there is not that much in one piece.
     fn reserve(&mut self, place: Place, bytes: u64) -> Result<Spot, DeviceError>;
 
-    /// Gives back what was reserved. Whether that succeeds changes nothing for anybody.
+    /// Gives reserved memory back. A failure has no effect.
     fn give_back(&mut self, spot: Spot);
 
-    /// Begins a copy. Streams come into being when they are first named.
+    /// Begins a copy. A stream is created when it is first named.
     fn begin(&mut self, stream: Stream, copy: &Copy) -> Result<Ticket, DeviceError>;
 
-    /// Waits until any of the copies that were begun has ended, and says which. Each is said once.
+    /// Waits until any of the begun copies has ended, and returns it. Each is returned once.
     fn ended(&mut self) -> Result<Ticket, DeviceError>;
 
-    /// Waits until nothing is under way any more, whatever has become of it. Nothing is said of these copies afterwards.
+    /// Waits until no copy is under way, whether they succeed or not. `ended` does not return these copies.
     fn settle(&mut self);
 
-    /// Bytes of host memory that was reserved.
+    /// Returns bytes of reserved host memory.
     fn host(&self, spot: Spot, bytes: u64) -> Result<&[u8], DeviceError>;
 
-    /// The same, to write to.
+    /// Returns the same bytes, to write to.
     fn host_mut(&mut self, spot: Spot, bytes: u64) -> Result<&mut [u8], DeviceError>;
 
-    /// The digest of a GPU's memory where it lies; `None` where the device does not hash.
+    /// Computes the digest of a GPU's memory in place; returns `None` if the device does not hash.
     fn digest(&mut self, spot: Spot, bytes: u64) -> Result<Option<Digest>, DeviceError>;
 
-    /// Whether it hashes its own memory.
+    /// Tells whether the device hashes its own memory.
     fn can_hash(&self) -> bool;
 
-    /// Since some moment.
+    /// Returns the time since some fixed moment.
     fn now(&self) -> Duration;
 }

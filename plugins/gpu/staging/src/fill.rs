@@ -1,4 +1,4 @@
-//! Filling: what was staged, or what an image holds, comes to the device memory that the program goes on with.
+//! Filling: copies staged memory, or an image's bytes, to the device memory that the program goes on with.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::stage::{Piece, Staged, agree, changed, digest_at};
 
 /// Bytes of a rank's device memory, from its image.
 pub trait Bytes {
-    /// The next bytes of a source, which is known by its number in the list of targets, and what their digest should be, if that is known.
+    /// Reads the next bytes of a source, by its number in the list of targets, and returns their expected digest, if that is known.
     /// Sources come in their order, and so do the bytes of each.
     fn read(&mut self, source: usize, into: &mut [u8]) -> Result<Option<Digest>, BytesError>;
 }
 
-/// Why there are no more bytes.
+/// The reason why there are no more bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("rank {rank}: {problem}")]
 pub struct BytesError {
@@ -25,29 +25,29 @@ pub struct BytesError {
     pub problem: String,
 }
 
-/// How so many bytes come back by a way in copies of that size, and how long the model says that this takes, in seconds.
+/// Chooses how so many bytes come back by a way in copies of that size, and predicts the seconds.
 pub type BackChoice<'a> = dyn Fn(Back, u64, u64) -> (Copies, Option<f64>) + 'a;
 
-/// What one way back has copied.
+/// The copies of one way back.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ByWayBack {
     pub way: Back,
     pub bytes: u64,
     pub copies: Copies,
-    /// What the model said, in seconds.
+    /// The model's prediction in seconds.
     pub predicted: Option<f64>,
-    /// From the first copy of all until this way's last had ended.
+    /// Seconds from the first copy of all until this way's last had ended.
     pub seconds: f64,
 }
 
-/// What all ways back have copied.
+/// The copies of all ways back.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct MeasuredBack {
     pub ways: Vec<ByWayBack>,
 }
 
 impl MeasuredBack {
-    /// Adds what every way has copied to the record, for the next epoch's models.
+    /// Adds the copies of every way to the record, for the next epoch's models.
     pub fn add_to(&self, record: &mut Record, node: &Node, driver: &str, epoch: u64) {
         for by in &self.ways {
             let (uuid, name) = node.back_name(by.way);
@@ -62,8 +62,8 @@ impl MeasuredBack {
     }
 }
 
-/// Copies what is staged back to the ranks' device memory, over all ways at once. What is staged stays where it is, to be drained. The targets
-/// are those that were staged, in the same order; their addresses, and the GPUs that they lie on, may be others.
+/// Copies staged memory back to the ranks' device memory, over all ways at once. The staged memory stays, to be drained. The targets are the
+/// staged sources in the same order, but their addresses and GPUs may be different.
 pub fn fill_back(
     device: &mut dyn Device,
     staged: &Staged,
@@ -118,14 +118,14 @@ fn fill_pieces(
         ways.push(ByWayBack {
             way,
             bytes,
-            // They are as large as they are.
+            // The pieces have their sizes already.
             copies: Copies { slot, ..copies },
             predicted,
             seconds: 0.0,
         });
     }
     for (number, piece) in staged.pieces.iter().enumerate() {
-        // Host memory may have been written to by whoever had no business there.
+        // Another program may have written to host memory by mistake.
         if piece.spot.place == Place::Host
             && piece.digest.is_some()
             && !agree(piece.digest, digest_at(device, piece.spot, piece.bytes)?)
@@ -165,8 +165,8 @@ fn target(targets: &[Source], source: usize, offset: u64) -> Spot {
     }
 }
 
-/// Copies what is read to the ranks' device memory, through slots of host memory: while one is read into, others are on their way. `choice` says how
-/// so many bytes come to a GPU; slots are as many and as large as the GPU wants that wants most.
+/// Copies an image's bytes to the ranks' device memory, through slots of host memory: while one is read into, others are copied. `choice` says how
+/// so many bytes come to a GPU. The number and size of slots are those of the most demanding GPU.
 pub fn fill_from(
     device: &mut dyn Device,
     targets: &[Source],

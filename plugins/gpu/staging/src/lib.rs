@@ -1,18 +1,19 @@
-//! Carries out what `stillpoint_gpu_plan` has planned: copies device memory of ranks to where there is room, gives it back, and drains it.
+//! Carries out the plans of `stillpoint_gpu_plan`: copies device memory of ranks to places with room, gives it back, and drains it.
 //!
-//! 1. [`stage`]: room is reserved everywhere, then all ways copy at once, each in as many streams as the model says. The ranks stand still.
-//! 2. [`fill_back`]: what is staged is copied to where the program goes on with it.
-//! 3. [`Drain`]: what is staged goes through slots of pinned host memory to a [`Sink`], in order, while the program runs.
-//! 4. [`fill_from`]: after a restart, [`Bytes`] of an image are copied to where the program goes on with it.
+//! 1. [`stage`]: reserves room everywhere, then all ways copy at once, each in as many streams as the model recommends. The ranks stand
+//!    still.
+//! 2. [`fill_back`]: copies staged memory to the memory that the program goes on with.
+//! 3. [`Drain`]: staged memory goes through slots of pinned host memory to a [`Sink`], in order, while the program runs.
+//! 4. [`fill_from`]: after a restart, copies [`Bytes`] of an image to the memory that the program goes on with.
 //!
-//! [`probe`] times copies over a way that nobody has measured yet.
+//! [`probe`] times copies over a way that has not been measured yet.
 //!
-//! What copies is a [`Device`]: the driver's, or one in virtual time in the tests. Everything here is one thread that begins copies and
-//! waits for them.
+//! A [`Device`] makes the copies: the driver's, or one in virtual time in the tests. All code here runs on one thread that begins copies and waits
+//! for them.
 //!
-//! Digests are xxh3 of 128 bits of every piece. A device that can hash its own memory is asked for them before anything is copied and after every
-//! copy: then no copy changes a byte unseen, and it is known before the sources are let go. Otherwise they are taken when the drain reads the bytes
-//! in host memory, and only what becomes of them afterwards is held against them.
+//! Digests are xxh3 of 128 bits of every piece. A device that can hash its own memory computes them before anything is copied and after every copy.
+//! Then no copy changes a byte unseen, and this is known before the sources are let go. Otherwise they are computed when the drain reads the bytes
+//! in host memory, and they only detect later changes.
 
 #![forbid(unsafe_code)]
 
@@ -34,7 +35,7 @@ pub use stage::{ByWay, Measured, Piece, Settings, Staged, stage};
 
 use stillpoint_gpu_plan::staging::StagingError;
 
-/// Why nothing was staged, drained or filled. What had been reserved for staging has been given back.
+/// An error of staging, draining or filling. Memory reserved for staging has been given back.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0}")]
@@ -46,7 +47,7 @@ pub enum Error {
     )]
     Changed {
         rank: u32,
-        /// By its number in the list of sources.
+        /// The source's number in the list of sources.
         number: usize,
         offset: u64,
         bytes: u64,

@@ -1,14 +1,14 @@
-//! Parts of what is staged: what lies side by side, and what of it is wanted.
+//! Parts of staged memory: adjacent bytes, and wanted ranges of them.
 
 use std::ops::Range;
 
 use crate::device::Spot;
 use crate::stage::{Piece, Staged};
 
-/// Bytes of a source that lie side by side in one place.
+/// Adjacent bytes of a source in one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stretch {
-    /// By its number in the list of sources.
+    /// The source's number in the list of sources.
     pub source: usize,
     pub offset: u64,
     pub bytes: u64,
@@ -16,7 +16,7 @@ pub struct Stretch {
 }
 
 impl Staged {
-    /// All of it, in as few stretches as there are, in the order of the sources and their bytes.
+    /// Returns all staged memory in the fewest stretches, in the order of the sources and their bytes.
     pub fn stretches(&self) -> Vec<Stretch> {
         let mut stretches: Vec<Stretch> = Vec::new();
         for piece in &self.pieces {
@@ -39,10 +39,10 @@ impl Staged {
         stretches
     }
 
-    /// Only what is wanted of it, for a drain: of each source the ranges of its bytes that are, which ascend. Of a source that is not in the list nothing
-    /// is. What lies where stays as it is, and is given back as ever.
+    /// Selects what a drain reads: for each source the wanted ranges of its bytes, which ascend. A source that is not in the list is left out. All memory
+    /// stays in place, and is given back as usual.
     ///
-    /// A digest is of a whole piece: one that is cut has none any more.
+    /// A digest covers a whole piece, so a piece that is cut has none any more.
     #[must_use]
     pub fn only(mut self, wanted: &[Vec<Range<u64>>]) -> Staged {
         let mut pieces = Vec::new();

@@ -1,5 +1,5 @@
-//! Room for a plan: reserved in all places before the first byte is copied. Where there is less than had been said, the plan is made again with
-//! what there is.
+//! Room for a plan: reserved in all places before the first byte is copied. If a place has less room than the device reported, the plan is made
+//! again with the real room.
 
 use stillpoint_gpu_plan::{Node, Place, Source, Staging, plan};
 
@@ -7,17 +7,17 @@ use crate::Error;
 use crate::device::{Device, DeviceError, Spot};
 use crate::stage::{Settings, ranks};
 
-/// What is reserved: a place, where it begins, how much.
+/// Reserved memory: a place, its beginning, its length.
 pub(crate) type Reserved = Vec<(Place, Spot, u64)>;
 
-/// A plan with all of its room reserved; and in host memory, behind what is staged there, room for slots.
+/// A plan with all of its room reserved. Host memory also has room for slots, behind the staged bytes.
 pub(crate) struct Places {
     pub plan: Staging,
     pub reserved: Reserved,
     pub slots: Spot,
 }
 
-/// Plans with what the device says is free, and reserves it.
+/// Plans with the memory that the device reports as free, and reserves it.
 pub(crate) fn reserve(
     device: &mut dyn Device,
     node: &Node,
@@ -76,8 +76,8 @@ pub(crate) fn give_back(device: &mut dyn Device, reserved: &Reserved) {
     }
 }
 
-/// There was less than was asked for: at most what is free now, and at most half of what was asked for, since what is free may lie in pieces.
-/// False where nothing was to be had.
+/// Reduces the room of a place that had less than the plan needed: to what is free now, and to half of the plan's need, since free memory may
+/// be in pieces. Returns false if the plan needed nothing of the place.
 fn shrink(
     device: &mut dyn Device,
     node: &mut Node,

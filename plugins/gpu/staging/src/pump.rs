@@ -1,4 +1,4 @@
-//! All ways at once: copies are cut into slots, and each way's streams are kept busy until all of them have ended.
+//! All ways at once: copies are cut into slots, and each way's streams are kept busy until all copies have ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -7,24 +7,24 @@ use stillpoint_gpu_plan::{Copies, Place};
 
 use crate::device::{Copy, Device, DeviceError, Stream, Ticket};
 
-/// Copies that a stream has at a time: the next one is there when the one before it ends.
+/// The copies of a stream at a time. The next one is there when the one before it ends.
 const AHEAD: usize = 2;
 
 /// From place to place.
 pub(crate) type Between = (Place, Place);
 
-/// What one way has to copy.
+/// The copies of one way.
 #[derive(Debug)]
 pub(crate) struct Line {
     waiting: VecDeque<(usize, Copy)>,
-    /// Copies under way by stream.
+    /// The number of copies under way, by stream.
     under_way: Vec<usize>,
     pub bytes: u64,
-    /// When its last copy ended.
+    /// The time when its last copy ended.
     pub ended: Duration,
 }
 
-/// Copies that are to be made, by way.
+/// All copies to be made, by way.
 #[derive(Debug, Default)]
 pub(crate) struct Pump {
     lines: BTreeMap<Between, Line>,
@@ -32,7 +32,7 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// Sets how a way copies; before anything is added to it.
+    /// Sets how a way copies. The caller does this before it adds a copy to the way.
     pub fn line(&mut self, between: Between, copies: Copies) {
         let streams = copies.streams.max(1) as usize;
         self.lines.entry(between).or_insert_with(|| Line {
@@ -52,7 +52,7 @@ impl Pump {
         }
     }
 
-    /// Begins what the streams have place for.
+    /// Begins as many copies as the streams have place for.
     pub fn begin(&mut self, device: &mut dyn Device) -> Result<(), DeviceError> {
         for (between, line) in &mut self.lines {
             while let Some(&(number, copy)) = line.waiting.front() {
@@ -77,14 +77,14 @@ impl Pump {
         Ok(())
     }
 
-    /// Waits for a copy to end, and says which; `None` where none is under way.
+    /// Waits for a copy to end, and returns its number, or `None` if no copy is under way.
     pub fn next(&mut self, device: &mut dyn Device) -> Result<Option<usize>, DeviceError> {
         self.begin(device)?;
         loop {
             if self.tickets.is_empty() {
                 return Ok(None);
             }
-            // A copy of somebody who was before has no number here.
+            // A copy of an earlier caller has no number here.
             let ticket = device.ended()?;
             if let Some((number, between, stream)) = self.tickets.remove(&ticket) {
                 if let Some(line) = self.lines.get_mut(&between) {

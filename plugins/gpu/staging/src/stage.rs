@@ -1,4 +1,4 @@
-//! Staging: every byte of the sources is copied to its place, while the ranks stand still.
+//! Staging: copies every byte of the sources to its place, while the ranks stand still.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::device::{Copy, Device, DeviceError, Digest, Spot, digest};
 use crate::places::{self, Places, Reserved};
 use crate::pump::Pump;
 
-/// How a way copies so many bytes, and how long the model says that this takes, in seconds.
+/// Chooses how a way copies so many bytes, and predicts the seconds.
 pub type Choice<'a> = dyn Fn(Way, u64) -> (Copies, Option<f64>) + 'a;
 
-/// How to stage.
+/// The settings for staging.
 #[derive(Clone, std::marker::Copy)]
 pub struct Settings<'a> {
     pub scheduling: Scheduling,
     pub choice: &'a Choice<'a>,
-    /// How each rank's part is drained, through slots of host memory that are reserved with everything else. No piece is larger than one of them,
+    /// How each rank's part is drained, through slots of host memory that are reserved with everything else. No piece is larger than one slot,
     /// whatever is chosen for a way.
     pub drain: Copies,
 }
@@ -37,39 +37,39 @@ impl Default for Settings<'_> {
 /// Bytes that were copied at once.
 #[derive(Clone, std::marker::Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// By its number in the list of sources.
+    /// The source's number in the list of sources.
     pub source: usize,
     pub offset: u64,
     pub bytes: u64,
     pub spot: Spot,
-    /// `None`: they have not been in host memory yet, and the device does not hash.
+    /// The digest, or `None` if the bytes have not been in host memory yet, and the device does not hash.
     pub digest: Option<Digest>,
 }
 
-/// What one way has copied.
+/// The copies of one way.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ByWay {
     pub way: Way,
     pub bytes: u64,
     pub copies: Copies,
-    /// What the model said, in seconds.
+    /// The model's prediction in seconds.
     pub predicted: Option<f64>,
-    /// From the first copy of all until this way's last had ended.
+    /// Seconds from the first copy of all until this way's last had ended.
     pub seconds: f64,
 }
 
-/// How long it took, and how long it was to take.
+/// The measured and the predicted time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
     pub ways: Vec<ByWay>,
-    /// Until the last copy had ended.
+    /// Seconds until the last copy had ended.
     pub seconds: f64,
-    /// The longest of what links need by their bandwidths, and of what the models say of each way.
+    /// The longest of the times by link bandwidths and of the models' predictions for each way.
     pub predicted: f64,
 }
 
 impl Measured {
-    /// Adds what every way has copied to the record, for the next epoch's models.
+    /// Adds the copies of every way to the record, for the next epoch's models.
     pub fn add_to(&self, record: &mut Record, node: &Node, driver: &str, epoch: u64) {
         for by in &self.ways {
             let copied = Copied {
@@ -84,21 +84,21 @@ impl Measured {
     }
 }
 
-/// Where everything lies. It is given back by [`Staged::give_back`], or by a drain that has come to its end.
+/// The places of all staged bytes. [`Staged::give_back`] gives the memory back, or a drain that has come to its end.
 #[derive(Debug)]
 pub struct Staged {
     pub(crate) sources: Vec<Source>,
-    /// In the order of the sources, and in each of them in the order of its bytes.
+    /// The pieces in the order of the sources, and within a source in the order of its bytes.
     pub(crate) pieces: Vec<Piece>,
     pub(crate) reserved: Reserved,
-    /// Of the first rank; those of the others are behind.
+    /// The slots of the first rank; those of the others are behind.
     pub(crate) slots: Spot,
     pub(crate) drain: Copies,
     pub measured: Measured,
 }
 
 impl Staged {
-    /// In the order of the sources, and in each of them in the order of its bytes.
+    /// Returns the pieces in the order of the sources, and within a source in the order of its bytes.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
@@ -107,14 +107,14 @@ impl Staged {
         &self.sources
     }
 
-    /// What lies there of one rank, for whoever drains it or fills it back by himself: its sources in their order, slots of its own, and nothing
-    /// that could be given back. All of this has to stay meanwhile.
+    /// Returns the part of one rank, for its own drain or fill: its sources in their order, slots of its own, and no memory to give back. The
+    /// caller keeps `self` meanwhile.
     pub fn of(&self, rank: u32) -> Staged {
         let mine = |source: usize| self.sources[source].rank == rank;
         let number = |source: usize| (0..source).filter(|before| mine(*before)).count();
         let pieces = self.pieces.iter().filter(|piece| mine(piece.source));
         let sources = self.sources.iter().filter(|source| source.rank == rank);
-        // Who has no memory drains nothing.
+        // A rank without memory has no slots.
         let before = ranks(&self.sources).range(..rank).count() as u64;
         Staged {
             sources: sources.copied().collect(),
@@ -131,22 +131,23 @@ impl Staged {
         }
     }
 
-    /// What was reserved: a place, where it begins, how much. One piece of memory a place; in host memory the slots of all drains are in it.
+    /// Returns the reserved memory: a place, its beginning, its length. There is one entry a place; in host memory it includes the slots of
+    /// all drains.
     pub fn reserved(&self) -> &[(Place, Spot, u64)] {
         &self.reserved
     }
 
-    /// Bytes of host memory that each rank's drain has slots in.
+    /// Returns the bytes of host memory for the slots of each rank's drain.
     pub fn drain_slots(&self) -> u64 {
         self.drain.slots()
     }
 
-    /// Whether anything of it lies in a place.
+    /// Tells whether any of the bytes lie in a place.
     pub fn is_on(&self, place: Place) -> bool {
         self.pieces.iter().any(|piece| piece.spot.place == place)
     }
 
-    /// Gives all memory back that was reserved: nothing is staged any more.
+    /// Gives all reserved memory back, so that nothing is staged any more.
     pub fn give_back(self, device: &mut dyn Device) {
         places::give_back(device, &self.reserved);
     }
@@ -156,7 +157,7 @@ impl Staged {
     }
 }
 
-/// Whose memory it is.
+/// Returns the ranks that have memory.
 pub(crate) fn ranks(sources: &[Source]) -> BTreeSet<u32> {
     sources.iter().map(|source| source.rank).collect()
 }
@@ -170,7 +171,7 @@ pub(crate) fn changed(sources: &[Source], piece: &Piece) -> Error {
     }
 }
 
-/// Stages all sources. The node's GPUs have the numbers that the device knows them by; what is free on them is asked of the device.
+/// Stages all sources. The node's GPUs have the numbers of the device, which reports their free memory.
 pub fn stage(
     device: &mut dyn Device,
     node: &Node,
@@ -188,7 +189,7 @@ pub fn stage(
             measured,
         }),
         Err(error) => {
-            // Nothing may be copied any more into what is somebody else's.
+            // No copy may still be under way into memory that may get another owner.
             device.settle();
             places::give_back(device, &places.reserved);
             Err(error)
@@ -255,10 +256,10 @@ fn copy_all(
     }
     while let Some(number) = pump.next(device)? {
         let piece = &pieces[number];
-        // The next copies are under way while this one is looked at.
+        // The next copies are under way while this one is checked.
         pump.begin(device)?;
-        // Whoever has hashed the source knows before it is let go whether the copy is right. Otherwise hashing can wait for the drain, which
-        // nobody waits for.
+        // If the source has a hash, the copy is checked before the source is let go. Otherwise hashing can wait for the drain, which runs
+        // beside the program.
         if piece.digest.is_some()
             && !agree(piece.digest, digest_at(device, piece.spot, piece.bytes)?)
         {
@@ -269,7 +270,7 @@ fn copy_all(
     Ok((pieces, measured))
 }
 
-/// The digest of what lies somewhere; `None` where that is a GPU which does not hash.
+/// Computes the digest of the bytes at a spot; returns `None` if the spot is on a GPU that does not hash.
 pub(crate) fn digest_at(
     device: &mut dyn Device,
     spot: Spot,
@@ -281,7 +282,7 @@ pub(crate) fn digest_at(
     }
 }
 
-/// Whether two digests, where both are known, are the same.
+/// Tells whether two digests are equal, if both are known.
 pub(crate) fn agree(one: Option<Digest>, other: Option<Digest>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one == other,

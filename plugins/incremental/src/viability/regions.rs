@@ -4,7 +4,6 @@
 //! regions: the kernel joins those that touch, as an allocator's large blocks do, and cuts them where a program protects a page. An address
 //! is stable: a heap that grows has new regions at its end. If a mapping goes, its regions' histories go once an epoch finds nothing there.
 //! If another mapping replaces it before that, the next epochs correct the histories.
-//! epoch finds nothing there, and one that has come in its place before that is known better after the next epochs.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

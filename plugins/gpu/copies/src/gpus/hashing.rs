@@ -1,4 +1,4 @@
-//! Blocks of device memory are hashed where they lie.
+//! Hashing of device memory in place, by the GPU that holds it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use stillpoint_gpu_staging::{Copy, Device, DeviceError, Spot, Stream};
 
 use super::{Gpus, PAUSE, said};
 
-/// Blocks that are hashed at once, at most: what room is taken for on a GPU, which may have little, is 1 MiB.
+/// The most blocks that are hashed at once. Their hashes take 1 MiB on a GPU, which may have little free memory.
 const AT_ONCE: u64 = 1 << 16;
 
 /// Host memory that hashing needs, to be pinned.
@@ -21,24 +21,24 @@ pub const HASHES_AT_ONCE: u64 = AT_ONCE * HASH_BYTES;
 /// The stream that hashes, beside those of copies.
 const NUMBER: u32 = u32::MAX;
 
-/// Hashes of blocks, and how long the GPU was about it.
+/// Hashes of blocks, and the time that the GPU needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hashed {
     pub hashes: Vec<u128>,
     pub took: Duration,
 }
 
-/// Whether a GPU can hash so much there: it takes 16 bytes at a time.
+/// Tells whether a GPU can hash this range: it takes 16 bytes at a time.
 fn fits(spot: Spot, bytes: u64) -> bool {
     spot.address.is_multiple_of(ALIGNMENT) && bytes.is_multiple_of(ALIGNMENT)
 }
 
 impl Gpus<'_> {
-    /// The hashes of blocks of so many bytes, the last of which may be shorter, by the GPU that they lie on. `None` where they lie askew, or in host
-    /// memory.
+    /// Computes the hashes of blocks of so many bytes, by the GPU that holds them. The last block may be shorter. Returns `None` if the range is not
+    /// aligned, or is in host memory.
     ///
     /// # Errors
-    /// The driver's: it does not take the kernel, or the GPU has no room for the hashes.
+    /// The driver's: it rejects the kernel, or the GPU has no room for the hashes.
     pub fn hashes(
         &mut self,
         spot: Spot,
@@ -59,7 +59,7 @@ impl Gpus<'_> {
         let hashed = self.reserve(Place::Host, room).and_then(|in_host| {
             let hashed = self.hash_into(gpu, (spot, bytes, block), on_gpu, in_host);
             if hashed.is_err() {
-                // Nothing may be written any more into what is given back.
+                // No write may still be under way into memory that is given back.
                 self.settle();
             }
             self.give_back(in_host);
@@ -129,8 +129,8 @@ impl Gpus<'_> {
         };
         let begun = Instant::now();
         let ended = self.kernels.get(&gpu).map(|kernel| {
-            // SAFETY: the kernel is that of the text, which takes these four. It reads what is staged there, which nobody writes to, and writes where room was
-            // taken for as many hashes; who took it waits here.
+            // SAFETY: the kernel is that of the text, which takes these four. It reads the staged bytes, which no one else writes to, and writes into room for
+            // as many hashes; the caller that took this room waits here.
             let launched =
                 unsafe { context.launch(kernel, (blocks, THREADS), numbers, queue, event) };
             launched.and_then(|()| wait(context, event))
@@ -138,7 +138,7 @@ impl Gpus<'_> {
         match ended {
             Some(Ok(())) | None => self.spare[gpu].push(event),
             Some(Err(error)) => {
-                // It may be under way without its event.
+                // The kernel may be under way without its event.
                 drop(context.settle());
                 drop(context.end_event(event));
                 return Err(error);
@@ -147,10 +147,10 @@ impl Gpus<'_> {
         Ok(begun.elapsed())
     }
 
-    /// The kernels that were loaded are not used any more.
+    /// Unloads the kernels, which are no longer in use.
     pub(super) fn unload(&mut self) {
         for (gpu, kernel) in std::mem::take(&mut self.kernels) {
-            // With its context's end the driver takes it in any case.
+            // The driver unloads it with its context in any case.
             drop(self.contexts[gpu].unload(kernel));
         }
     }
@@ -163,5 +163,5 @@ fn wait(context: &stillpoint_gpu_driver::context::Context<'_>, event: Event) -> 
     Ok(())
 }
 
-/// By GPU.
+/// Kernels by GPU.
 pub(super) type Kernels = std::collections::BTreeMap<usize, Kernel>;

@@ -1,15 +1,15 @@
-//! A machine for just those instructions of PTX that the kernel is made of. What it does not know it does not pass over: it panics.
+//! An interpreter for exactly those instructions of PTX that the kernel uses. It panics at any other.
 //!
-//! The threads of a thread block run one after the other, each to the next barrier, and none goes on before all have come to it.
+//! The threads of a thread block run one after the other, each to the next barrier. They continue when all have come to it.
 
 use std::collections::BTreeMap;
 
-/// Where device memory begins that is read, and that hashes are written to; and shared memory. Nothing else may be touched.
+/// Addresses of the device memory that is read, of the hashes, and of shared memory. The kernel may touch no other memory.
 const MEMORY: u64 = 0x2_0000_0000;
 const HASHES: u64 = 0x3_0000_0000;
 const SHARED: u64 = 0x100;
 
-/// One instruction: whether it is carried out, its name, and what it is given.
+/// One instruction: its condition, its name, and its operands.
 #[derive(Clone, Debug)]
 struct Instruction {
     guard: Option<String>,
@@ -21,13 +21,13 @@ pub struct Machine {
     pub entry: String,
     pub threads: u32,
     pub parameters: Vec<String>,
-    /// The name of the one array of shared memory, and its bytes.
+    /// The name of the one array in shared memory, and its size.
     shared: (String, usize),
     program: Vec<Instruction>,
     labels: BTreeMap<String, usize>,
 }
 
-/// A thread, where it is, and what its registers hold.
+/// A thread: its position and its registers.
 #[derive(Default)]
 struct Thread {
     at: usize,
@@ -35,7 +35,7 @@ struct Thread {
     ended: bool,
 }
 
-/// What a thread block works on.
+/// The input and memory of a thread block.
 struct Work<'a> {
     number: u32,
     thread: u32,
@@ -145,7 +145,7 @@ impl Machine {
         }
     }
 
-    /// To the next barrier, or the end.
+    /// Runs a thread to the next barrier, or to its end.
     fn run(&self, thread: &mut Thread, work: &mut Work<'_>) {
         loop {
             let one = &self.program[thread.at];
@@ -201,7 +201,7 @@ impl Machine {
     }
 }
 
-/// What is made of numbers alone.
+/// Evaluates an instruction that uses only numbers.
 fn compute(name: &str, from: &[u64]) -> u64 {
     let short = |number: u64| u32::try_from(number).expect("32 bits");
     match (name, from) {
@@ -229,7 +229,7 @@ impl Thread {
         self.registers.insert(register.to_owned(), value);
     }
 
-    /// A register that was set, or a number.
+    /// Returns the value of a register that was set, or a number.
     fn get(&self, operand: &str) -> u64 {
         if operand.starts_with('%') {
             return self.registers[operand];
@@ -245,7 +245,7 @@ impl Thread {
         self.get(place.trim_matches(['[', ']']))
     }
 
-    /// Two registers from memory, which lies at a multiple of 16.
+    /// Loads two registers from memory at a multiple of 16.
     fn pair(&mut self, low: &str, high: &str, bytes: &[u8], at: usize) {
         assert!(at.is_multiple_of(16), "{at:#x} lies askew");
         let (words, _) = bytes.as_chunks::<8>();

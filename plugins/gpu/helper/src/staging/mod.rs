@@ -1,16 +1,16 @@
-//! Device memory of ranks is staged: copied to wherever the node has room, given back, and drained into their images.
+//! Staging of ranks' device memory: it is copied to any place with room, given back, and drained into their images.
 //!
-//! One thread, [`stager`], plans and stages for all ranks of the node that are locked, and owns what is reserved. Each rank's own connection copies
-//! back and drains what is its own, with contexts of its own. A place's memory is given back as soon as no connection needs what lies in it any more:
-//! one that has filled back what is its rank's, and drained what lies there, or that has ended.
+//! One thread, [`stager`], plans and stages for all locked ranks of the node, and owns the reserved memory. Each rank's own connection copies back
+//! and drains the rank's memory, with contexts of its own. A place's memory is given back as soon as no connection needs it any more. A connection
+//! needs it until it has filled back its rank's bytes and drained those there, or has ended.
 //!
 //! * [`stager`] - the thread
-//! * [`node`] - GPUs and record of copies that it works with
+//! * [`node`] - the GPUs and the record of copies that it works with
 //! * [`known`] - the record, as a file beside the job's epochs
-//! * [`rank`] - what is done for one rank with what is staged, or with its image
-//! * [`locked`] - who is waited for
-//! * [`need`] - whether GPUs are needed still
-//! * [`shown`] - host memory is shown to a rank
+//! * [`rank`] - the work for one rank with its staged memory, or with its image
+//! * [`locked`] - the processes that the stager waits for
+//! * [`need`] - whether GPUs are still needed
+//! * [`shown`] - gives a rank access to host memory
 
 mod known;
 pub mod locked;
@@ -30,19 +30,19 @@ use stillpoint_gpu_staging::{Spot, Staged};
 
 use stager::Order;
 
-/// What was staged together, and what was known of the node's ways then.
+/// Memory that was staged together, and the speeds of the node's ways at that time.
 pub struct Group {
     staged: Staged,
     record: Record,
     node: Node,
     /// The driver's version, as the record has it.
     version: String,
-    /// The host memory in which all of it lies that is not on GPUs, and the slots of the drains.
+    /// The host memory that holds everything staged outside GPUs, and the slots of the drains.
     arena: Shown,
     pub epoch: u64,
 }
 
-/// What is reserved in one place. It is given back when nobody holds it any more.
+/// The reserved memory of one place. It is given back when its last holder lets it go.
 struct Lain {
     place: Place,
     spot: Spot,
@@ -51,20 +51,20 @@ struct Lain {
 
 impl Drop for Lain {
     fn drop(&mut self) {
-        // Without the thread this process ends, and the driver takes all of it.
+        // If the thread has ended, this process ends, and the driver takes back all memory.
         let _ = self.back.send(Order::GiveBack(self.spot));
     }
 }
 
-/// A rank's part of it.
+/// A rank's part of a group.
 pub struct Portion {
     pub group: Arc<Group>,
     pub rank: u32,
-    /// Where it lies; and host memory, for the slots of its drain.
+    /// The reserved memory of this rank, and host memory for the slots of its drain.
     held: Vec<Arc<Lain>>,
 }
 
-/// What is lent, as the engine wants it.
+/// Converts lent memory into the engine's sources.
 fn sources(rank: u32, storage: &Storage) -> Vec<Source> {
     let source = |lent: &stillpoint_gpu_driver::storage::Lent| Source {
         rank,

@@ -1,21 +1,21 @@
-//! Whether the node's GPUs are needed: the driver takes some hundred MiB of each for a context, which is the programs' again as soon as nobody does. Pure.
+//! Whether the node's GPUs are needed. A context takes some hundred MiB of each GPU, which programs can use again once no context is needed. Pure.
 
-/// Who needs them.
+/// The users of the GPUs.
 #[derive(Debug, Default)]
 pub struct Need {
-    /// Connections that wait for a checkpoint which was asked for.
+    /// Connections that wait for a requested checkpoint.
     expect: usize,
-    /// Places with something staged in them.
+    /// The number of places with staged memory.
     hold: usize,
 }
 
 impl Need {
-    /// A checkpoint has been asked for, and something may be staged for it.
+    /// Notes that a checkpoint has been requested, which may stage something.
     pub fn expects(&mut self) {
         self.expect += 1;
     }
 
-    /// It is over, or was given up.
+    /// Notes that such a checkpoint is over, or was given up.
     pub fn is_over(&mut self) {
         self.expect = self.expect.saturating_sub(1);
     }
@@ -41,26 +41,26 @@ mod tests {
     fn what_is_staged_outlasts_the_checkpoint_and_one_that_was_given_up_needs_nothing() {
         let mut need = Need::default();
         assert!(!need.is_there());
-        // Two ranks, given up before anything is staged.
+        // Two ranks give up before anything is staged.
         need.expects();
         need.expects();
         need.is_over();
         assert!(need.is_there());
         need.is_over();
         assert!(!need.is_there());
-        // One that is drained behind the running program.
+        // One portion is drained while the program runs.
         need.expects();
         need.hold(2);
         need.is_over();
         need.gives_back();
         assert!(need.is_there());
-        // The next one is asked for meanwhile.
+        // The next checkpoint is requested meanwhile.
         need.expects();
         need.gives_back();
         assert!(need.is_there());
         need.is_over();
         assert!(!need.is_there());
-        // Whoever is said to be over twice takes nobody else's need away later.
+        // An extra call takes away no later need.
         need.is_over();
         need.expects();
         assert!(need.is_there());

@@ -1,4 +1,4 @@
-//! The node's GPUs, as plans want them, and the record of copies beside the job's epochs.
+//! The node's GPUs for plans, and the record of copies beside the job's epochs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use stillpoint_gpu_staging::{Device, Measured, MeasuredBack};
 use super::known;
 use crate::facts;
 
-/// What of a GPU's memory stays free, at most: the part of a small one.
+/// The divisor for the share of a GPU's memory that stays free; it matters for small GPUs.
 const PART: u64 = 16;
 
-/// What of the host memory that staging may take slots get: the part of it.
+/// The divisor for the slots' share of the host memory that staging may take.
 pub const ARENA: u64 = 8;
 
-/// GPUs with all that is known of them.
+/// GPUs and all facts known about them.
 pub struct Surveyed {
     pub gpus: Gpus<'static>,
     pub described: Vec<Described>,
@@ -33,10 +33,10 @@ pub struct Surveyed {
 }
 
 impl Surveyed {
-    /// Opens all GPUs, and probes the ways that the directory's record knows nothing of, and that were not known before either.
+    /// Opens all GPUs, and probes the ways that neither the directory's record nor `known` contains.
     ///
     /// # Errors
-    /// The driver's, in words for people.
+    /// The driver's; the text is for people.
     pub fn begin(
         driver: &'static Driver,
         directory: &Path,
@@ -60,7 +60,7 @@ impl Surveyed {
             let free = gpus.room(Place::Gpu(number));
             least = least.min(free.map_err(|error| error.to_string())?);
         }
-        // A probe takes no more than an eighth of what is free anywhere.
+        // A probe takes at most an eighth of the free memory of any place.
         let largest = probes().map(|(bytes, _)| bytes).max().unwrap_or(1);
         let cut = (8 * largest).div_ceil(least.max(1)).next_power_of_two();
         let node = survey(
@@ -87,11 +87,11 @@ impl Surveyed {
         Ok(surveyed)
     }
 
-    /// Whether everything that processes may have on the node's GPUs has room somewhere: after this there is no way back but by the copies. How
-    /// much a process has the driver says only once it lends it, so that what others use counts, too.
+    /// Checks that there is room for everything that processes may have on the node's GPUs. After this check only the copies lead back. The
+    /// driver tells how much memory a process has only once it lends the memory, so memory of other processes counts, too.
     ///
     /// # Errors
-    /// It has not, in words for people; or the driver's.
+    /// There is not enough room; or the driver's error. The text is for people.
     pub fn has_room(&mut self, slots: u64) -> Result<(), String> {
         let (mut used, mut room) = (0, 0);
         for (number, device) in self.described.iter().enumerate() {
@@ -112,8 +112,8 @@ impl Surveyed {
         }
     }
 
-    /// How each of so many ranks drains what is staged of it, by the model of the GPU that has most in use: through at most an eighth of the host
-    /// memory that staging may take, all ranks together.
+    /// Chooses how each of so many ranks drains its staged memory, by the model of the GPU with most memory in use. All ranks together use at
+    /// most an eighth of the host memory that staging may take.
     pub fn drain(&mut self, ranks: usize) -> Result<Copies, String> {
         let room = host_room() / ARENA / ranks.max(1) as u64;
         let mut most = (0, 0);
@@ -131,13 +131,13 @@ impl Surveyed {
         Ok(copies)
     }
 
-    /// Adds what has come back.
+    /// Adds the way back to the record.
     pub fn note_back(&mut self, measured: &MeasuredBack, epoch: u64) {
         measured.add_to(&mut self.record, &self.node, &self.version, epoch);
         self.write();
     }
 
-    /// Adds what an epoch has copied.
+    /// Adds an epoch's copies to the record.
     pub fn note(&mut self, measured: &Measured, epoch: u64) {
         measured.add_to(&mut self.record, &self.node, &self.version, epoch);
         self.write();
@@ -148,7 +148,7 @@ impl Surveyed {
     }
 }
 
-/// Half of what the kernel could give at once.
+/// Returns half of the memory that the kernel could give at once.
 pub fn host_room() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text

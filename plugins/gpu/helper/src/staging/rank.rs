@@ -1,4 +1,4 @@
-//! What is done for one rank with what is staged of it, or with its image, on its connection's own thread and with contexts of its own.
+//! The work for one rank with its staged memory, or with its image, on its connection's own thread and with contexts of its own.
 
 mod hashing;
 
@@ -21,21 +21,21 @@ use super::node::{ARENA, host_room};
 use super::{Group, Lain, Portion, known, sources};
 use crate::facts;
 
-/// No host memory is anywhere else.
+/// The message for bytes outside of the arena.
 const NOT_IN_THE_ARENA: &str = "its bytes are to lie where it cannot see them";
 
 fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// The node's GPUs, for copies of this thread's own; so much of host memory may be pinned.
+/// Opens the node's GPUs for this thread's copies, with so much host memory to pin.
 fn open(driver: &'static Driver, host: u64) -> Result<Gpus<'static>, String> {
     let count = devices::all(driver).map_err(told)?.len();
     Gpus::open(driver, count, host).map_err(told)
 }
 
 impl Group {
-    /// A drain with as many streams from each GPU as its model says for what is to come from there.
+    /// Makes a drain with as many streams from each GPU as its model recommends for the bytes there.
     fn drain(&self, staged: Staged) -> Drain {
         let room = staged.drain_slots();
         Drain::in_streams(staged, &|gpu, bytes| {
@@ -49,13 +49,13 @@ impl Group {
 }
 
 impl Portion {
-    /// GPUs that reach the host memory in which things are staged, with the slots of this rank, and may pin so much more.
+    /// Opens GPUs that reach the staged host memory and the slots of this rank, and may pin `more` bytes.
     fn gpus(&self, driver: &'static Driver, more: u64) -> Result<Gpus<'static>, String> {
         let mut gpus = open(driver, more)?;
         for &(place, spot, bytes) in self.group.staged.reserved() {
             if place == Place::Host {
-                // SAFETY: the stager has pinned it. Nobody writes to what is staged there, and to this rank's slots nobody but its drain does. It stays
-                // as long as it is held, which whoever asks for this does longer.
+                // SAFETY: the stager has pinned it. No thread writes to the staged memory, and only this rank's drain writes to its slots. The memory
+                // stays as long as it is held, which the caller does for longer.
                 unsafe { gpus.borrow_host(spot, bytes) };
             }
         }
@@ -63,10 +63,10 @@ impl Portion {
     }
 }
 
-/// What is staged of a process goes back to its devices. Then it is locked.
+/// Copies the staged memory of a process back to its devices. The process is then locked.
 ///
 /// # Errors
-/// It does not, in words for people.
+/// The copy fails; the text is for people.
 pub fn unstage(
     driver: &'static Driver,
     pid: i32,
@@ -85,22 +85,22 @@ pub fn unstage(
 
 /// A drain under way.
 pub struct Draining {
-    // Given up in this order: copies end before what is staged may go.
+    // Fields drop in this order: copies end before their staged memory may go.
     gpus: Gpus<'static>,
-    /// What is drained, before the first byte of it is.
+    /// The memory to drain, until the first byte is drained.
     staged: Option<Staged>,
     drain: Option<Drain>,
     memories: Vec<Memory>,
     group: Arc<Group>,
-    /// Where anything lies that is not out yet, and host memory.
+    /// The places of bytes that are not drained yet, and host memory.
     held: Vec<Arc<Lain>>,
 }
 
 impl Draining {
-    /// Begins with the first byte.
+    /// Prepares to drain from the first byte.
     ///
     /// # Errors
-    /// The driver's, in words for people.
+    /// The driver's; the text is for people.
     pub fn new(driver: &'static Driver, portion: &Portion) -> Result<Draining, String> {
         let gpus = portion.gpus(driver, HASHES_AT_ONCE)?;
         let mine = portion.group.staged.of(portion.rank);
@@ -124,15 +124,15 @@ impl Draining {
         self.memories.clone()
     }
 
-    /// What the bytes lie in.
+    /// Returns the memory that holds the bytes.
     pub fn arena(&self) -> Shown {
         self.group.arena.clone()
     }
 
-    /// Says where the next bytes are, or that there are none.
+    /// Sends the place of the next bytes, or says that there are none.
     ///
     /// # Errors
-    /// Whoever drains is gone.
+    /// The rank that drains is gone.
     pub fn next(&mut self, to: &mut impl Write) -> io::Result<()> {
         let mut gone = None;
         if let Some(staged) = self.staged.take() {
@@ -159,7 +159,7 @@ impl Draining {
 }
 
 impl Draining {
-    /// Lets go of places in which nothing lies any more. In host memory there are the slots.
+    /// Lets go of emptied places. Host memory stays, since it has the slots.
     fn give_back_emptied(&mut self) {
         let Some(drain) = &self.drain else { return };
         (self.held).retain(|lain| lain.place == Place::Host || drain.is_on(lain.place));
@@ -174,7 +174,7 @@ impl Drop for Draining {
     }
 }
 
-/// Who drains.
+/// The rank that drains, as a sink.
 struct Socket<'a, W> {
     to: &'a mut W,
     arena: &'a Shown,
@@ -207,13 +207,13 @@ impl<W: Write> Sink for Socket<'_, W> {
         })
     }
 
-    /// The rank makes its own, of the same memory.
+    /// The rank makes its own digests, from the same memory.
     fn wants_digests(&self) -> bool {
         false
     }
 }
 
-/// A rank that comes back from an image.
+/// A rank that returns from an image.
 pub struct Returning<'a> {
     pub pid: i32,
     pub rank: u32,
@@ -221,7 +221,7 @@ pub struct Returning<'a> {
     pub memories: &'a [Memory],
 }
 
-/// What a process is going to be filled through.
+/// The means to fill a process's devices.
 pub struct Filling {
     gpus: Gpus<'static>,
     room: u64,
@@ -229,10 +229,10 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// GPUs, and host memory for slots that the process is shown.
+    /// Opens GPUs, and takes host memory for slots that the process can see.
     ///
     /// # Errors
-    /// The driver's, in words for people.
+    /// The driver's; the text is for people.
     pub fn new(driver: &'static Driver) -> Result<Filling, String> {
         let room = host_room() / ARENA;
         let mut gpus = open(driver, room)?;
@@ -244,10 +244,11 @@ impl Filling {
         self.arena.clone()
     }
 
-    /// Devices come back to a process with the bytes of its image, which it is asked for. Then it is locked.
+    /// Brings back a process's devices with the bytes of its image, which the process supplies. The process is then
+    /// locked.
     ///
     /// # Errors
-    /// They do not, in words for people.
+    /// This fails; the text is for people.
     pub fn fill(
         self,
         driver: &'static Driver,
@@ -286,7 +287,7 @@ impl Filling {
     }
 }
 
-/// The lent memory for each memory of the image.
+/// Returns the lent memory for each memory of the image.
 fn targets(
     driver: &Driver,
     returning: &Returning<'_>,
@@ -317,7 +318,7 @@ fn targets(
     }
 }
 
-/// The bytes of an image, which whoever is at the other end of the connection puts where they are wanted.
+/// The bytes of an image. The rank at the other end of the connection puts them into the slots.
 struct Image<'a, R, W> {
     rank: u32,
     to: &'a mut W,

@@ -1,4 +1,5 @@
-//! The thread that stages: it waits until all who are locked have asked, plans for all of them, copies, and owns what is reserved.
+//! The thread that stages: it waits until all locked processes have asked, plans for all of them, copies, and owns the reserved
+//! memory.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,21 +20,21 @@ use super::{Group, Lain, Portion, sources};
 use crate::checkpoint::driver;
 use crate::refused;
 
-/// How often it is looked whether somebody who is locked has given up.
+/// The interval at which the thread looks whether a locked process has given up.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long anybody is waited for. Whoever comes later is staged by himself.
+/// The longest wait for locked processes. A later one is staged alone.
 const GATHER: Duration = Duration::from_secs(60);
 
-/// What the thread is asked for.
+/// An order to the thread.
 pub enum Order {
     Survey {
         directory: PathBuf,
         done: mpsc::Sender<()>,
     },
-    /// Whoever has asked for a survey needs it no more.
+    /// A connection that has asked for a survey needs it no more.
     Over,
     Stage(Asked),
-    /// What came back of an epoch, and how fast.
+    /// The measured way back of an epoch's memory, and the epoch.
     Back(MeasuredBack, u64),
     GiveBack(Spot),
 }
@@ -47,10 +48,10 @@ pub struct Asked {
     pub outcome: mpsc::Sender<Outcome>,
 }
 
-/// What came of it.
+/// The result of staging.
 pub enum Outcome {
     Staged(Arc<Portion>, Report),
-    /// Nothing has changed for the process.
+    /// Staging failed, and nothing has changed for the process.
     Not(String),
     /// The process is between two states, and its memory is lost.
     Lost(String),
@@ -76,7 +77,7 @@ pub fn start(locked: Locked) -> mpsc::Sender<Order> {
 struct Stager {
     locked: Locked,
     surveyed: Option<Surveyed>,
-    /// Of the last ones.
+    /// The record of the last surveyed GPUs.
     record: Option<Record>,
     need: Need,
     back: mpsc::Sender<Order>,
@@ -93,7 +94,7 @@ impl Stager {
             };
             match order {
                 Ok(Order::Survey { directory, done }) => {
-                    // What goes wrong is told when something is to be staged.
+                    // A failure is reported when something is to be staged.
                     let _ = self.survey(&directory);
                     self.need.expects();
                     let _ = done.send(());
@@ -222,7 +223,7 @@ impl Stager {
                 }
             }
             Err(reason) => {
-                // A checkpoint that has begun can only be completed, and then what was not copied is gone.
+                // A checkpoint that has begun can only be completed, and memory that was not copied is then gone.
                 for (one, _) in lent {
                     let _ = one.outcome.send(Outcome::Lost(reason.clone()));
                 }
@@ -241,7 +242,7 @@ impl Stager {
     }
 }
 
-/// Has everybody's memory lent; whom the driver refuses is told.
+/// Asks the driver to lend each process's memory. Processes that the driver refuses get an answer.
 fn lend(driver: &Driver, asked: Vec<Asked>) -> (Vec<(Asked, Storage)>, Vec<Source>) {
     let (mut all, mut every) = (Vec::new(), Vec::new());
     for one in asked {
@@ -264,7 +265,7 @@ fn lend(driver: &Driver, asked: Vec<Asked>) -> (Vec<(Asked, Storage)>, Vec<Sourc
     (all, every)
 }
 
-/// By the plan over all of them.
+/// Copies by the plan for all sources.
 fn copy(surveyed: &mut Surveyed, sources: &[Source], drain: Copies) -> Result<Staged, String> {
     let choice = surveyed.record.choice(&surveyed.node, &surveyed.version);
     let settings = Settings {
@@ -276,7 +277,7 @@ fn copy(surveyed: &mut Surveyed, sources: &[Source], drain: Copies) -> Result<St
     staged.map_err(|error| error.to_string())
 }
 
-/// Where a rank's bytes went.
+/// Adds the destinations of a rank's bytes to a report.
 fn by_place(staged: &Staged, rank: u32, mut report: Report) -> Report {
     for piece in staged.pieces() {
         let source = &staged.sources()[piece.source];

@@ -1,6 +1,7 @@
-//! The paper's Figures 6 to 8 again: the same snapshots and schedulers, but every byte is copied, by GPUs in virtual time.
+//! The paper's Figures 6 to 8 again: the same snapshots and schedulers, but GPUs in virtual time copy every byte.
 //!
-//! Sizes and room are a sixteenth of the paper's, so that a run takes seconds; bandwidths and what a copy costs are those of a DGX-1.
+//! Sizes and room are a sixteenth of the paper's, so that a run takes seconds; bandwidths and the cost of a copy are those of a
+//! DGX-1.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +15,13 @@ use stillpoint_multilevel::trace::Trace;
 
 use super::virtual_device::Machine;
 
-/// What sizes are divided by.
+/// The divisor of sizes.
 pub const SCALE: u64 = 16;
 
 const DRIVER: &str = "virtual";
 
-/// A DGX-1 with so many bytes free on every GPU. One stream fills a link to three quarters, and a copy takes ten microseconds to begin,
-/// scaled like sizes.
+/// Makes a DGX-1 with so many bytes free on every GPU. One stream fills a link to three quarters, and a copy takes ten microseconds to
+/// begin, scaled like sizes.
 pub fn dgx1(free: u64) -> Node {
     let host = Host {
         room: 1 << 30,
@@ -39,7 +40,7 @@ fn machine(
     (machine, sources)
 }
 
-/// A dozen probes of every way, scaled like everything else.
+/// Makes a dozen probes of every way, scaled like everything else.
 pub fn probed() -> Record {
     let node = dgx1((256 << 20) / SCALE);
     let (mut machine, _) = machine(&node, &[]);
@@ -56,7 +57,7 @@ pub fn probed() -> Record {
         }
         let scaled = probes().map(|(bytes, copies)| (bytes / SCALE, scaled(copies, SCALE)));
         for probe in probe(&mut machine, (Place::Gpu(way.from), way.to), scaled).expect("probed") {
-            // As if everything were as large as the paper has it.
+            // The probe is scaled to the paper's sizes.
             let probe = Probe {
                 bytes: probe.bytes * SCALE,
                 copies: Copies {
@@ -79,7 +80,7 @@ fn scaled(copies: Copies, by: u64) -> Copies {
     }
 }
 
-/// Stages a snapshot of sizes, and says how long that took and what was expected.
+/// Stages a snapshot of sizes, and returns the measured and predicted times.
 pub fn staged(record: &Record, free: u64, sizes: &[u64], scheduling: Scheduling) -> Measured {
     let node = dgx1(free / SCALE);
     let sizes: Vec<(u32, usize, u64)> = (0..8)
@@ -108,15 +109,15 @@ pub fn staged(record: &Record, free: u64, sizes: &[u64], scheduling: Scheduling)
     measured
 }
 
-/// One scheduler in one case: seconds of every snapshot that blocks, expected and measured.
+/// One scheduler in one case: the predicted and measured seconds of every snapshot that blocks.
 pub type Times = BTreeMap<&'static str, Vec<(f64, f64)>>;
 
-/// Every `step`th snapshot of a trace, by every scheduler.
+/// Runs every `step`th snapshot of a trace, with every scheduler.
 pub fn case(record: &Record, trace: &Trace, free: u64, step: usize) -> Times {
     let mut times = Times::new();
     for sizes in trace.snapshots().iter().step_by(step) {
         let all = Scheduling::ALL.map(|scheduling| staged(record, free, sizes, scheduling));
-        // What a granule takes is nothing that blocks.
+        // The time for a few granules does not count as blocking.
         if all
             .iter()
             .any(|measured| measured.seconds < 20.0 * GRANULE as f64 / 12e9)

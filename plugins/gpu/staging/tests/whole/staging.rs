@@ -41,12 +41,12 @@ fn node(machine: &Topology, free: [u64; 8]) -> Node {
     node
 }
 
-/// An image: what has come out of the drain, source by source.
+/// An image: the drained bytes, source by source.
 #[derive(Default)]
 struct Image {
     sources: Vec<(usize, Vec<u8>)>,
     read: Vec<usize>,
-    /// A source that is read wrongly.
+    /// The number of a source that is read wrongly.
     damaged: Option<usize>,
     full: bool,
 }
@@ -95,7 +95,7 @@ impl Bytes for Image {
     }
 }
 
-/// What the sources hold, by source.
+/// Returns the bytes of each source.
 pub fn contents(machine: &Machine, sources: &[Source]) -> Vec<Vec<u8>> {
     sources
         .iter()
@@ -103,7 +103,7 @@ pub fn contents(machine: &Machine, sources: &[Source]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Drains everything while the program changes its memory, and says what came out.
+/// Drains everything while the program changes its memory, and returns the drained bytes.
 fn drained(machine: &mut Machine, staged: Staged) -> Result<Image, Error> {
     let sources = staged.sources().to_vec();
     sources.iter().for_each(|source| machine.overwrite(source));
@@ -148,7 +148,7 @@ fn what_is_staged_comes_out_as_it_was_and_the_program_goes_on_with_it() {
             let node = machine.node.clone();
             let staged =
                 stage(&mut machine, &node, &sources, &settings(scheduling)).expect("staged");
-            // Custom storage: what a device has mapped is another's after its restore.
+            // With custom storage, the device gets another mapping at its restore.
             sources.iter().for_each(|source| machine.overwrite(source));
             fill_back(&mut machine, &staged, &sources, &back).expect("filled");
             assert!(contents(&machine, &sources) == before, "{scheduling:?}");
@@ -165,7 +165,7 @@ fn what_is_staged_comes_out_as_it_was_and_the_program_goes_on_with_it() {
     }
 }
 
-/// Each rank fills back and drains what is its own, in any order; the whole is given back once.
+/// Each rank fills back and drains its own part, in any order; the whole is given back once.
 #[test]
 fn every_rank_has_its_own_part() {
     let (mut machine, sources) = example();
@@ -190,7 +190,7 @@ fn every_rank_has_its_own_part() {
     assert!(machine.nothing_is_reserved());
 }
 
-/// Ranks that use a GPU and have no memory on it.
+/// Some ranks use a GPU and have no memory on it.
 #[test]
 fn nothing_is_staged_where_there_is_nothing() {
     let (mut machine, _) = example();
@@ -245,7 +245,7 @@ fn a_restart_fills_other_gpus_from_an_image() {
 fn less_room_than_the_driver_says_makes_another_plan() {
     let (mut machine, sources) = example();
     let before = contents(&machine, &sources);
-    // What is free on GPU 4 lies in pieces; on GPU 0 there is nothing to be had.
+    // GPU 4 has its free memory in pieces; GPU 0 has none.
     machine
         .largest_piece
         .extend([(Place::Gpu(4), 60_000), (Place::Gpu(0), 0)]);
@@ -263,7 +263,7 @@ fn less_room_than_the_driver_says_makes_another_plan() {
     assert!((1..=60_000).contains(&there), "{there}");
     compare(&drained(&mut machine, staged).expect("drained"), &before);
     assert!(machine.nothing_is_reserved());
-    // Nor in host memory: then it is the plan that says no, and nothing stays reserved.
+    // Host memory has none either: then the plan fails, and nothing stays reserved.
     machine.largest_piece.insert(Place::Host, 0);
     let error =
         stage(&mut machine, &node, &sources, &settings(Scheduling::Exact)).expect_err("no room");
@@ -320,7 +320,7 @@ fn a_byte_that_a_copy_changes_is_found_by_a_device_that_hashes() {
         );
         assert!(machine.nothing_is_reserved());
     }
-    // And on the way back, after which it can be tried again.
+    // A byte changes on the way back; afterwards the fill can be tried again.
     for corrupt in 0..copies {
         whole.faults.corrupt = Some(whole.begun() + corrupt);
         let error = fill_back(&mut whole, &staged, &sources, &back).expect_err("a changed byte");
@@ -453,7 +453,7 @@ fn errors_of_devices_say_what_and_where() {
 #[test]
 fn an_epoch_tells_the_next_ones_model() {
     let (mut machine, sources) = example();
-    // Else copies inside a GPU take no time, which nothing can be told from.
+    // Otherwise copies inside a GPU take no time, and no model can be fitted to that.
     machine.to_begin = 1e-6;
     let node = machine.node.clone();
     let mut record = Record::default();

@@ -1,7 +1,7 @@
-//! GPUs in virtual time: memory is real, bandwidths and waiting are computed. The same run is the same to the nanosecond.
+//! GPUs in virtual time: memory is real, bandwidths and waits are computed. Repeated runs are the same to the nanosecond.
 //!
-//! Copies that are first in their streams share their way's bandwidth, and an uplink's where there is one; one stream alone fills a way
-//! only in part. Before its bytes move, a copy takes some time to begin.
+//! Copies that are first in their streams share their way's bandwidth, and an uplink's if there is one; one stream alone does not fill
+//! a way. Before its bytes move, a copy takes some time to begin.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use stillpoint_gpu_plan::{Node, Place, Source, Way};
 use stillpoint_gpu_staging::{Copy, Device, DeviceError, Digest, Spot, Stream, Ticket, digest};
 
-/// What goes wrong, by the number of the copy.
+/// Injected faults, by the number of the copy.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Faults {
-    /// Turns a bit around on the way.
+    /// Flips a bit during the copy.
     pub corrupt: Option<u64>,
     pub fail: Option<u64>,
     pub lose: Option<u64>,
@@ -28,10 +28,10 @@ struct UnderWay {
 
 pub struct Machine {
     pub node: Node,
-    /// Memory by place: what is before `free_from` is the ranks'.
+    /// Memory by place: addresses before `free_from` belong to the ranks.
     memory: BTreeMap<Place, Vec<u8>>,
     reserved: BTreeMap<(Place, u64), u64>,
-    /// What a reservation gets at most, whatever the driver says is free.
+    /// The largest reservation in a place, whatever the driver reports as free.
     pub largest_piece: BTreeMap<Place, u64>,
     streams: BTreeMap<Stream, VecDeque<UnderWay>>,
     begun: u64,
@@ -40,9 +40,9 @@ pub struct Machine {
     pub hashes: bool,
     /// Seconds that every copy takes to begin.
     pub to_begin: f64,
-    /// What one stream alone gets of a way's bandwidth.
+    /// The share of a way's bandwidth that one stream alone gets.
     pub one_stream: f64,
-    /// The most that was ever taken of each place.
+    /// The most memory that was ever taken of each place.
     pub peak: BTreeMap<Place, u64>,
 }
 
@@ -55,7 +55,7 @@ fn base(place: Place) -> u64 {
 }
 
 impl Machine {
-    /// A node whose GPUs hold the ranks' memory, and as much besides as is free.
+    /// Makes a node whose GPUs hold the ranks' memory and as much besides as is free.
     pub fn new(node: &Node, sizes: &[(u32, usize, u64)]) -> (Machine, Vec<Source>) {
         let mut memory: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
         let mut sources = Vec::new();
@@ -103,7 +103,7 @@ impl Machine {
         self.at(spot, source.bytes)
     }
 
-    /// What the program does to its memory as it runs on.
+    /// Changes a source, as the program does when it runs on.
     pub fn overwrite(&mut self, source: &Source) {
         let spot = Spot {
             place: Place::Gpu(source.gpu),
@@ -112,7 +112,7 @@ impl Machine {
         self.at_mut(spot, source.bytes).fill(0xee);
     }
 
-    /// How many copies have been begun.
+    /// Returns the number of copies that have been begun.
     pub fn begun(&self) -> u64 {
         self.begun
     }
@@ -142,7 +142,7 @@ impl Machine {
         &mut self.memory.get_mut(&spot.place).expect("a place")[from..from + bytes as usize]
     }
 
-    /// Bytes per second of a way, either direction.
+    /// Returns the bytes per second of a way, in either direction.
     fn bandwidth(&self, stream: &Stream) -> f64 {
         let way = match (stream.from, stream.to) {
             (Place::Gpu(from), to) => Way { from, to },
@@ -176,7 +176,7 @@ impl Machine {
             .position(|uplink| uplink.gpus.contains(&gpu))
     }
 
-    /// The rate of every stream's first copy, now.
+    /// Returns the current rate of every stream's first copy.
     fn rates(&self) -> Vec<(Stream, f64)> {
         let moving =
             |copies: &VecDeque<UnderWay>| copies.front().is_some_and(|copy| copy.to_begin <= 0.0);

@@ -1,4 +1,4 @@
-//! Of what is staged a drain takes out what is wanted, and nothing else.
+//! A drain reads only the wanted parts of the staged memory.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use stillpoint_gpu_staging::{Digest, Drain, Sink, SinkError, digest, stage};
 
 use super::staging::{contents, example, settings};
 
-/// What has come, by source and offset, as long as it is in order.
+/// The received bytes, by source and offset; they must come in order.
 #[derive(Default)]
 struct Came(Vec<(usize, u64, Vec<u8>)>);
 
@@ -33,7 +33,7 @@ impl Sink for Came {
     }
 }
 
-/// What lies side by side is one stretch, wherever pieces of it end; together they are all of it.
+/// Adjacent bytes are one stretch, wherever their pieces end; the stretches together are the whole.
 #[test]
 fn stretches_are_all_of_it() {
     for scheduling in Scheduling::ALL {

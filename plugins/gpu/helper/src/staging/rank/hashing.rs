@@ -1,4 +1,4 @@
-//! What is staged of a rank is hashed where it lies, and only what the rank wants of it is drained.
+//! Hashing of a rank's staged memory in place, and the choice of blocks that the rank wants drained.
 
 use std::io::{self, Read, Write};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use stillpoint_gpu_staging::{Device, Staged, Stretch};
 
 use super::Draining;
 
-/// The blocks of a source that lie in a stretch of it as a whole, and where the first of them begins in the stretch.
+/// The whole blocks of a source within a stretch, and the offset of the first of them in the stretch.
 struct Whole {
     run: Run,
     skipped: u64,
@@ -21,7 +21,7 @@ struct Whole {
 fn whole(stretch: &Stretch, source_bytes: u64, block: u64) -> Option<Whole> {
     let end = stretch.offset + stretch.bytes;
     let first = stretch.offset.div_ceil(block);
-    // The last block of all may be shorter.
+    // A source's last block may be shorter.
     let behind = match end == source_bytes {
         true => blocks(end, block),
         false => end / block,
@@ -40,10 +40,10 @@ fn whole(stretch: &Stretch, source_bytes: u64, block: u64) -> Option<Whole> {
 }
 
 impl Draining {
-    /// Says the hashes of blocks of so many bytes.
+    /// Sends the hashes of blocks of so many bytes.
     ///
     /// # Errors
-    /// Whoever drains is gone.
+    /// The rank that drains is gone.
     pub fn hashes(&mut self, block: u64, hashers: Hashers, to: &mut impl Write) -> io::Result<()> {
         let Some(staged) = self.staged.take().filter(|_| block > 0) else {
             return send(to, &Answer::Failed("it is drained already".to_owned()));
@@ -72,7 +72,7 @@ impl Draining {
                             found.hashes
                         }
                         Ok(None) => continue,
-                        // It comes to the rank as it is, which hashes it, if that pays.
+                        // The rank receives this stretch without hashes, and hashes it itself if that pays.
                         Err(error) => {
                             hashed.problem = Some(error.to_string());
                             continue;
@@ -97,10 +97,10 @@ impl Draining {
         (hashed, hashes)
     }
 
-    /// Reads which blocks are wanted: no others are drained.
+    /// Reads which blocks the rank wants. Only these are drained.
     ///
     /// # Errors
-    /// Whoever drains is gone.
+    /// The rank that drains is gone.
     pub fn only(&mut self, block: u64, from: &mut impl Read) -> io::Result<Answer> {
         let mut wanted = Vec::new();
         for memory in &self.memories {
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// First block, blocks, bytes that are skipped, bytes that are hashed.
+    /// Returns the first block, the number of blocks, the skipped bytes, and the hashed bytes.
     fn of(offset: u64, bytes: u64, source: u64) -> Option<(u64, u64, u64, u64)> {
         let spot = Spot {
             place: Place::Host,
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(of(0, 250, 300), Some((0, 2, 0, 200)));
         assert_eq!(of(250, 50, 300), None);
         assert_eq!(of(150, 150, 300), Some((2, 1, 50, 100)));
-        // The last one is short, and whole.
+        // The last block is short, and whole.
         assert_eq!(of(250, 80, 330), Some((3, 1, 50, 30)));
         assert_eq!(of(310, 20, 330), None);
         assert_eq!(of(0, 0, 0), None);

@@ -1,14 +1,14 @@
-//! How long a plan takes to make, from the sizes to the transfers. `cargo bench -p stillpoint-multilevel`.
+//! The time to make a plan, from the sizes to the transfers. `cargo bench -p stillpoint-multilevel`.
 //!
-//! What the scheduler must keep, on two cores: 8 GPUs 50 us; 128 GPUs 1 ms as pairwise links and 0.5 ms as switch ports;
-//! 1,024 as switch ports 5 ms.
+//! The limits for the scheduler on two cores: 8 GPUs 50 us; 128 GPUs 1 ms with pairwise links and 0.5 ms with switch
+//! ports; 1,024 with switch ports 5 ms.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use stillpoint_multilevel::trace::Trace;
 use stillpoint_multilevel::{Exact, Greedy, LocalOnly, MinTime, Problem, Scheduler, Topology};
 
-/// Free space at which the synthetic checkpoints need peers most.
+/// The free space with which the synthetic checkpoints need peers most.
 const FREE: u64 = 80_000_000;
 
 fn plans(criterion: &mut Criterion) {

@@ -7,7 +7,7 @@ mod svg;
 use scale::Scale;
 use serde::Serialize;
 
-/// How the points of a series are drawn.
+/// The way to draw the points of a series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
@@ -38,7 +38,7 @@ impl Series {
 pub struct Axis {
     pub label: String,
     pub logarithmic: bool,
-    /// What it shows in any case, so that charts can be laid side by side.
+    /// A range that is always shown, so that charts can be compared side by side.
     pub range: Option<(f64, f64)>,
 }
 
@@ -60,7 +60,7 @@ impl Axis {
         }
     }
 
-    /// Shows that range in any case.
+    /// Always shows that range.
     pub fn within(self, low: f64, high: f64) -> Axis {
         Axis {
             range: Some((low, high)),
@@ -103,7 +103,7 @@ impl Chart {
         }
     }
 
-    /// With a height to compare with.
+    /// Adds a height to compare with.
     pub fn with_level(mut self, name: impl Into<String>, height: f64) -> Chart {
         let name = name.into();
         self.levels.push(Level { name, height });
@@ -170,7 +170,7 @@ mod tests {
                 let chart = Chart::of("same", Axis::linear("x"), Axis::linear("y"), series);
                 without_colours(&chart.to_svg())
             });
-            // Without colours, too, and whichever lies on the others.
+            // The shapes differ without colours too, whichever series is on top.
             assert!(shapes[0] != shapes[1] && shapes[1] != shapes[2] && shapes[0] != shapes[2]);
         }
         let svg = chart(false).with_level("as high as that", 500.0).to_svg();

@@ -1,7 +1,8 @@
-//! The other schedulers, for comparison: how long they may keep people waiting for it.
+//! The other schedulers, for comparison, and a limit on the time that they take.
 //!
-//! Baseline and greedy take no longer than the exact scheduler. Algorithm 2 takes a search a chunk, which is minutes on a machine
-//! of a thousand nodes. So it gets a number of steps: counted, not timed, so that what is left out is the same every time.
+//! Baseline and greedy are at most as slow as the exact scheduler. Algorithm 2 takes one search for each chunk, which is minutes
+//! on a machine of a thousand nodes. So it gets a number of steps. They are counted, not timed, so that the same comparisons are
+//! left out every time.
 
 use crate::greedy::Greedy;
 use crate::local_only::LocalOnly;
@@ -10,12 +11,12 @@ use crate::plan::Plan;
 use crate::problem::{Problem, ScheduleError};
 use crate::schedule::Scheduler;
 
-/// What is compared with.
+/// The schedulers to compare with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Comparisons {
     /// Nothing.
     None,
-    /// Every scheduler, as far as it takes a fraction of a second.
+    /// Every scheduler, if it takes a fraction of a second.
     #[default]
     Limited,
     /// Every scheduler, however long it takes.
@@ -27,7 +28,7 @@ pub const STEPS: u64 = 10_000_000;
 /// Steps for all checkpoints of a trace together: one or two seconds.
 pub const STEPS_OF_A_TRACE: u64 = 20 * STEPS;
 
-/// Steps that are left.
+/// The steps that are left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
     each: u64,
@@ -35,7 +36,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// For any number of checkpoints; `None` where nothing is compared.
+    /// Returns the budget for any number of checkpoints, or `None` if there are no comparisons.
     pub fn of(comparisons: Comparisons) -> Option<Budget> {
         let budget = |each, together| Some(Budget { each, together });
         match comparisons {
@@ -63,7 +64,7 @@ impl Other {
         }
     }
 
-    /// Its plan; `None` where it takes more steps than are left.
+    /// Makes its plan, or returns `None` if it takes more steps than are left.
     pub fn schedule(
         self,
         problem: &Problem<'_>,
@@ -103,7 +104,7 @@ mod tests {
             let plan = other.schedule(&problem, &mut budget).expect("a plan");
             assert!(plan.is_some(), "{}", other.name());
         }
-        // What all checkpoints of a trace may take together is taken off with every one of them.
+        // Each checkpoint of a trace reduces the common budget.
         for _ in 0..19 {
             assert_eq!(min_time.schedule(&problem, &mut budget), Ok(None));
         }

@@ -1,8 +1,8 @@
 //! Maximum flow by Dinic's algorithm, and the minimum cut that proves it.
 //!
-//! Whole numbers only. Capacities may be raised between two calls, and the flow found so far stays and is augmented: that
-//! is what makes a parametric maximum flow cheap. E. A. Dinic, "Algorithm for solution of a problem of maximum flow in a
-//! network with power estimation", Soviet Math. Doklady 11 (1970).
+//! Only whole numbers. Capacities may be raised between two calls, and the flow found so far stays and is augmented. This
+//! makes a parametric maximum flow cheap. E. A. Dinic, "Algorithm for solution of a problem of maximum flow in a network
+//! with power estimation", Soviet Math. Doklady 11 (1970).
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -12,7 +12,7 @@ pub trait Amount: Copy + Ord + Default + AddAssign + SubAssign {}
 impl Amount for u64 {}
 impl Amount for u128 {}
 
-/// Whether an arc leads along its edge and not against it.
+/// Tells whether an arc leads along its edge and not against it.
 pub fn forward(arc: usize) -> bool {
     arc & 1 == 0
 }
@@ -36,20 +36,20 @@ impl Builder {
         }
     }
 
-    /// A further vertex; its number.
+    /// Adds a vertex, and returns its number.
     pub fn vertex(&mut self) -> u32 {
         self.vertices += 1;
         self.vertices as u32 - 1
     }
 
-    /// A further edge; its number. Both ends must exist.
+    /// Adds an edge, and returns its number. Both ends must exist.
     pub fn edge(&mut self, from: u32, to: u32) -> usize {
         debug_assert!((from as usize) < self.vertices && (to as usize) < self.vertices);
         self.edges.push((from, to));
         self.edges.len() - 1
     }
 
-    /// The network, all capacities zero.
+    /// Builds the network; all capacities are zero.
     pub fn build<A: Amount>(self) -> Network<A> {
         let mut first = vec![0u32; self.vertices + 1];
         let mut to = Vec::with_capacity(2 * self.edges.len());
@@ -82,17 +82,17 @@ impl Builder {
     }
 }
 
-/// A network with a flow in it. Edge `e` is arc `2e`, and arc `2e + 1` backwards.
+/// A network with a flow in it. Edge `e` is arc `2e`, and arc `2e + 1` is the same edge backwards.
 #[derive(Clone, Debug)]
 pub struct Network<A> {
-    /// Where the arcs of each vertex begin in `arcs`.
+    /// The index in `arcs` of each vertex's first arc.
     first: Vec<u32>,
     arcs: Vec<u32>,
-    /// Head of each arc.
+    /// The head of each arc.
     to: Vec<u32>,
-    /// What each arc still takes; backwards, the flow that can be taken back.
+    /// The room left on each arc. On a backward arc, this is the flow that can be taken back.
     residual: Vec<A>,
-    /// Distance from the source in the latest search.
+    /// The distance from the source in the latest search.
     level: Vec<u32>,
     cursor: Vec<u32>,
     queue: Vec<u32>,
@@ -108,12 +108,12 @@ impl<A: Amount> Network<A> {
         self.level.len()
     }
 
-    /// Tail and head of an edge.
+    /// Returns the tail and head of an edge.
     pub fn ends(&self, edge: usize) -> (u32, u32) {
         (self.to[2 * edge + 1], self.to[2 * edge])
     }
 
-    /// Where an arc of [`Network::arcs`] starts.
+    /// Returns the vertex at which an arc of [`Network::arcs`] starts.
     pub fn tail(&self, arc: usize) -> u32 {
         self.to[arc ^ 1]
     }
@@ -122,12 +122,12 @@ impl<A: Amount> Network<A> {
         self.residual[2 * edge + 1]
     }
 
-    /// What the edge still takes.
+    /// Returns the room left on the edge.
     pub fn room(&self, edge: usize) -> A {
         self.residual[2 * edge]
     }
 
-    /// Lets the edge carry `more` than before.
+    /// Raises the capacity of the edge by `more`.
     pub fn raise(&mut self, edge: usize, more: A) {
         self.residual[2 * edge] += more;
     }
@@ -137,7 +137,7 @@ impl<A: Amount> Network<A> {
         self.residual.fill(A::default());
     }
 
-    /// Arcs that leave a vertex, backward ones included: `(arc, head)`.
+    /// Returns the arcs that leave a vertex, backward ones included: `(arc, head)`.
     pub fn arcs(&self, vertex: u32) -> impl Iterator<Item = (usize, u32)> + '_ {
         let range = self.first[vertex as usize] as usize..self.first[vertex as usize + 1] as usize;
         self.arcs[range]
@@ -145,7 +145,7 @@ impl<A: Amount> Network<A> {
             .map(|&arc| (arc as usize, self.to[arc as usize]))
     }
 
-    /// What an arc of [`Network::arcs`] still takes.
+    /// Returns the room left on an arc of [`Network::arcs`].
     pub fn residual(&self, arc: usize) -> A {
         self.residual[arc]
     }
@@ -156,7 +156,7 @@ impl<A: Amount> Network<A> {
         self.residual[arc ^ 1] += amount;
     }
 
-    /// Augments the flow until it is maximal; what was added.
+    /// Augments the flow until it is maximal, and returns the added flow.
     pub fn augment(&mut self, source: u32, sink: u32) -> A {
         let mut added = A::default();
         while self.search(source, sink) {
@@ -168,12 +168,13 @@ impl<A: Amount> Network<A> {
         added
     }
 
-    /// Whether a vertex is on the source's side of the minimum cut: right after [`Network::augment`] only.
+    /// Tells whether a vertex is on the source's side of the minimum cut. This holds only right after
+    /// [`Network::augment`].
     pub fn inside(&self, vertex: u32) -> bool {
         self.level[vertex as usize] != UNREACHED
     }
 
-    /// Breadth-first distances from the source; false when the sink cannot be reached.
+    /// Computes breadth-first distances from the source, and returns false if the sink cannot be reached.
     fn search(&mut self, source: u32, sink: u32) -> bool {
         self.level.fill(UNREACHED);
         self.level[source as usize] = 0;
@@ -202,7 +203,7 @@ impl<A: Amount> Network<A> {
         false
     }
 
-    /// Fills the level graph, path by path; each vertex goes on at the arc where it was left.
+    /// Fills the level graph, path by path. Each vertex continues at the arc where it stopped.
     fn blocking_flow(&mut self, source: u32, sink: u32) -> A {
         let mut total = A::default();
         let mut vertex = source;
@@ -230,7 +231,7 @@ impl<A: Amount> Network<A> {
                 self.path.push(arc);
                 vertex = self.to[arc as usize];
             } else {
-                // A dead end: nobody comes here again in this phase.
+                // A dead end: no other path of this phase comes here.
                 self.level[vertex as usize] = UNREACHED;
                 match self.path.pop() {
                     Some(arc) => vertex = self.to[arc as usize ^ 1],
@@ -256,8 +257,8 @@ impl<A: Amount> Network<A> {
 }
 
 impl Network<u64> {
-    /// The same network in units `factor` times as fine, with the flow that it has and new capacities, each of which must
-    /// be at least that flow.
+    /// Returns the same network in units `factor` times as fine, with its flow and new capacities, each of which must be
+    /// at least that flow.
     pub fn finer(&self, factor: u64, capacity: impl Fn(usize) -> u128) -> Network<u128> {
         let mut residual = vec![0u128; self.residual.len()];
         for edge in 0..self.edges() {
@@ -295,7 +296,7 @@ mod tests {
         network
     }
 
-    /// Maximum flow the slow and plain way: Ford and Fulkerson with depth-first paths in a matrix.
+    /// Computes the maximum flow the slow and plain way: Ford and Fulkerson with depth-first paths in a matrix.
     fn plain_maximum(vertices: usize, edges: &[(u32, u32, u64)]) -> u64 {
         fn path(
             room: &mut [Vec<u64>],
@@ -336,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_wrong_first_path_is_taken_back() {
-        // 0 -> 2 -> 3 -> 1 is the path that has to be undone in the middle.
+        // The path 0 -> 2 -> 3 -> 1 has to be undone in the middle.
         let edges = [(0, 2, 1), (2, 3, 1), (3, 1, 1), (0, 3, 1), (2, 1, 1)];
         let mut network = network(4, &edges);
         assert_eq!(network.augment(0, 1), 2);

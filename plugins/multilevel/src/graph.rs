@@ -5,8 +5,9 @@
 //!                                               \-------> tier k ---capacity-> sink
 //! ```
 //!
-//! Bytes limit the outer edges, bandwidth times the blocking time the inner ones. A switch or tier with a bandwidth of its
-//! own is two vertices with an edge of that bandwidth between them. Data flows in pieces of one byte or one chunk.
+//! The outer edges are limited by bytes, the inner ones by bandwidth times the blocking time. A switch or tier with a
+//! bandwidth of its own is two vertices with an edge of that bandwidth between them. Data flows in pieces of one byte or
+//! one chunk.
 
 use crate::flow::{Builder, Network, forward};
 use crate::plan::{Plan, PlanBuilder};
@@ -17,7 +18,7 @@ use crate::topology::{End, Tier, Topology};
 pub(crate) const SOURCE: u32 = 0;
 pub(crate) const SINK: u32 = 1;
 
-/// What an edge stands for.
+/// The meaning of an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Meaning {
     Remainder(usize),
@@ -28,10 +29,10 @@ pub(crate) enum Meaning {
     Tier(usize),
 }
 
-/// What bounds an edge.
+/// The limit of an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Limit {
-    /// Pieces, whatever the time.
+    /// A number of pieces, whatever the time.
     Pieces(u64),
     /// Bytes per second.
     Bandwidth(u64),
@@ -41,15 +42,15 @@ pub(crate) struct StagingGraph {
     pub(crate) network: Network<u64>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) meanings: Vec<Meaning>,
-    /// All remainders together, in pieces.
+    /// The sum of all remainders, in pieces.
     pub(crate) demand: u64,
-    /// Bytes in a piece.
+    /// The bytes in a piece.
     pub(crate) piece: u64,
-    /// Capacity of each edge now.
+    /// The current capacity of each edge.
     capacity: Vec<u64>,
 }
 
-/// Gathers vertices and edges.
+/// The vertices and edges so far.
 struct Assembly {
     builder: Builder,
     limits: Vec<Limit>,
@@ -63,7 +64,7 @@ impl Assembly {
         self.meanings.push(meaning);
     }
 
-    /// The vertices where data enters and leaves something that may have a bandwidth of its own.
+    /// Adds the vertices where data enters and leaves a part that may have a bandwidth of its own.
     fn place(&mut self, bandwidth: Option<u64>, meaning: Meaning) -> (u32, u32) {
         let enter = self.builder.vertex();
         let Some(bandwidth) = bandwidth else {
@@ -74,12 +75,12 @@ impl Assembly {
         (enter, leave)
     }
 
-    /// The tiers' vertices, with the edges from there to the sink.
+    /// Adds the tiers' vertices, with their edges to the sink.
     fn tiers(&mut self, tiers: &[Tier], demand: u64, piece: u64) -> Vec<u32> {
         let mut entered = Vec::with_capacity(tiers.len());
         for (at, tier) in tiers.iter().enumerate() {
             let (enter, leave) = self.place(tier.bandwidth, Meaning::Tier(at));
-            // Where nothing is ever full, room for everything is as good as room for ever.
+            // If a tier never fills, room for the whole demand is enough.
             let room = tier
                 .capacity
                 .map_or(demand, |capacity| (capacity / piece).min(demand));
@@ -89,7 +90,7 @@ impl Assembly {
         entered
     }
 
-    /// The vertices of those processes that have room for others, with the edges from there to the sink.
+    /// Adds the vertices of processes that have room for others, with their edges to the sink.
     fn receivers(&mut self, spare: &[u64], demand: u64, piece: u64) -> Vec<Option<u32>> {
         let receiver = |(at, &spare): (usize, &u64)| {
             let room = Limit::Pieces((spare / piece).min(demand));
@@ -102,7 +103,7 @@ impl Assembly {
         spare.iter().enumerate().map(receiver).collect()
     }
 
-    /// The links that lead from somewhere to where there is room.
+    /// Adds the links from one place to others with room.
     fn lead(&mut self, topology: &Topology, heads: &Heads, tail: u32, from: End) {
         for &number in topology.outgoing(from) {
             let link = topology.links()[number as usize];
@@ -113,7 +114,7 @@ impl Assembly {
         }
     }
 
-    /// All capacities are zero at first.
+    /// Builds the graph; all capacities are zero at first.
     fn finished(self, demand: u64, piece: u64) -> StagingGraph {
         let capacity = vec![0; self.limits.len()];
         StagingGraph {
@@ -127,11 +128,11 @@ impl Assembly {
     }
 }
 
-/// Where links lead to.
+/// The vertices at the heads of links.
 struct Heads {
-    /// A process without room takes nothing.
+    /// The vertex of each process, unless it has no room.
     receivers: Vec<Option<u32>>,
-    /// Where data enters, and where it leaves.
+    /// The vertices where data enters and leaves each switch.
     switches: Vec<(u32, u32)>,
     tiers: Vec<u32>,
 }
@@ -147,7 +148,8 @@ impl Heads {
 }
 
 impl StagingGraph {
-    /// All capacities are zero at first. Remainders are rounded up to whole pieces, room is rounded down.
+    /// Builds the graph of a problem; all capacities are zero at first. Remainders are rounded up to whole pieces, room
+    /// is rounded down.
     pub(crate) fn new(problem: &Problem<'_>, piece: u64) -> StagingGraph {
         let topology = problem.topology();
         let mut graph = Assembly {
@@ -179,13 +181,13 @@ impl StagingGraph {
         graph.finished(demand, piece)
     }
 
-    /// What each edge carries in `time`; the edges that `open` leaves out carry nothing.
+    /// Returns the capacity of each edge for `time`; edges that `open` leaves out carry nothing.
     fn capacities(
         &self,
         time: Seconds,
         open: impl Fn(Meaning) -> bool,
     ) -> impl Iterator<Item = u64> {
-        // Most links of a machine have one of few bandwidths: the last quotient is nearly always the next one.
+        // Most links of a machine have one of few bandwidths, so the last quotient is nearly always the next one.
         let mut last = (0, 0);
         (self.limits.iter().zip(&self.meanings)).map(move |(&limit, &meaning)| match limit {
             _ if !open(meaning) => 0,
@@ -199,12 +201,12 @@ impl StagingGraph {
         })
     }
 
-    /// Opens the edges for `time`, which must not be shorter than before; the flow stays.
+    /// Sets the capacities for `time`, which must not be shorter than before; the flow stays.
     pub(crate) fn set_time(&mut self, time: Seconds) {
         self.open(time, |_| true);
     }
 
-    /// [`StagingGraph::set_time`] for those edges only whose meaning is wanted.
+    /// Does the same as [`StagingGraph::set_time`], but only for edges with a wanted meaning.
     pub(crate) fn open(&mut self, time: Seconds, wanted: impl Fn(Meaning) -> bool) {
         let capacities: Vec<u64> = self.capacities(time, wanted).collect();
         for (edge, capacity) in capacities.into_iter().enumerate() {
@@ -216,7 +218,7 @@ impl StagingGraph {
         }
     }
 
-    /// Takes all flow out again.
+    /// Removes all flow.
     pub(crate) fn clear(&mut self) {
         self.network.clear();
         self.capacity.fill(0);
@@ -253,7 +255,7 @@ impl StagingGraph {
         plan.finish(problem)
     }
 
-    /// Takes one path out of what is left of the flow.
+    /// Takes one path out of the remaining flow.
     fn peel(
         &self,
         first: usize,
@@ -267,7 +269,7 @@ impl StagingGraph {
         while vertex != SINK {
             let edge = outgoing.next(self, vertex, left);
             let head = self.network.ends(edge).1;
-            // Back on the path: the circle is taken out, and the path goes on from there.
+            // The path has come back to itself: the circle is taken out, and the path continues from there.
             if let Some(at) = path.iter().position(|&on| self.network.ends(on).1 == head) {
                 let circle: Vec<usize> = path.drain(at + 1..).chain([edge]).collect();
                 let amount = circle.iter().map(|&edge| left[edge]).min().unwrap_or(0);
@@ -292,7 +294,7 @@ impl StagingGraph {
     }
 }
 
-/// For each vertex, the edge that a path went on by last: before it, nothing is left.
+/// For each vertex, the edge that the last path took. The edges before it have no flow left.
 struct Outgoing {
     skipped: Vec<u32>,
 }

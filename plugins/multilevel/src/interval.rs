@@ -24,18 +24,18 @@ pub use tables::{CHECKPOINT, ELEMENTS, RESTART, STREAMS, WASTED, recomputing, sa
 use crate::units::show_seconds;
 use serde::Serialize;
 
-/// What failures and checkpoints cost, in seconds.
+/// The costs of failures and checkpoints, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Costs {
     /// Mean time between failures of the whole job.
     pub mttf: f64,
-    /// How long a checkpoint holds the application up.
+    /// The time that a checkpoint stops the application.
     pub checkpoint: f64,
-    /// From a failure until the application computes again.
+    /// The time from a failure until the application computes again.
     pub restart: f64,
 }
 
-/// A cost that makes no sense.
+/// An invalid cost.
 #[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
 pub enum CostError {
     #[error("{field}: must be a finite time greater than zero, not {value} s")]
@@ -53,7 +53,7 @@ pub enum CostError {
     },
 }
 
-/// An interval and what it costs.
+/// An interval and its cost.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Interval {
     /// Seconds of computing between two checkpoints.
@@ -72,7 +72,7 @@ pub struct Advice {
 }
 
 impl Costs {
-    /// Checks that the times make sense together.
+    /// Checks the times, also against each other.
     pub fn checked(mttf: f64, checkpoint: f64, restart: f64) -> Result<Costs, CostError> {
         for (field, value) in [("mttf", mttf), ("checkpoint", checkpoint)] {
             if !(value > 0.0 && value.is_finite()) {
@@ -85,7 +85,7 @@ impl Costs {
                 value: restart,
             });
         }
-        // Beyond this the expected time is thousands of times the work, and soon larger than any number.
+        // Beyond this limit the expected time is thousands of times the work, and soon larger than any number.
         for (field, time) in [("checkpoint", checkpoint), ("restart", restart)] {
             if time > 5.0 * mttf {
                 return Err(CostError::Hopeless { field, mttf, time });
@@ -98,15 +98,15 @@ impl Costs {
         })
     }
 
-    /// Expected time for `work` seconds of computing with a checkpoint after every `interval` seconds: Daly's equation 20,
-    /// exact for exponential failures, in checkpoints and restarts as well.
+    /// Returns the expected time for `work` seconds of computing with a checkpoint after every `interval` seconds: Daly's
+    /// equation 20, exact for exponential failures, in checkpoints and restarts as well.
     pub fn expected_time(&self, work: f64, interval: f64) -> f64 {
         let each =
             (self.restart / self.mttf).exp() * ((interval + self.checkpoint) / self.mttf).exp_m1();
         self.mttf * each * work / interval
     }
 
-    /// The share of the expected time that is no progress.
+    /// Returns the share of the expected time that is no progress.
     pub fn waste(&self, interval: f64) -> f64 {
         1.0 - 1.0 / self.expected_time(1.0, interval)
     }
@@ -118,12 +118,12 @@ impl Costs {
         }
     }
 
-    /// Young's first-order estimate, `sqrt(2 C M)`.
+    /// Returns Young's first-order estimate, `sqrt(2 C M)`.
     pub fn young(&self) -> Interval {
         self.interval((2.0 * self.checkpoint * self.mttf).sqrt())
     }
 
-    /// Daly's higher-order estimate.
+    /// Returns Daly's higher-order estimate.
     pub fn daly(&self) -> Interval {
         let ratio = self.checkpoint / (2.0 * self.mttf);
         let seconds = if ratio < 1.0 {
@@ -135,8 +135,8 @@ impl Costs {
         self.interval(seconds)
     }
 
-    /// The interval with the least expected time. The derivative is zero where `x + ln(1 - x) = -C/M` with `x` the interval
-    /// over the time to failure; the left side falls from zero without end, so halving finds the only place.
+    /// Returns the interval with the least expected time. The derivative is zero where `x + ln(1 - x) = -C/M`, with `x` the
+    /// interval over the time to failure. The left side falls from zero without end, so bisection finds the only solution.
     pub fn best(&self) -> Interval {
         let wanted = -self.checkpoint / self.mttf;
         let (mut low, mut high) = (0.0f64, 1.0f64);
@@ -151,7 +151,7 @@ impl Costs {
         self.interval((low + high) / 2.0 * self.mttf)
     }
 
-    /// The best interval beside the classic estimates.
+    /// Returns the best interval beside the classic estimates.
     pub fn advice(&self) -> Advice {
         Advice {
             costs: *self,

@@ -1,10 +1,10 @@
 //! The paper's Algorithm 2: min-time max-flow, one chunk at a time along the path that ends soonest.
 //!
-//! The cost of a path is the longest time on it, not the sum: each edge that the chunk would cross is priced with all the
-//! chunks that it would then carry, a backward edge with all but one of those that it carries now. A queued Bellman-Ford
-//! finds the path, every round anew.
+//! The cost of a path is the longest time on it, not the sum. The price of an edge on the path assumes all the chunks
+//! that it would then carry; for a backward edge, all but one of its current chunks. A queued Bellman-Ford finds the path
+//! anew in every round.
 //!
-//! As printed, but for these slips:
+//! The code follows the printed algorithm, except for these slips:
 //!
 //! * line 2 sets the distance of every node to infinity; the source's is zero, or no path ever starts;
 //! * the text links "the source to the receivers" with capacity `C_i`; these are the senders;
@@ -17,8 +17,8 @@
 //!
 //! Times are compared as fractions of whole numbers. On machines with switches every link of a route is priced.
 //!
-//! One search a chunk takes long where there are many chunks or many links. [`MinTime::schedule_within`] counts the edges that it
-//! looks at and gives up after so many: the same on every machine and every day.
+//! One search for each chunk takes long if there are many chunks or many links. [`MinTime::schedule_within`] counts the edges
+//! that it looks at and gives up after a limit, so the outcome is the same on every machine.
 
 use crate::flow::forward;
 use crate::graph::{Limit, SINK, SOURCE, StagingGraph};
@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 /// Algorithm 2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MinTime {
-    /// Bytes that move in one round: 1 MB in the paper. The time grows with their number.
+    /// Bytes that move in one round: 1 MB in the paper. The time grows with the number of rounds.
     pub chunk: u64,
 }
 
@@ -52,8 +52,8 @@ impl Scheduler for MinTime {
 }
 
 impl MinTime {
-    /// As [`Scheduler::schedule`], in at most `steps` steps, from which those that it takes are taken off. `None` where they do
-    /// not suffice.
+    /// Does the same as [`Scheduler::schedule`] in at most `steps` steps, and subtracts the used ones. Returns `None` if they
+    /// do not suffice.
     pub fn schedule_within(
         &self,
         problem: &Problem<'_>,
@@ -62,7 +62,7 @@ impl MinTime {
         if self.chunk == 0 {
             return Err(ScheduleError::NoChunk);
         }
-        // To build the graph takes about as long as to look at every link once.
+        // Building the graph takes about as long as looking at every link once.
         if !spend(steps, problem.topology().links().len() as u64) {
             return Ok(None);
         }
@@ -84,14 +84,14 @@ impl MinTime {
     }
 }
 
-/// Takes steps off those that are left, if there are so many.
+/// Subtracts steps from those that are left, and tells whether there were enough.
 fn spend(left: &mut u64, steps: u64) -> bool {
     let enough = *left >= steps;
     *left = left.saturating_sub(steps);
     enough
 }
 
-/// Links carry as much as there is: only time is short.
+/// Sets the capacity of links to the whole demand, since only time is short.
 fn open_all(graph: &mut StagingGraph) {
     for edge in 0..graph.limits.len() {
         let capacity = match graph.limits[edge] {
@@ -118,11 +118,11 @@ struct Search {
     parent: Vec<usize>,
     queue: VecDeque<u32>,
     queued: Vec<bool>,
-    /// Bandwidth of each edge; `None` where crossing takes no time.
+    /// The bandwidth of each edge, or `None` if crossing takes no time.
     bandwidth: Vec<Option<u64>>,
 }
 
-/// Chunks over bandwidth: a time in chunks, not brought into lowest terms.
+/// Chunks over bandwidth: a time in chunks, not reduced to lowest terms.
 #[derive(Clone, Copy)]
 struct Time {
     chunks: u64,
@@ -157,7 +157,7 @@ impl Search {
         }
     }
 
-    /// Lines 2 to 15; whether the sink can be reached, or `None` when the steps have run out.
+    /// Lines 2 to 15. Tells whether the sink can be reached, or returns `None` when the steps have run out.
     fn soonest_path(&mut self, graph: &StagingGraph, steps: &mut u64) -> Option<bool> {
         self.soonest.fill(None);
         self.soonest[SOURCE as usize] = Some(Time::ZERO);
@@ -194,7 +194,7 @@ impl Search {
         Some(self.soonest[SINK as usize].is_some())
     }
 
-    /// How long the edge takes with one chunk more, or with one less where the arc leads backwards.
+    /// Returns the time of the edge with one chunk more, or with one less if the arc leads backwards.
     fn time_with_one_more(&self, graph: &StagingGraph, arc: usize) -> Time {
         let edge = arc / 2;
         let Some(bandwidth) = self.bandwidth[edge] else {
@@ -267,7 +267,7 @@ mod tests {
         let mut left = u64::MAX;
         let plan = scheduler.schedule_within(&problem, &mut left);
         let taken = u64::MAX - left;
-        // 480 chunks, each of which has to look at a sender's two links at least.
+        // There are 480 chunks, and each has to look at a sender's two links at least.
         assert!((1_000..1_000_000).contains(&taken), "{taken}");
         assert_eq!(scheduler.schedule(&problem).map(Some), plan);
         let mut exactly = taken;

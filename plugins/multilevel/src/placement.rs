@@ -1,15 +1,14 @@
-//! From the sizes of a real checkpoint to who writes what where.
+//! From the sizes of a real checkpoint to the ranks' writes: their bytes and places.
 //!
 //! Ranks on a node share its fast tier; peers send to the first rank of a node; one network connects them all. That is one case of a
-//! [`Ground`], on which members, fast tiers and links may lie in any way. The rest is the problem that the exact
-//! scheduler solves: what a rank has no room for on its own node goes to nodes that have, and to the slow tier at once.
+//! [`Ground`], on which members, fast tiers and links may be placed in any way. The exact scheduler solves the rest: bytes without
+//! room on their rank's own node go to other nodes with room and to the slow tier at the same time.
 //!
-//! With partners, everything on a node's fast tier has a second copy on the next node's. A byte then takes room in two
-//! places and time on two ways at once, which no flow does, so the exact scheduler cannot see the copies. They are taken
-//! into account around it: no node is planned to hold more than half of what it and its partner can, and of several shares
-//! of that half, down to none of it, the one is taken whose blocking time is the shortest with the copies counted. The plan
-//! keeps every capacity, and its time is right; it is not the shortest there is where nodes differ in what they could give
-//! up, since all give up the same share.
+//! With partners, everything on a node's fast tier has a second copy on the next node's. A byte then takes room in two places and
+//! time on two ways at once, which a flow cannot express, so the exact scheduler cannot see the copies. This module takes them into
+//! account around it. No node is planned to hold more than half of what it and its partner can. Several shares of that half are
+//! tried, down to none, and the one with the shortest blocking time, copies included, is chosen. The plan keeps every capacity, and
+//! its time is right. It may not be the shortest one if nodes could give up different shares, since all give up the same share.
 
 mod ground;
 
@@ -20,12 +19,13 @@ use crate::topology::{End, Link, Process, Switch, Tier, Topology, TopologyError}
 use crate::units::show_bytes;
 use crate::{Exact, LocalOnly, ScheduleError};
 
-/// A rank: what it has to write and how fast. Bandwidths are bytes per second; `None`: there is no such way.
+/// A rank: the bytes that it has to write, and its bandwidths in bytes per second. `None` means that there is no such
+/// way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
     pub node: usize,
     pub bytes: u64,
-    /// To its own node's fast tier; `None`: never what it waits for.
+    /// To its own node's fast tier. `None` means that the rank never waits for it.
     pub fast: Option<u64>,
     /// To the slow tier.
     pub slow: Option<u64>,
@@ -33,15 +33,15 @@ pub struct Member {
     pub peers: Option<u64>,
 }
 
-/// What the tiers take.
+/// The room on the tiers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Room {
-    /// By node.
+    /// Room by node.
     pub fast: Vec<u64>,
     pub slow: u64,
 }
 
-/// How to share the work.
+/// The rules for sharing the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rules {
     /// Leave peers out: what does not fit locally goes to the slow tier.
@@ -50,31 +50,31 @@ pub struct Rules {
     pub partners: bool,
 }
 
-/// What one rank writes where.
+/// The places of one rank's bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Share {
     pub local: u64,
-    /// What its node still takes of it, should it turn out larger than it was said to be.
+    /// More bytes that its node can take, if the image becomes larger than predicted.
     pub slack: u64,
     /// (node, bytes).
     pub peers: Vec<(usize, u64)>,
     pub slow: u64,
 }
 
-/// Everybody's share, and how long the longest takes.
+/// The shares of all ranks, and the longest time among them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Placement {
-    /// By rank.
+    /// Shares by rank.
     pub shares: Vec<Share>,
-    /// By node, where each node's second copies go; empty without partners.
+    /// The node of each node's second copies; empty without partners.
     pub partners: Vec<usize>,
-    /// The first rank of each node, which takes in what peers send.
+    /// The first rank of each node, which receives from peers.
     pub hosts: Vec<usize>,
     /// Seconds.
     pub blocking: f64,
 }
 
-/// Why there is no placement.
+/// The reason why there is no placement.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlacementError {
     #[error(
@@ -94,10 +94,10 @@ pub enum PlacementError {
     Schedule(#[from] ScheduleError),
 }
 
-/// Decides who writes what where.
+/// Decides where each rank writes its bytes.
 pub fn place(members: &[Member], room: &Room, rules: Rules) -> Result<Placement, PlacementError> {
     let bytes: u64 = members.iter().map(|member| member.bytes).sum();
-    // An epoch becomes durable when all of it is on the slow tier: what will never fit is not begun.
+    // An epoch becomes durable when all of it is on the slow tier, so an epoch that cannot fit is not begun.
     if bytes > room.slow {
         return Err(PlacementError::SlowTierFull {
             bytes,
@@ -125,7 +125,7 @@ pub fn place(members: &[Member], room: &Room, rules: Rules) -> Result<Placement,
     let mut best = task.place(&whole, rules)?;
     for share in 0..STEPS {
         let part: Vec<u64> = whole.iter().map(|bytes| bytes / STEPS * share).collect();
-        // What no longer fits may have nowhere else to go.
+        // Without a place for the rest, this share has no plan.
         if let Ok(placement) = task.place(&part, rules)
             && placement.blocking < best.blocking
         {
@@ -135,10 +135,10 @@ pub fn place(members: &[Member], room: &Room, rules: Rules) -> Result<Placement,
     Ok(best)
 }
 
-/// Shares of the room for partners' copies that are tried.
+/// The number of shares that are tried for the room of partners' copies.
 const STEPS: u64 = 64;
 
-/// What does not change from one plan to the next.
+/// The inputs that all plans have in common.
 struct Task<'a> {
     members: &'a [Member],
     ground: Ground,
@@ -146,7 +146,7 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// The shares when no node holds more than what is `usable`, copies not counted.
+    /// Returns the shares if no node holds more than `usable`, without copies.
     fn place(&self, usable: &[u64], rules: Rules) -> Result<Placement, PlacementError> {
         let members = self.members;
         let sizes: Vec<u64> = members.iter().map(|member| member.bytes).collect();
@@ -168,7 +168,7 @@ impl Task<'_> {
     }
 }
 
-/// There is one slow tier here.
+/// This ground has only one slow tier.
 impl From<Portion> for Share {
     fn from(portion: Portion) -> Share {
         Share {
@@ -180,7 +180,7 @@ impl From<Portion> for Share {
     }
 }
 
-/// Every rank behind a port of its own, into and out of one network.
+/// Builds one network with a port of its own for every rank, in and out.
 fn network(members: &[Member], nodes: usize, slow_room: u64) -> Result<Ground, PlacementError> {
     let processes = (0..members.len())
         .map(|rank| Process {
@@ -225,7 +225,7 @@ fn network(members: &[Member], nodes: usize, slow_room: u64) -> Result<Ground, P
     Ok(Ground::new(topology, homes, nodes)?)
 }
 
-/// Half of what is left over on each node is for those of its ranks that keep everything there.
+/// Divides half of the room left over on each node among those of its ranks that keep everything there.
 fn leave_slack(members: &[Member], usable: &[u64], shares: &mut [Share]) {
     let keeps_all = |share: &Share| share.peers.is_empty() && share.slow == 0;
     for (node, usable) in usable.iter().enumerate() {
@@ -246,7 +246,7 @@ fn leave_slack(members: &[Member], usable: &[u64], shares: &mut [Share]) {
     }
 }
 
-/// Seconds until the busiest way has carried everything, copies included.
+/// Returns the seconds until the busiest way has carried everything, copies included.
 fn blocking(members: &[Member], shares: &[Share], partners: &[usize], hosts: &[usize]) -> f64 {
     let mut writes = vec![0u64; members.len()];
     let mut sends = vec![0u64; members.len()];

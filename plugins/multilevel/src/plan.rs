@@ -1,4 +1,4 @@
-//! Who sends what to whom: plans, what they load, and the rules that every plan keeps.
+//! Plans: transfers between processes and places, their loads, and the rules that every plan keeps.
 
 use crate::problem::Problem;
 use crate::ratio::Seconds;
@@ -12,11 +12,11 @@ pub struct Transfer {
     /// A process or a tier.
     pub to: End,
     pub bytes: u64,
-    /// Where its links begin and end in the plan's list.
+    /// The beginning and end of its links in the plan's list.
     route: (u32, u32),
 }
 
-/// Transfers that all start at once, and how long they block.
+/// Transfers that all start at once, and their blocking time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     transfers: Vec<Transfer>,
@@ -24,7 +24,7 @@ pub struct Plan {
     blocking_time: Seconds,
 }
 
-/// Something that several transfers can share, with a bandwidth.
+/// A part with a bandwidth that several transfers can share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shared {
     Link(usize),
@@ -54,7 +54,7 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// A plan made elsewhere: sender, place, bytes and links of each transfer. It must keep every rule.
+    /// Makes a plan from elsewhere: sender, place, bytes and links of each transfer. It must keep every rule.
     pub fn from_transfers(
         problem: &Problem<'_>,
         transfers: impl IntoIterator<Item = (usize, End, u64, Vec<u32>)>,
@@ -72,22 +72,22 @@ impl Plan {
         plan.validate(problem).map(|()| plan)
     }
 
-    /// In no particular order.
+    /// Returns the transfers, in no particular order.
     pub fn transfers(&self) -> &[Transfer] {
         &self.transfers
     }
 
-    /// The links of a transfer of this plan, in order.
+    /// Returns the links of a transfer of this plan, in order.
     pub fn route(&self, transfer: &Transfer) -> &[u32] {
         &self.routes[transfer.route.0 as usize..transfer.route.1 as usize]
     }
 
-    /// How long the slowest link, switch or tier takes with all that the plan puts on it, `t_ckpt` in the paper.
+    /// Returns the time of the slowest link, switch or tier with the load of this plan, `t_ckpt` in the paper.
     pub fn blocking_time(&self) -> Seconds {
         self.blocking_time
     }
 
-    /// Bytes that go to the fast tiers of other processes.
+    /// Counts the bytes that go to the fast tiers of other processes.
     pub fn peer_traffic(&self) -> u64 {
         let peers = self
             .transfers
@@ -96,7 +96,7 @@ impl Plan {
         peers.map(|transfer| transfer.bytes).sum()
     }
 
-    /// What takes the whole blocking time.
+    /// Returns the parts that take the whole blocking time.
     pub fn busiest(&self, problem: &Problem<'_>) -> Vec<Shared> {
         let mut busiest = Vec::new();
         for_each_load(problem, self, |shared, time| {
@@ -167,7 +167,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The plan with names, for people and `--json`.
+    /// Describes the plan with names, for people and `--json`.
     pub fn describe(&self, problem: &Problem<'_>) -> Vec<DescribedTransfer> {
         let topology = problem.topology();
         let describe = |transfer: &Transfer| DescribedTransfer {
@@ -203,7 +203,7 @@ pub struct DescribedTransfer {
 }
 
 impl Shared {
-    /// `link G0 -> G4`, `switch PCIe0`.
+    /// Returns a name such as `link G0 -> G4` or `switch PCIe0`.
     pub fn name(self, problem: &Problem<'_>) -> String {
         let topology = problem.topology();
         match self {
@@ -246,12 +246,12 @@ impl PlanBuilder {
         });
     }
 
-    /// A transfer that has been pushed, to be made smaller.
+    /// Returns the transfers that have been pushed, so that the caller can make them smaller.
     pub(crate) fn transfers_mut(&mut self) -> &mut [Transfer] {
         &mut self.transfers
     }
 
-    /// Removes transfers of nothing, from `first` on.
+    /// Removes empty transfers, from `first` on.
     pub(crate) fn drop_empty(&mut self, first: usize) {
         if self.transfers[first..]
             .iter()
@@ -274,7 +274,7 @@ impl PlanBuilder {
 }
 
 fn time_of(problem: &Problem<'_>, plan: &Plan) -> Seconds {
-    // The largest quotient, found without bringing every one into lowest terms.
+    // Finds the largest quotient without reducing every one to lowest terms.
     let mut longest = (0u64, 1u64);
     for_each_quotient(problem, plan, |_, bytes, bandwidth| {
         if u128::from(bytes) * u128::from(longest.1) > u128::from(longest.0) * u128::from(bandwidth)
@@ -294,7 +294,7 @@ fn for_each_load(problem: &Problem<'_>, plan: &Plan, mut visit: impl FnMut(Share
     }
 }
 
-/// Visits everything that carries something, with its load and bandwidth.
+/// Visits every loaded part, with its load and bandwidth.
 fn for_each_quotient(problem: &Problem<'_>, plan: &Plan, mut visit: impl FnMut(Shared, u64, u64)) {
     let topology = problem.topology();
     let mut links = vec![0u64; topology.links().len()];

@@ -1,4 +1,4 @@
-//! One checkpoint to stage: who has a remainder, who has spare capacity.
+//! One checkpoint to stage: the processes' remainders and spare capacities.
 
 use crate::ratio::Seconds;
 use crate::topology::{End, Topology};
@@ -13,7 +13,7 @@ pub struct Problem<'t> {
     local: Vec<u64>,
 }
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ScheduleError {
     #[error("{what}: {sizes} given for {}", counted(*.processes, "process"))]
@@ -47,7 +47,7 @@ pub enum ScheduleError {
 }
 
 impl<'t> Problem<'t> {
-    /// A checkpoint of `sizes` bytes, one per process.
+    /// Makes a checkpoint of `sizes` bytes, one for each process.
     pub fn new(topology: &'t Topology, sizes: &[u64]) -> Result<Problem<'t>, ScheduleError> {
         let processes = topology.processes();
         if sizes.len() != processes.len() {
@@ -73,7 +73,7 @@ impl<'t> Problem<'t> {
         })
     }
 
-    /// A checkpoint given by what is left over, `C_i` and `S_j` of the paper: nothing is said about what fits locally.
+    /// Makes a checkpoint from `C_i` and `S_j` of the paper. The bytes that fit locally are not given.
     pub fn from_remainders(
         topology: &'t Topology,
         remainder: Vec<u64>,
@@ -106,12 +106,12 @@ impl<'t> Problem<'t> {
         self.topology
     }
 
-    /// `C_i`: what does not fit on each process's own fast tier.
+    /// Returns `C_i`: the bytes that do not fit on each process's own fast tier.
     pub fn remainder(&self) -> &[u64] {
         &self.remainder
     }
 
-    /// `S_j`: what each process's fast tier still takes from others.
+    /// Returns `S_j`: the room for others on each process's fast tier.
     pub fn spare(&self) -> &[u64] {
         &self.spare
     }
@@ -120,12 +120,13 @@ impl<'t> Problem<'t> {
         self.remainder.iter().sum()
     }
 
-    /// The processes with a remainder.
+    /// Returns the processes with a remainder.
     pub fn senders(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.remainder.len()).filter(|&process| self.remainder[process] > 0)
     }
 
-    /// What a place takes: spare capacity of a process, capacity of a tier. `None` where it never fills.
+    /// Returns the room of a place: spare capacity of a process, capacity of a tier. Returns `None` if the place never
+    /// fills.
     pub fn room(&self, place: End) -> Option<u64> {
         match place {
             End::Process(at) => Some(self.spare[at]),
@@ -134,7 +135,7 @@ impl<'t> Problem<'t> {
         }
     }
 
-    /// The longest local write, and whose it is; no plan is shorter.
+    /// Returns the longest local write and its process. No plan is shorter.
     pub fn local_time(&self) -> (Seconds, Option<usize>) {
         let mut longest = (Seconds::ZERO, None);
         for (at, process) in self.topology.processes().iter().enumerate() {
@@ -148,7 +149,7 @@ impl<'t> Problem<'t> {
         longest
     }
 
-    /// The error for senders whose data has nowhere to go.
+    /// Makes the error for senders without a place for their data.
     pub(crate) fn does_not_fit(&self, senders: &[usize], room: u64) -> ScheduleError {
         let names = senders.iter();
         let names = names.map(|&at| self.topology.processes()[at].name.as_str());

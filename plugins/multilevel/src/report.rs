@@ -1,4 +1,4 @@
-//! A staging plan in words and as JSON, beside what the other schedulers would do.
+//! A staging plan in words and as JSON, beside the results of the other schedulers.
 
 use crate::compare::{self, Budget, Comparisons};
 use crate::exact::Exact;
@@ -14,27 +14,27 @@ pub struct Report {
     pub topology: String,
     /// Seconds until the application goes on.
     pub blocking_seconds: f64,
-    /// Seconds that no plan undercuts, not even with fractions of bytes.
+    /// The lower bound of the seconds for every plan, even with fractions of bytes.
     pub optimum_seconds: f64,
     pub peer_bytes: u64,
     pub slow_tier_bytes: u64,
     pub transfers: Vec<DescribedTransfer>,
     pub bottleneck: Option<Bottleneck>,
-    /// Blocking times of the other schedulers, where they find a plan.
+    /// Blocking times of the other schedulers that find a plan.
     pub others: Vec<Other>,
-    /// Those of them that it would have taken too long to wait for.
+    /// The other schedulers that would have taken too long.
     pub left_out: Vec<LeftOut>,
     /// Each process's share of the checkpoint.
     pub processes: Vec<Share>,
 }
 
-/// Why it cannot be faster.
+/// The reason why no plan is faster.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Bottleneck {
     pub senders: Vec<String>,
     /// Places that are full in every plan this fast.
     pub full: Vec<String>,
-    /// Links, switches and tiers that all the rest has to cross.
+    /// Links, switches and tiers that the rest has to cross.
     pub shared: Vec<String>,
     pub bytes: u64,
     pub bandwidth: u64,
@@ -48,14 +48,14 @@ pub struct Other {
     pub blocking_seconds: f64,
 }
 
-/// A scheduler that was not waited for.
+/// A scheduler that took too long.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LeftOut {
     pub scheduler: &'static str,
     pub reason: String,
 }
 
-/// What a process has too much or too little of.
+/// The remainder or the spare capacity of a process.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Share {
     pub name: String,
@@ -64,7 +64,7 @@ pub struct Share {
 }
 
 impl Report {
-    /// Plans with chunks of `chunk` bytes, and compares with nothing.
+    /// Plans with chunks of `chunk` bytes, without comparisons.
     pub fn of(problem: &Problem<'_>, chunk: u64) -> Result<Report, ScheduleError> {
         let topology = problem.topology();
         let optimum = Exact { chunk }.solve(problem)?;
@@ -112,12 +112,12 @@ impl Report {
         })
     }
 
-    /// Adds what the other schedulers make of the same problem. Algorithm 2 uses at least the paper's chunk.
+    /// Adds the other schedulers' results for the same problem. Algorithm 2 uses at least the paper's chunk.
     pub fn compare(&mut self, problem: &Problem<'_>, chunk: u64, comparisons: Comparisons) {
         let Some(mut budget) = Budget::of(comparisons) else {
             return;
         };
-        // Algorithm 2 takes one round a chunk: some thousands of them tell as much as millions.
+        // Algorithm 2 takes one round for each chunk, and some thousands of them tell as much as millions.
         let chunk = chunk.max(1_000_000).max(problem.total_remainder() / 4096);
         for other in [
             compare::Other::Baseline,
@@ -134,13 +134,13 @@ impl Report {
                     scheduler,
                     reason: format!("would take more than {} steps", compare::STEPS),
                 }),
-                // What one cannot place another may.
+                // One scheduler may fail where another finds a plan.
                 Err(_) => {}
             }
         }
     }
 
-    /// The comparisons in words.
+    /// Describes the comparisons in words.
     pub fn comparisons(&self) -> String {
         let mut text = String::new();
         for other in &self.others {

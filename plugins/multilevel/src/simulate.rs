@@ -1,6 +1,6 @@
-//! Schedulers against each other, snapshot after snapshot: the paper's section V.
+//! Comparison of schedulers, snapshot after snapshot: the paper's section V.
 //!
-//! Pure but for the clock, which the caller brings: a function that tells seconds since some moment.
+//! Pure except for the clock, which the caller passes: a function that returns the seconds since some moment.
 
 mod drawings;
 mod figures;
@@ -21,49 +21,51 @@ pub const CHUNK: u64 = 1_000_000;
 /// Names of the simulated schedulers, in the order of all tables.
 pub const SCHEDULERS: [&str; 4] = ["baseline", "greedy", "min-time", "exact"];
 
-/// Those that the exact one is compared with, at the same places.
+/// The schedulers that the exact one is compared with, in the same positions.
 const OTHERS: [Other; 3] = [
     Other::Baseline,
     Other::Greedy,
     Other::MinTime { chunk: CHUNK },
 ];
 
-/// The places of some of them.
+/// Positions of some schedulers.
 const BASELINE: usize = 0;
 const MIN_TIME: usize = 2;
 const EXACT: usize = 3;
 
-/// What a scheduler made of a snapshot.
+/// A scheduler's result for a snapshot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Decision {
     /// The plan's blocking time, in seconds.
     pub blocking: f64,
-    /// What it took to decide, in seconds.
+    /// The seconds that the scheduler needed.
     pub run_time: f64,
 }
 
-/// One snapshot through all schedulers.
+/// The results of all schedulers for one snapshot.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// The blocking time that nothing undercuts, in seconds.
+    /// The lower bound of the blocking time, in seconds.
     pub optimum: f64,
-    /// `None` where a comparison was left out.
+    /// The decisions; an entry is `None` if the comparison was left out.
     pub decisions: [Option<Decision>; SCHEDULERS.len()],
 }
 
 impl Outcome {
-    /// By how much each scheduler's blocking time exceeds the optimum: 1 is twice as long. `None` where nothing blocks.
+    /// Returns how much each scheduler's blocking time exceeds the optimum: 1 is twice as long. Returns `None` if
+    /// nothing blocks.
     pub fn overhead(&self, scheduler: usize) -> Option<f64> {
         let blocking = self.decisions[scheduler]?.blocking;
         (self.optimum > 0.0).then(|| blocking / self.optimum - 1.0)
     }
 
-    /// Whether the slow tier alone would take longer.
+    /// Tells whether the slow tier alone would take longer.
     pub fn peers_help(&self) -> bool {
         self.overhead(BASELINE).is_some_and(|over| over > 1e-9)
     }
 
-    /// Each scheduler's blocking time over Algorithm 2's, which is what the paper calls optimal: it sees nothing smaller than a chunk.
+    /// Returns each scheduler's excess over Algorithm 2, which the paper calls optimal: that algorithm sees nothing smaller than a
+    /// chunk.
     pub fn overhead_over_min_time(&self, scheduler: usize) -> Option<f64> {
         let reference = self.decisions[MIN_TIME]?.blocking;
         let blocking = self.decisions[scheduler]?.blocking;
@@ -71,7 +73,7 @@ impl Outcome {
     }
 }
 
-/// A trace on a machine. The plans come first, comparisons when they are asked for.
+/// A trace on a machine. The plans come first; comparisons are made on request.
 pub struct Simulation<'a> {
     topology: &'a Topology,
     trace: &'a Trace,
@@ -80,7 +82,7 @@ pub struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// Makes the exact plan of every snapshot; `done` hears of each.
+    /// Makes the exact plan of every snapshot, and calls `done` after each.
     pub fn new(
         topology: &'a Topology,
         trace: &'a Trace,
@@ -110,7 +112,7 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// Runs another scheduler, by its place in [`SCHEDULERS`], over all snapshots.
+    /// Runs another scheduler, by its position in [`SCHEDULERS`], over all snapshots.
     pub fn compare(
         &mut self,
         scheduler: usize,
@@ -139,7 +141,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Runs a trace through every scheduler, however long it takes; `done` hears of every step, four a snapshot.
+/// Runs a trace through every scheduler, however long it takes. Calls `done` after every step, four a snapshot.
 pub fn run(
     topology: &Topology,
     trace: &Trace,
@@ -191,7 +193,7 @@ mod tests {
         let topology = Topology::dgx1().with_free(128_000_000);
         let mut trace = Trace::of((0..8).map(|gpu| format!("G{gpu}")).collect());
         for sizes in Trace::synthetic(8, 60, 5).snapshots() {
-            // Whole chunks: else Algorithm 2 also loses what it rounds.
+            // Sizes are whole chunks; otherwise Algorithm 2 also loses by rounding.
             trace
                 .record(sizes.iter().map(|size| size / CHUNK * CHUNK).collect())
                 .expect("eight sizes");

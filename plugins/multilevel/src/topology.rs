@@ -1,9 +1,9 @@
-//! What is there: processes with a fast tier of their own, slower tiers, and the links between them.
+//! A machine: processes with a fast tier of their own, slower tiers, and the links between them.
 //!
 //! A [`Topology`] is a directed graph. Data starts at a process, crosses links and switches, and ends in the fast tier of
-//! another process or in a slow tier. Everything that several transfers share - a PCIe switch, a port of an NVSwitch, a
+//! another process or in a slow tier. Every part that several transfers share - a PCIe switch, a port of an NVSwitch, a
 //! network card, the gateway of a file system - is either one link that all of them cross, or a switch with a bandwidth
-//! of its own. A process forwards nothing: what it receives stays there.
+//! of its own. A process forwards nothing: received data stays there.
 //!
 //! Sizes are bytes, bandwidths bytes per second. Shapes and terms follow section II of Maurya et al., "Towards Efficient
 //! I/O Scheduling for Collaborative Multi-Level Checkpointing" (MASCOTS 2021).
@@ -13,13 +13,13 @@ mod file;
 
 pub use file::{FileError, TopologyFile, read_topology};
 
-/// A process, or a node where all processes of a node share one fast tier.
+/// A process, or a node, if all processes of a node share one fast tier.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Process {
     pub name: String,
     /// Free bytes on the fast tier, `F_i` in the paper.
     pub free: u64,
-    /// How fast it writes to its own fast tier. `None` leaves that time out, as the paper does.
+    /// The speed of writes to its own fast tier. `None` leaves that time out, as the paper does.
     pub write: Option<u64>,
 }
 
@@ -27,9 +27,9 @@ pub struct Process {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tier {
     pub name: String,
-    /// Bytes that it can take; `None` where it never fills.
+    /// Bytes that it can take, or `None` if it never fills.
     pub capacity: Option<u64>,
-    /// What it takes in, from all sides together; `None` where only the links limit it.
+    /// Bandwidth from all sides together, or `None` if only the links limit it.
     pub bandwidth: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub struct Tier {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Switch {
     pub name: String,
-    /// What crosses it, all transfers together; `None` where only the links limit it.
+    /// Bandwidth of all transfers together, or `None` if only the links limit it.
     pub bandwidth: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ pub struct Topology {
     outgoing: Vec<u32>,
 }
 
-/// Why parts do not make a topology. `what` names the field as a user wrote it.
+/// The reason why parts do not make a topology. `what` names the field as a user wrote it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TopologyError {
     #[error("{what}: a bandwidth must be greater than zero; leave out what is not connected")]
@@ -161,7 +161,7 @@ impl Topology {
         &self.links
     }
 
-    /// The same machine with `free` bytes on every fast tier.
+    /// Returns the same machine with `free` bytes on every fast tier.
     pub fn with_free(mut self, free: u64) -> Topology {
         for process in &mut self.processes {
             process.free = free;
@@ -169,7 +169,7 @@ impl Topology {
         self
     }
 
-    /// The same machine with a number of free bytes for each process. There is one for each.
+    /// Returns the same machine with a number of free bytes for each process. There is one for each.
     pub(crate) fn with_each_free(mut self, free: Vec<u64>) -> Topology {
         for (process, free) in self.processes.iter_mut().zip(free) {
             process.free = free;
@@ -177,7 +177,7 @@ impl Topology {
         self
     }
 
-    /// The numbers of the links that leave a place. Nothing leaves a tier.
+    /// Returns the numbers of the links that leave a place. No link leaves a tier.
     pub fn outgoing(&self, end: End) -> &[u32] {
         let place = match end {
             End::Process(at) => at,
@@ -187,7 +187,7 @@ impl Topology {
         &self.outgoing[self.first_outgoing[place] as usize..self.first_outgoing[place + 1] as usize]
     }
 
-    /// The name of a process, tier or switch.
+    /// Returns the name of a process, tier or switch.
     pub fn end_name(&self, end: End) -> &str {
         match end {
             End::Process(at) => &self.processes[at].name,
@@ -196,7 +196,7 @@ impl Topology {
         }
     }
 
-    /// `G0 -> G4`.
+    /// Returns a name such as `G0 -> G4`.
     pub fn link_name(&self, link: usize) -> String {
         let Link { from, to, .. } = self.links[link];
         format!("{} -> {}", self.end_name(from), self.end_name(to))

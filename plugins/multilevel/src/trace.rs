@@ -1,6 +1,6 @@
 //! Traces: the checkpoint size of every process, snapshot after snapshot.
 //!
-//! Generated after the paper's published statistics, recorded from epochs of our own, read from and written to text.
+//! A trace is generated from the paper's published statistics, recorded from real epochs, or read from text.
 
 mod columns;
 mod rtm;
@@ -19,7 +19,7 @@ pub struct Trace {
     snapshots: Vec<Vec<u64>>,
 }
 
-/// A recorded epoch does not have the processes that the trace has.
+/// The error of a recorded epoch whose processes are not those of the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("snapshot {snapshot} has {}, and the trace has {}", counted(*.found, "size"), counted(*.processes, "process"))]
 pub struct RecordError {
@@ -29,7 +29,7 @@ pub struct RecordError {
 }
 
 impl Trace {
-    /// An empty trace, to be recorded into.
+    /// Makes an empty trace, to record into.
     pub fn of(processes: Vec<String>) -> Trace {
         Trace {
             processes,
@@ -60,15 +60,15 @@ impl Trace {
         &self.snapshots
     }
 
-    /// The average size in each snapshot.
+    /// Returns the average size in each snapshot.
     pub fn averages(&self) -> Vec<f64> {
-        // Each is as large as a quantity may be; together they are more than 64 bits hold.
+        // Each size may be as large as a quantity can be, so their sum may exceed 64 bits.
         let sum = |sizes: &Vec<u64>| sizes.iter().copied().map(u128::from).sum::<u128>();
         let average = |sizes: &Vec<u64>| sum(sizes) as f64 / sizes.len() as f64;
         self.snapshots.iter().map(average).collect()
     }
 
-    /// What it says about itself, to be held against the paper.
+    /// Returns the trace's statistics, to compare with the paper.
     pub fn statistics(&self) -> Statistics {
         let mut averages = self.averages();
         let total = averages.iter().sum();
@@ -100,16 +100,16 @@ impl Trace {
     }
 }
 
-/// What the paper publishes of its trace.
+/// The statistics that the paper publishes of its trace.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Statistics {
     pub snapshots: usize,
     pub processes: usize,
-    /// Over all snapshots, on average.
+    /// The sum over all snapshots, averaged over the processes.
     pub bytes_per_process: f64,
     /// The 50th, 75th and 98th percentile of the snapshots' averages.
     pub average_percentiles: [f64; 3],
-    /// Between smallest and largest of a snapshot.
+    /// The largest difference between the smallest and largest size of one snapshot.
     pub largest_difference: u64,
     pub largest_ratio: f64,
 }

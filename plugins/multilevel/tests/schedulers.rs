@@ -1,4 +1,4 @@
-//! What holds for every scheduler on every machine, held against a linear-programming oracle on random instances.
+//! Properties of every scheduler on every machine, checked against a linear-programming oracle on random instances.
 //!
 //! `STILLPOINT_TEST_SEED` repeats one instance.
 
@@ -13,7 +13,7 @@ use stillpoint_multilevel::{
     Transfer,
 };
 
-/// Runs `check` on as many instances, sizes being multiples of `unit`; a failure names its seed.
+/// Runs `check` on that many instances, with sizes that are multiples of `unit`. A failure names its seed.
 fn on_instances(count: u64, unit: u64, check: impl Fn(&Problem<'_>)) {
     let seeds = match std::env::var("STILLPOINT_TEST_SEED") {
         Ok(seed) => {
@@ -75,7 +75,7 @@ fn the_exact_optimum_is_the_oracles_and_its_cut_proves_it() {
         let long = |transfer: &Transfer| optimum.plan.route(transfer).len() > 1;
         switches.set(switches.get() + u64::from(optimum.plan.transfers().iter().any(long)));
     });
-    // The instances are worth something: many that fit, that need peers, that need switches, and some that do not fit.
+    // The instances are varied enough: many fit, need peers, or need switches, and some do not fit.
     println!(
         "{} fit, {} use peers, {} use switches",
         fit.get(),
@@ -103,7 +103,7 @@ fn no_scheduler_beats_the_exact_one_and_every_plan_is_valid() {
             &MinTime { chunk },
             &chunked,
         ] {
-            // Others may find no room, or none for whole chunks.
+            // Other schedulers may find no room, or no room for whole chunks.
             if let Ok(plan) = scheduler.schedule(problem) {
                 plan.validate(problem)
                     .unwrap_or_else(|error| panic!("{}: {error}", scheduler.name()));
@@ -143,12 +143,13 @@ fn among_the_fastest_plans_the_exact_one_sends_least_to_peers() {
         let Ok(optimum) = Exact::default().solve(problem) else {
             return;
         };
-        // A hair more time than the plan takes, so that the solver's rounding does not make it infeasible.
+        // The oracle gets slightly more time than the plan takes, so that its rounding does not make the problem
+        // infeasible.
         let seconds = optimum.plan.blocking_time().as_secs_f64() * (1.0 + 1e-9);
         let least = Oracle
             .least_peer_traffic(problem, seconds)
             .expect("the plan is that fast");
-        // Whole bytes on every link, and the hair.
+        // The slack covers whole bytes on every link, and the extra time.
         let rounding = problem.topology().links().len() as f64 + 4.0;
         let slack = rounding
             + 2e-9 * problem.total_remainder() as f64 * problem.topology().links().len() as f64;

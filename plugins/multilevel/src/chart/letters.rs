@@ -13,7 +13,7 @@ use plotters_backend::{
 use super::Chart;
 use super::scale::{number, shown};
 
-/// Numbers at an axis, at most.
+/// The most numbers at an axis.
 const LABELS: usize = 6;
 /// Rows below the plot: the axis and its numbers.
 const BELOW: usize = 2;
@@ -23,7 +23,7 @@ const TICK: usize = 2;
 const BESIDE: usize = 2;
 
 impl Chart {
-    /// The chart in letters, each series its own, `columns` wide and `rows` high.
+    /// Draws the chart in letters, a different one for each series, `columns` wide and `rows` high.
     pub fn to_letters(&self, columns: usize, rows: usize) -> String {
         let labels = self.scales().1.key_points(BoldPoints(LABELS));
         let longest = labels.into_iter().map(|label| number(label).len()).max();
@@ -71,7 +71,7 @@ impl Chart {
     }
 }
 
-/// What the points of a series are drawn with: a colour of the grid, of which the first part is a letter.
+/// Returns the mark of a series: a colour of the grid, whose first part is a letter.
 fn letter(series: usize) -> RGBColor {
     RGBColor(b"*o+x#@"[series % 6], 0, 0)
 }
@@ -116,7 +116,7 @@ impl DrawingBackend for Grid<'_> {
         Ok(())
     }
 
-    /// The axes and their ticks, which are the only lines.
+    /// Draws the axes and their ticks, which are the only lines.
     fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, _: &S) -> Drawn {
         for column in from.0..to.0 {
             self.put((column, from.1), '-');
@@ -140,7 +140,7 @@ impl DrawingBackend for Grid<'_> {
             HPos::Right => column - length,
         };
         let row = match style.anchor().v_pos {
-            // Below an axis: the room that the library leaves for a tick is the axis' own row.
+            // Below an axis, the library leaves a row for a tick; here that is the axis' own row.
             VPos::Top | VPos::Bottom => row - 1,
             VPos::Center => row,
         };

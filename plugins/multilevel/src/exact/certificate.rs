@@ -1,4 +1,4 @@
-//! Why no plan can be faster: a cut, in the machine's own words.
+//! The proof that no plan can be faster: a cut, in terms of the machine.
 
 use crate::graph::{Limit, Meaning, StagingGraph};
 use crate::plan::Shared;
@@ -7,35 +7,35 @@ use crate::ratio::Seconds;
 use crate::topology::{End, Topology};
 use crate::units::{show_bandwidth, show_bytes};
 
-/// A set of senders, the places that they can fill on the near side of the cut, and all that leads out of it.
+/// A set of senders, the places that they can fill on the near side of the cut, and all links that lead out of it.
 ///
-/// What the senders have beyond what those places take has to cross `shared`, whatever the plan; so no plan is shorter than
+/// The senders' bytes that these places cannot take must cross `shared` in every plan. So no plan is shorter than
 /// `(remainder - room) / bandwidth`. [`Bottleneck::verify`] checks this without trusting how it was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bottleneck {
     pub senders: Vec<usize>,
-    /// Places that are filled to the brim, or could be.
+    /// Places that are full, or could be.
     pub full: Vec<End>,
     pub shared: Vec<Shared>,
-    /// Of the senders, all together.
+    /// The sum over all senders.
     pub remainder: u64,
-    /// Of the full places, all together.
+    /// The sum over all full places.
     pub room: u64,
-    /// Of what is shared, all together.
+    /// The sum over all of `shared`.
     pub bandwidth: u64,
 }
 
-/// The near side of a cut, and what its two kinds of edges add up to.
+/// The near side of a cut, and the sums of its two kinds of edges.
 pub(super) struct Cut {
     pub(super) inside: Vec<bool>,
-    /// Pieces that can end on the near side, or never start on it.
+    /// Pieces that can end on the near side, or that never start on it.
     pub(super) pieces: u64,
-    /// Bandwidth that leads out of it.
+    /// Bandwidth out of the near side.
     pub(super) bandwidth: u64,
 }
 
 impl Cut {
-    /// The cut around the given vertices.
+    /// Makes the cut around the given vertices.
     pub(super) fn around(graph: &StagingGraph, inside: Vec<bool>) -> Cut {
         let (mut pieces, mut bandwidth) = (0u64, 0);
         for edge in crossing(graph, &inside) {
@@ -51,12 +51,12 @@ impl Cut {
         }
     }
 
-    /// The edges that lead out of the near side.
+    /// Returns the edges that lead out of the near side.
     pub(super) fn edges(&self, graph: &StagingGraph) -> impl Iterator<Item = usize> {
         crossing(graph, &self.inside)
     }
 
-    /// The cut in terms of the problem. The graph must be one of single bytes.
+    /// Converts the cut to the terms of the problem. The graph must be one of single bytes.
     pub(super) fn bottleneck(&self, graph: &StagingGraph, problem: &Problem<'_>) -> Bottleneck {
         let mut found = Bottleneck {
             senders: Vec::new(),
@@ -101,13 +101,13 @@ fn crossing(graph: &StagingGraph, inside: &[bool]) -> impl Iterator<Item = usize
 }
 
 impl Bottleneck {
-    /// The blocking time that no plan can undercut.
+    /// Returns the lower bound for the blocking time of every plan.
     pub fn time(&self) -> Seconds {
         Seconds::new(self.remainder - self.room, self.bandwidth)
     }
 
-    /// Checks from nothing but the problem that the bound holds: without what is shared, the senders reach no place but
-    /// the full ones, and the sums are right.
+    /// Checks the bound using only the problem: without `shared`, the senders reach only full places, and the sums are
+    /// right.
     pub fn verify(&self, problem: &Problem<'_>) -> bool {
         let topology = problem.topology();
         let remainder: u64 = self.senders.iter().map(|&at| problem.remainder()[at]).sum();
@@ -148,7 +148,7 @@ impl Bottleneck {
         true
     }
 
-    /// One sentence for people.
+    /// Explains the bottleneck in one sentence for people.
     pub fn explain(&self, problem: &Problem<'_>) -> String {
         let topology = problem.topology();
         let senders = list(
@@ -198,7 +198,7 @@ fn bandwidth_of(topology: &Topology, shared: Shared) -> u64 {
     }
 }
 
-/// `a, b and c`; long lists end in a count.
+/// Joins names to `a, b and c`; long lists end in a count.
 fn list(names: impl ExactSizeIterator<Item = String>) -> String {
     const SHOWN: usize = 12;
     let count = names.len();

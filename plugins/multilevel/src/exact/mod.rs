@@ -1,10 +1,10 @@
 //! The exact optimum: parametric maximum flow, Newton steps on the blocking time, whole numbers only.
 //!
 //! With blocking time `t` a plan exists if and only if the flow network with link capacities `bandwidth * t` carries all
-//! remainders. A minimum cut that is too small has a capacity `pieces + bandwidth * t` that grows linearly in `t`; where it
-//! reaches the demand is a lower bound for every plan, and the next `t`. The sequence rises and ends at the optimum, after
-//! two or three steps as a rule, and the last cut is the proof. (M. Dinkelbach 1967 for the principle; Gallo, Grigoriadis
-//! and Tarjan 1989 for parametric flows.)
+//! remainders. A minimum cut that is too small has a capacity `pieces + bandwidth * t` that grows linearly in `t`. The `t`
+//! at which it reaches the demand is a lower bound for every plan, and the next `t`. The sequence rises and ends at the
+//! optimum, after two or three steps as a rule, and the last cut is the proof. (M. Dinkelbach 1967 for the principle;
+//! Gallo, Grigoriadis and Tarjan 1989 for parametric flows.)
 //!
 //! Three searches follow each other:
 //!
@@ -38,14 +38,14 @@ impl Default for Exact {
     }
 }
 
-/// The best that can be done, and the proof.
+/// The shortest time, its proof, and a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Optimum {
-    /// No plan is shorter, not even with fractions of bytes.
+    /// The lower bound for all plans, even with fractions of bytes.
     pub time: Seconds,
-    /// Why; `None` where there is nothing to send or a local write takes longest.
+    /// The proof, or `None` if there is nothing to send or a local write takes longest.
     pub bottleneck: Option<Bottleneck>,
-    /// Of all plans of whole chunks that are as fast as can be, one with the least traffic to peers.
+    /// One of the fastest plans of whole chunks, with the least traffic to peers among these.
     pub plan: Plan,
 }
 
@@ -136,7 +136,7 @@ mod tests {
         remainder[7] = 0;
         let mut spare = vec![0; 8];
         spare[7] = 480 * MB;
-        // G0 cannot reach G7: host only, 100 ms; the others need no peer to be done by then.
+        // G0 cannot reach G7: host only, 100 ms; by then the others are done without peers.
         let problem = Problem::from_remainders(&dgx1, remainder, spare).expect("problem");
         let optimum = Exact::default().solve(&problem).expect("plan");
         assert_eq!(optimum.time, Seconds::new(1, 10));

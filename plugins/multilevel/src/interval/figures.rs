@@ -9,7 +9,7 @@ use serde::Serialize;
 const HOUR: f64 = 3600.0;
 /// The application's length.
 const WORK: f64 = 1000.0 * HOUR;
-/// Runs of each point: the failures' scatter is then below one percent.
+/// Runs of each point. With so many, the failures' scatter is below one percent.
 const RUNS: u32 = 300;
 /// Mean times to failure: 12 hours to 7 days.
 const MTTF: [f64; 8] = [12.0, 24.0, 48.0, 72.0, 96.0, 120.0, 144.0, 168.0];
@@ -18,15 +18,15 @@ const INTERVAL: [f64; 10] = [
     30.0, 60.0, 90.0, 120.0, 150.0, 180.0, 210.0, 240.0, 270.0, 300.0,
 ];
 
-/// A figure with the numbers that it is drawn from.
+/// A figure and its numbers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figure {
-    /// `5a`, as the paper counts.
+    /// The paper's number, such as `5a`.
     pub number: String,
     pub chart: Chart,
 }
 
-/// All figures; `done` hears of every simulated point.
+/// Draws all figures, and calls `done` for every simulated point.
 pub fn figures(seed: u64, done: &mut dyn FnMut()) -> Vec<Figure> {
     let mut figures = improvements();
     for (elements, numbers) in [(1 << 24, ["5", "8", "11"]), (1 << 20, ["6", "7", "10"])] {
@@ -46,12 +46,12 @@ pub fn figures(seed: u64, done: &mut dyn FnMut()) -> Vec<Figure> {
     figures
 }
 
-/// How many points [`figures`] simulates.
+/// Returns the number of points that [`figures`] simulates.
 pub fn points() -> usize {
     2 * STREAMS.len() * (MTTF.len() + INTERVAL.len())
 }
 
-/// What changes along a figure: the other is 30 minutes or 12 hours.
+/// The variable along a figure's axis. The other one is 30 minutes or 12 hours.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Variable {
     Mttf,
@@ -68,7 +68,7 @@ fn curve(
     let mut point = |x: f64, mttf: f64, minutes: f64| {
         let costs = costs(elements, streams, mttf * HOUR);
         done();
-        // The same failures for every number of streams: what differs is theirs.
+        // Every number of streams has the same failures, so the streams cause the differences.
         (x, simulate(&costs, WORK, minutes * 60.0, RUNS, seed))
     };
     match variable {
@@ -79,7 +79,7 @@ fn curve(
     }
 }
 
-/// The costs that the tables give for an array size.
+/// Returns the costs in the tables for an array size.
 fn costs(elements: u64, streams: u32, mttf: f64) -> Costs {
     let row = ELEMENTS
         .iter()
@@ -127,7 +127,7 @@ fn figure(
     Figure { number, chart }
 }
 
-/// Figure 4: by how much streams improve on none, in the tables themselves.
+/// Draws figure 4: the improvement by streams, in the tables themselves.
 fn improvements() -> Vec<Figure> {
     let tables = [
         ("4a", "checkpoint overhead", &CHECKPOINT),

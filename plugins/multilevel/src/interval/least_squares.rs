@@ -1,18 +1,18 @@
 //! Least squares with a handful of constants, none of them below zero.
 //!
-//! The best constants of all have some that are zero, and the others are the best that these alone can be, none below zero.
-//! Which are zero is one of 2^N cases: all are tried. (To start with all of them and leave out one that comes out negative, then
-//! the next, does not do: one that was left out first may have to come back.)
+//! The best constants include some that are zero. The others are the best solution with only these constants, none below zero.
+//! There are 2^N cases for the zeros, and all are tried. (It does not suffice to start with all constants and leave out one
+//! negative one after the other: the first one left out may have to come back.)
 
 use std::array::from_fn;
 
-/// One equation: what the constants are multiplied with, and what the sum should be.
+/// One equation: the factors of the constants, and the wanted sum.
 pub(super) type Equation<const N: usize> = ([f64; N], f64);
 
-/// The constants with the least sum of squared errors; `None` where the equations do not tell them apart.
+/// Finds the constants with the least sum of squared errors, or returns `None` if the equations do not determine them.
 pub(super) fn non_negative<const N: usize>(equations: &[Equation<N>]) -> Option<[f64; N]> {
     let equations = Scaled::of(equations)?;
-    // Where all together can be told, any of them can.
+    // If all constants together are determined, so is every subset.
     equations.best([true; N])?;
     let cases = (0..1u32 << N).map(|case| from_fn(|constant| case >> constant & 1 == 1));
     let candidates = cases
@@ -22,14 +22,14 @@ pub(super) fn non_negative<const N: usize>(equations: &[Equation<N>]) -> Option<
     Some(equations.unscaled(best))
 }
 
-/// The same equations, with constants in units in which they weigh the same.
+/// The same equations, with constants in units that give them equal weight.
 struct Scaled<const N: usize> {
     equations: Vec<Equation<N>>,
     units: [f64; N],
 }
 
 impl<const N: usize> Scaled<N> {
-    /// `None` where a constant plays no part.
+    /// Returns `None` if a constant has no influence.
     fn of(equations: &[Equation<N>]) -> Option<Scaled<N>> {
         let square = |at: usize| {
             equations
@@ -60,7 +60,7 @@ impl<const N: usize> Scaled<N> {
         self.equations.iter().map(error).sum()
     }
 
-    /// The normal equations of the constants that are used; the others are zero.
+    /// Solves the normal equations of the used constants; the others are zero.
     fn best(&self, used: [bool; N]) -> Option<[f64; N]> {
         let (mut matrix, mut right) = ([[0.0; N]; N], [0.0; N]);
         for (row, wanted) in &self.equations {
@@ -80,7 +80,8 @@ impl<const N: usize> Scaled<N> {
     }
 }
 
-/// Gauss and Jordan with the largest pivot; `None` where the system is as good as singular. Its diagonal is all ones.
+/// Solves a system by Gauss and Jordan with the largest pivot, or returns `None` if it is almost singular. Its diagonal
+/// is all ones.
 fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> Option<[f64; N]> {
     for column in 0..N {
         let pivot = (column..N)
@@ -116,8 +117,8 @@ mod tests {
         scaled.error(&[0, 1, 2, 3].map(|at| found[at] * units[at]))
     }
 
-    /// Another way to the same: one constant after the other is made the best that it can be beside the others, which
-    /// comes as near as one likes, because the error is convex.
+    /// Solves the same problem in another way: it optimizes one constant after the other beside the others. This
+    /// converges, because the error is convex.
     fn by_turns(equations: &[Equation<4>]) -> [f64; 4] {
         let scaled = Scaled::of(equations).expect("all play a part");
         let mut found = [0.0f64; 4];
@@ -157,7 +158,7 @@ mod tests {
             prop_assert!(found.iter().all(|&value| value >= 0.0), "{found:?}");
             let other = error(&equations, &by_turns(&equations));
             prop_assert!(least <= other + 1e-9 * (1.0 + other), "{found:?}: {least} and {other}");
-            // A step in any direction that does not lead below zero makes it no better.
+            // A step in any direction that stays at or above zero improves nothing.
             for at in 0..4 {
                 for step in [1e-4, -1e-4] {
                     let mut beside = found;

@@ -1,4 +1,4 @@
-//! What the interval models say, as tables.
+//! The results of the interval models, as tables.
 
 use super::streamed::{Model, Sample, fit};
 use super::tables::{CHECKPOINT, RESTART, STREAMS, recomputing, samples};
@@ -25,13 +25,13 @@ pub struct Fit {
     pub largest_error: f64,
 }
 
-/// From what size on streams pay, in elements.
+/// The size from which streams pay, in elements.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Streaming {
     pub what: &'static str,
     pub streams: u32,
     pub pays_from: f64,
-    /// By the times that were measured; `None` where they never do.
+    /// The size by measured times, or `None` if streams never pay.
     pub measured_from: Option<f64>,
 }
 
@@ -110,7 +110,7 @@ impl fmt::Display for Models {
     }
 }
 
-/// The smallest size from which on the samples themselves are faster with streams.
+/// Finds the smallest size from which the samples themselves are faster with streams.
 fn measured_from(samples: &[Sample], streams: u32) -> Option<f64> {
     let time = |size: f64, streams: u32| {
         samples

@@ -4,25 +4,25 @@ use super::Costs;
 use crate::random::Dice;
 use serde::Serialize;
 
-/// Where the time went, in seconds, on average over all runs.
+/// Seconds by use, on average over all runs.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Totals {
     /// From start to end.
     pub completion: f64,
     pub checkpoint: f64,
     pub restart: f64,
-    /// Computing again what was lost.
+    /// Time to repeat lost computation.
     pub recomputing: f64,
     pub failures: f64,
 }
 
 impl Totals {
-    /// All that was no progress.
+    /// Returns the time without progress.
     pub fn wasted(&self) -> f64 {
         self.checkpoint + self.restart + self.recomputing
     }
 
-    /// The paper's three percentages: checkpoints of the wasted time, restarts of it, wasted time of the whole.
+    /// Returns the paper's three percentages: checkpoints of the wasted time, restarts of it, wasted time of the whole.
     pub fn percentages(&self) -> [f64; 3] {
         let wasted = self.wasted();
         let part = |of: f64| {
@@ -108,7 +108,7 @@ mod tests {
             let costs = Costs::checked(mttf, checkpoint, restart).expect("costs");
             let work = 200.0 * interval;
             let totals = simulate(&costs, work, interval, 3000, 1);
-            // The last stretch has no checkpoint, which the formula counts.
+            // The last stretch has no checkpoint, but the formula counts one.
             let expected = costs.expected_time(work, interval) - checkpoint;
             assert!(
                 (totals.completion / expected - 1.0).abs() < 0.01,

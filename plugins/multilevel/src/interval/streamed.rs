@@ -4,17 +4,17 @@
 //! time(n, S, slot) = fixed + per_stream * (S - 1) + per_copy * (rounds - 1) + n * (visible + hidden / S)
 //! ```
 //!
-//! With `S` streams the first of `S` chunks is copied before the application goes on, the rest while it computes (Laosooksathit
-//! et al., section III): of the part of the copy that can be hidden, one `S`-th stays visible. What cannot be hidden - allocating
-//! host memory, the share of the bus - is paid by every byte; every stream costs a little by itself. As a bandwidth this is
-//! `1 / (visible + hidden / S)`: it grows with every stream, and comes to rest at `1 / visible`.
+//! With `S` streams the first of `S` chunks is copied before the application goes on, the rest while it computes (Laosooksathit et al., section III).
+//! The copy has a part that can be hidden; one `S`-th of it stays visible. Every byte pays for the part that cannot be hidden: allocating host memory,
+//! the share of the bus. Each stream also has a small cost of its own. As a bandwidth this is `1 / (visible + hidden / S)`: it grows with every
+//! stream, up to `1 / visible`.
 //!
-//! The paper copies each of the `S` chunks at once. Copied in slots of a size, a stream has one after the other, in *rounds*:
-//! as many as there are slots in what is copied, divided among the streams, rounded up. Every round but the first costs what it takes to begin a copy;
-//! that of the first is in what is fixed. Where there are fewer slots than streams, only as many streams count.
+//! The paper copies each of the `S` chunks at once. If copies are made in slots of one size, a stream copies one after the other, in *rounds*. The
+//! number of rounds is the number of slots in the copied bytes, divided by the number of streams, rounded up. Every round but the first costs the time
+//! to begin a copy; the fixed cost includes the first round. If there are fewer slots than streams, only as many streams count.
 //!
-//! The five constants are all that measurements of a time can tell apart (four where there are no slots), and the model is linear in
-//! them: they are fitted by least squares of the relative errors, so that small sizes count as much as large ones.
+//! Measurements of a time determine at most these five constants (four without slots), and the model is linear in them. They are fitted by least
+//! squares of the relative errors, so that small sizes count as much as large ones.
 
 use super::least_squares::{Equation, non_negative};
 use crate::units::{counted, parse_bytes, parse_seconds};
@@ -27,13 +27,13 @@ pub struct Sample {
     pub size: f64,
     pub streams: u32,
     pub seconds: f64,
-    /// The size of one copy; `None` where every stream copies its part at once.
+    /// The size of one copy, or `None` if every stream copies its part at once.
     #[serde(default)]
     pub slot: Option<f64>,
 }
 
 impl Sample {
-    /// Streams that have something to copy, and how many copies the busiest has one after the other.
+    /// Returns the number of streams with anything to copy, and the number of copies that the busiest one makes.
     fn shape(&self) -> (f64, f64) {
         shape(self.size, self.streams, self.slot)
     }
@@ -54,13 +54,13 @@ fn shape(size: f64, streams: u32, slot: Option<f64>) -> (f64, f64) {
 pub struct Model {
     pub fixed: f64,
     pub per_stream: f64,
-    /// Zero where no sample was copied in slots.
+    /// Zero if no sample was copied in slots.
     pub per_copy: f64,
     pub visible: f64,
     pub hidden: f64,
 }
 
-/// Why samples give no model.
+/// The reason why samples give no model.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FitError {
     #[error("samples: four are needed at least, to tell four constants; found {}", counted(*.0, "sample"))]
@@ -76,12 +76,12 @@ pub enum FitError {
 }
 
 impl Model {
-    /// Seconds for a checkpoint of `size` in `streams` streams, each of which copies its part at once.
+    /// Returns the seconds for a checkpoint of `size` in `streams` streams, each of which copies its part at once.
     pub fn time(&self, size: f64, streams: u32) -> f64 {
         self.time_in_slots(size, streams, None)
     }
 
-    /// The same, copied in slots of a size.
+    /// Returns the same for copies in slots of a size.
     pub fn time_in_slots(&self, size: f64, streams: u32, slot: Option<f64>) -> f64 {
         let (used, rounds) = shape(size, streams, slot);
         self.fixed
@@ -90,12 +90,12 @@ impl Model {
             + size * (self.visible + self.hidden / used)
     }
 
-    /// By how much the model is beside a sample, of the sample's time: 0.1 is a tenth above it.
+    /// Returns the model's error for a sample, relative to the sample's time: 0.1 is a tenth above it.
     pub fn residual(&self, sample: &Sample) -> f64 {
         self.time_in_slots(sample.size, sample.streams, sample.slot) / sample.seconds - 1.0
     }
 
-    /// The size from which on `streams` streams are faster than one; `None` where they never are.
+    /// Returns the size from which `streams` streams are faster than one, or `None` if they never are.
     pub fn pays_from(&self, streams: u32) -> Option<f64> {
         let streams = f64::from(streams);
         // per_stream * (S - 1) = size * hidden * (1 - 1 / S)
@@ -103,7 +103,7 @@ impl Model {
             .then(|| (self.per_stream * streams / self.hidden).max(0.0))
     }
 
-    /// The errors of the model on samples, relative: root mean square and largest.
+    /// Returns the relative errors of the model on samples: root mean square and largest.
     pub fn errors(&self, samples: &[Sample]) -> (f64, f64) {
         let errors: Vec<f64> = samples.iter().map(|sample| self.residual(sample)).collect();
         let square =
@@ -117,7 +117,7 @@ impl Model {
     }
 }
 
-/// Fits the model to samples: of all constants that are not negative, those with the least sum of squares of relative errors.
+/// Fits the model to samples: finds the non-negative constants with the least sum of squares of relative errors.
 pub fn fit(samples: &[Sample]) -> Result<Model, FitError> {
     if samples.len() < 4 {
         return Err(FitError::TooFew(samples.len()));
@@ -137,7 +137,7 @@ pub fn fit(samples: &[Sample]) -> Result<Model, FitError> {
     };
     let with_slots: Vec<Equation<5>> = samples.iter().map(|sample| (row(sample), 1.0)).collect();
     let constants = non_negative(&with_slots).or_else(|| {
-        // What a copy costs is not in these samples, or not to be told from what a byte costs.
+        // These samples do not determine the cost of a copy, or do not separate it from the cost of a byte.
         let without = |&([a, b, c, d, _], wanted): &Equation<5>| ([a, b, c, d], wanted);
         let without: Vec<Equation<4>> = with_slots.iter().map(without).collect();
         non_negative(&without).map(|[a, b, c, d]| [a, b, c, d, 0.0])
@@ -152,7 +152,7 @@ pub fn fit(samples: &[Sample]) -> Result<Model, FitError> {
     })
 }
 
-/// What is wrong with a file of samples, and where.
+/// An error in a file of samples, and its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}: {field}: {problem}")]
 pub struct SamplesError {
@@ -161,8 +161,8 @@ pub struct SamplesError {
     pub problem: String,
 }
 
-/// Reads samples from a machine: lines of `size,streams,time`, as `256 MB,4,31ms`, and after these the size of a slot where the copy was made in
-/// slots, as `256 MB,4,31ms,16MiB`; what follows a `#` does not count.
+/// Reads samples from a machine: lines of `size,streams,time`, as `256 MB,4,31ms`. If the copy was made in slots, the size of a slot follows, as
+/// `256 MB,4,31ms,16MiB`. Text after a `#` is ignored.
 pub fn parse_samples(text: &str) -> Result<Vec<Sample>, SamplesError> {
     let mut samples = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -281,7 +281,8 @@ mod tests {
 
     #[test]
     fn a_constant_that_is_left_out_with_others_comes_back_without_them() {
-        // With all four constants `hidden` is the most negative. Without it, two more are; without these, it is needed.
+        // With all four constants `hidden` is the most negative. Without it, two more are negative; without these two,
+        // it is needed.
         let samples = [
             (64.0, 8, 20.0),
             (4.0, 4, 6.0),
@@ -298,7 +299,7 @@ mod tests {
         let model = fit(&samples).expect("fit");
         let (typical, _) = model.errors(&samples);
         assert!(model.hidden > 1.0, "{model:?}");
-        // The best without it is 0.26.
+        // Without `hidden` the best is 0.26.
         assert!(typical < 0.14, "{typical}");
     }
 

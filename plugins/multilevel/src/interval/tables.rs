@@ -1,4 +1,4 @@
-//! What was measured on a GeForce GTX 295: Tables I to III of Laosooksathit et al., "Two-Level Checkpoint/Restart Modeling for
+//! Measurements on a GeForce GTX 295: Tables I to III of Laosooksathit et al., "Two-Level Checkpoint/Restart Modeling for
 //! GPGPU". Milliseconds, by array size (elements of each of three arrays), for one, four and eight streams.
 
 use super::streamed::Sample;
@@ -74,7 +74,7 @@ pub const WASTED: [[f64; 3]; 15] = [
     [332.888, 247.673, 238.557],
 ];
 
-/// A table as samples, in seconds.
+/// Converts a table to samples, in seconds.
 pub fn samples(table: &[[f64; 3]; 15]) -> Vec<Sample> {
     let rows = ELEMENTS.iter().zip(table);
     let sample = |size: u64, (streams, time): (u32, f64)| Sample {
@@ -92,7 +92,7 @@ pub fn samples(table: &[[f64; 3]; 15]) -> Vec<Sample> {
     .collect()
 }
 
-/// What Table III leaves when Tables I and II are taken off it: computing again, the same for every number of streams.
+/// Returns Table III minus Tables I and II: the time to compute again, which is the same for every number of streams.
 pub fn recomputing() -> Vec<Sample> {
     let mut rest = samples(&WASTED);
     for ((rest, checkpoint), restart) in rest

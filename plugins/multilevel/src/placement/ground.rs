@@ -1,25 +1,25 @@
-//! Placement on any machine: members that have something to write, fast tiers that several of them may share, and whatever lies between.
+//! Placement on any machine: members with bytes to write, fast tiers that several of them may share, and any network between them.
 //!
 //! Members are the processes of a [`Topology`]. Its links say how each of them reaches the others and the slow tiers, over however many
-//! networks, switches and gateways. What a fast tier has room for is no business of the topology here, since members share it: they fill it
-//! in their order, and what is left over belongs to the member that *keeps* it, which takes in what peers send.
+//! networks, switches and gateways. The topology here does not give the room on fast tiers, since members share it. They fill it in their
+//! order, and the rest belongs to the member that *keeps* the tier, which receives from peers.
 
 use crate::plan::Plan;
 use crate::problem::{Problem, ScheduleError};
 use crate::schedule::Scheduler;
 use crate::topology::{End, Topology};
 
-/// Where members are, and what lies between them.
+/// The members' places, and the network between them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ground {
     topology: Topology,
-    /// By member: the fast tier that it is at.
+    /// The fast tier of each member.
     homes: Vec<usize>,
-    /// By fast tier: the member that takes in what peers send.
+    /// For each fast tier, the member that receives from peers.
     keepers: Vec<usize>,
 }
 
-/// Why parts make no ground.
+/// The reason why parts make no ground.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GroundError {
     #[error("{homes} members have a fast tier, and the machine has {processes} processes")]
@@ -34,10 +34,10 @@ pub enum GroundError {
     },
 }
 
-/// What one member writes where.
+/// The places of one member's bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Portion {
-    /// To its own fast tier.
+    /// Bytes on its own fast tier.
     pub local: u64,
     /// (fast tier, bytes).
     pub peers: Vec<(usize, u64)>,
@@ -46,24 +46,25 @@ pub struct Portion {
 }
 
 impl Portion {
-    /// All that the member has.
+    /// Returns all bytes of the member.
     pub fn total(&self) -> u64 {
         let others = self.peers.iter().chain(&self.slow);
         self.local + others.map(|(_, bytes)| bytes).sum::<u64>()
     }
 }
 
-/// Everybody's portion, and the plan that they come from.
+/// The portions of all members, and the plan behind them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// By member.
+    /// Portions by member.
     pub portions: Vec<Portion>,
-    /// Its transfers are the portions' parts, with the links that they cross; its blocking time counts what is shared.
+    /// The plan. Its transfers are the portions' parts, with the links that they cross; its blocking time counts shared
+    /// links.
     pub plan: Plan,
 }
 
 impl Ground {
-    /// Members at `homes` of `fast_tiers` fast tiers, each of which is kept by the first member that is at it.
+    /// Places members at `homes` of `fast_tiers` fast tiers. The first member at each tier keeps it.
     pub fn new(
         topology: Topology,
         homes: Vec<usize>,
@@ -96,7 +97,7 @@ impl Ground {
         })
     }
 
-    /// Every member has a fast tier of its own.
+    /// Gives every member a fast tier of its own.
     pub fn each_its_own(topology: Topology) -> Ground {
         let own: Vec<usize> = (0..topology.processes().len()).collect();
         Ground {
@@ -106,12 +107,12 @@ impl Ground {
         }
     }
 
-    /// The machine with the room on fast tiers divided among those who share them.
+    /// Returns the machine; the room on each fast tier is divided among its members.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// By fast tier: the member that takes in what peers send.
+    /// Returns for each fast tier the member that receives from peers.
     pub fn keepers(&self) -> &[usize] {
         &self.keepers
     }
@@ -160,7 +161,7 @@ impl Ground {
         Ok(Placed { portions, plan })
     }
 
-    /// Each member's part of its fast tier: what it needs, as far as it goes, in their order; what is left over is the keeper's, for peers.
+    /// Divides the fast tiers: members take what they need, in their order, as far as it goes. The keeper gets the rest, for peers.
     fn divide(&self, bytes: &[u64], room: &[u64]) -> Vec<u64> {
         let mut left = room.to_vec();
         let part = |(&bytes, &home): (&u64, &usize)| {
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn two_networks_and_a_line_between_them_are_placed_on_like_one() {
-        // a0 and a1 fit, a2 has 100 MB that do not; b takes 40 of them, the rest goes over the line: to c, d and the file system.
+        // a0 and a1 fit, a2 has 100 MB too much; b takes 40 of them, the rest goes over the line: to c, d and the file system.
         let bytes = [50, 50, 120, 0, 0, 0].map(|megabytes| megabytes * MB);
         let room = [120, 40, 30, 10].map(|megabytes| megabytes * MB);
         let placed = islands()
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(to(1), 40, "{peers:?}");
         assert_eq!(to(2) + to(3) + slow, 60);
         assert!(slow <= 30, "20 MB/s for a second and a half");
-        // The line is what takes longest: 60 MB at 40 MB/s.
+        // The line takes longest: 60 MB at 40 MB/s.
         assert_eq!(placed.plan.blocking_time().as_secs_f64(), 1.5);
     }
 

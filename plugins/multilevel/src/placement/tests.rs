@@ -1,4 +1,4 @@
-//! Placements by hand-made numbers.
+//! Placements with simple numbers.
 
 use super::*;
 
@@ -98,7 +98,7 @@ fn with_partners_every_node_has_room_for_what_it_keeps_twice() {
 
 #[test]
 fn copies_are_weighed_against_the_slow_tier() {
-    // All of it would fit twice; but sending 100 MB of copies takes 1.67 s, and meanwhile the slow tier would be idle.
+    // Everything would fit twice; but sending 100 MB of copies takes 1.67 s, and meanwhile the slow tier would be idle.
     let members = [member(0, 100), member(1, 0)];
     let rules = Rules {
         partners: true,
@@ -107,7 +107,7 @@ fn copies_are_weighed_against_the_slow_tier() {
     let placement = place(&members, &room(&[200, 200]), rules).unwrap();
     assert_eq!(placement.shares[0].slow, 25 * MB);
     assert_eq!(placement.blocking, 1.25);
-    // Where there is no way to the slow tier, everything stays on the fast ones.
+    // Without a way to the slow tier, everything stays on the fast ones.
     let mut cut_off = members;
     cut_off[0].slow = None;
     let placement = place(&cut_off, &room(&[200, 200]), rules).unwrap();
@@ -126,7 +126,7 @@ fn what_fits_nowhere_is_refused_in_words() {
             .contains("140 MB, the slow tier has room for 100 MB"),
         "{error}"
     );
-    // Nothing gets through to the slow tier, and peers have no room: there is a name for that too.
+    // If nothing gets through to the slow tier and peers have no room, there is a separate error.
     let mut cut_off = members;
     cut_off[0].slow = None;
     let error = place(&cut_off, &room(&[40, 50]), Rules::default()).unwrap_err();

@@ -10,18 +10,18 @@ use serde::Serialize;
 pub const FREE: [u64; 3] = [80_000_000, 128_000_000, 160_000_000];
 /// Numbers of GPUs in Figure 10.
 pub const GPUS: [usize; 4] = [16, 32, 64, 128];
-/// Snapshots of each number of GPUs: the paper has one, which says little about a random draw.
+/// Snapshots of each number of GPUs. The paper has one, which says little about a random draw.
 const SCALE_SNAPSHOTS: usize = 24;
 const SCALE_FREE: u64 = 160_000_000;
 
-/// By how much the paper says that greedy and baseline are slower than Algorithm 2, at most.
+/// The paper's upper bounds for how much slower than Algorithm 2 greedy and baseline are.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bounds {
     pub greedy: f64,
     pub baseline: f64,
 }
 
-/// Section V.D: RTM with 80 MB free, RTM with more, synthetic.
+/// Returns the bounds of section V.D: RTM with 80 MB free, RTM with more, synthetic.
 fn bounds(trace: &str, free: u64) -> Bounds {
     let (greedy, baseline) = match (trace, free) {
         ("RTM", 80_000_000) => (0.5, 2.0),
@@ -50,7 +50,7 @@ pub struct Scale {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Everything that the figures are drawn from.
+/// All data behind the figures.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figures {
     pub seed: u64,
@@ -63,7 +63,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// How often `done` will be called.
+    /// Returns the number of calls to `done`.
     pub fn steps() -> usize {
         SCHEDULERS.len() * (2 * FREE.len() * 776 + 2 * GPUS.len() * SCALE_SNAPSHOTS)
     }
@@ -126,25 +126,25 @@ fn percentiles(trace: &Trace) -> Vec<u64> {
         .collect()
 }
 
-/// What one scheduler did in a row of experiments.
+/// One scheduler's results in a series of experiments.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
     pub scheduler: &'static str,
-    /// Snapshots in which something blocks.
+    /// Snapshots in which any transfer blocks.
     pub blocking_snapshots: usize,
-    /// Snapshots that this scheduler was not given the time for; the numbers below leave them out.
+    /// Snapshots for which this scheduler had no time; the numbers below leave them out.
     pub left_out: usize,
-    /// Blocking time, in seconds, of those in which something blocks.
+    /// Blocking time in seconds, of the blocking snapshots.
     pub blocking: Spread,
-    /// Over the optimum; 1 is twice as long.
+    /// Excess over the optimum; 1 is twice as long.
     pub overhead: Spread,
-    /// Over Algorithm 2 with chunks of 1 MB, the paper's reference.
+    /// Excess over Algorithm 2 with chunks of 1 MB, the paper's reference.
     pub overhead_over_min_time: Spread,
     /// Seconds to decide, of all snapshots.
     pub run_time: Spread,
 }
 
-/// One summary a scheduler.
+/// Makes one summary for each scheduler.
 pub fn summarise(outcomes: &[Outcome]) -> Vec<Summary> {
     (0..SCHEDULERS.len())
         .map(|scheduler| Summary::of(outcomes, scheduler))
@@ -152,7 +152,7 @@ pub fn summarise(outcomes: &[Outcome]) -> Vec<Summary> {
 }
 
 impl Summary {
-    /// The scheduler at that place in [`SCHEDULERS`].
+    /// Summarises the scheduler at that position in [`SCHEDULERS`].
     pub fn of(outcomes: &[Outcome], scheduler: usize) -> Summary {
         let decided = || {
             let decision =

@@ -1,4 +1,4 @@
-//! The figures as tables and JSON, and what holds of the paper's claims.
+//! The figures as tables and JSON, and a check of the paper's claims.
 
 use super::figures::{Figures, GPUS, Summary, summarise};
 use super::{Outcome, SCHEDULERS};
@@ -6,7 +6,7 @@ use crate::units::{show_bytes, show_seconds};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What `--json` prints: stable names, no outcome of single snapshots.
+/// The output of `--json`: stable names, no results of single snapshots.
 #[derive(Serialize)]
 struct Document<'a> {
     seed: u64,
@@ -31,7 +31,7 @@ struct ScaleDocument {
 }
 
 impl Figures {
-    /// Averages, medians and extremes as JSON.
+    /// Returns averages, medians and extremes as JSON.
     pub fn to_json(&self) -> String {
         let case = |case: &super::Case| CaseDocument {
             trace: case.trace,
@@ -53,7 +53,7 @@ impl Figures {
         serde_json::to_string_pretty(&document).expect("numbers and words")
     }
 
-    /// Tables in Markdown.
+    /// Returns tables in Markdown.
     pub fn to_tables(&self) -> String {
         let mut text =
             String::from("Overhead over the optimal blocking time (Figures 6 and 7)\n\n");
@@ -99,7 +99,7 @@ impl Figures {
         text
     }
 
-    /// What holds of the paper's claims here.
+    /// Compares the paper's claims with the results here.
     pub fn to_claims(&self) -> String {
         let mut text = String::from(
             "| trace | free | scheduler | at most, over Algorithm 2 | the paper's | snapshots that peers help | of these within the paper's |\n",
@@ -234,7 +234,7 @@ mod tests {
             claims.contains("| RTM | 80 MB | baseline | 1152 % | 200 % | "),
             "{claims}"
         );
-        // Behind ports the baseline is at the machine's limit from the start: (144 + 12) / 12.
+        // Behind ports the baseline reaches the machine's limit from the start: (144 + 12) / 12.
         for (machine, scheduler) in [
             ("pairwise links", 0),
             ("pairwise links", 1),

@@ -1,4 +1,4 @@
-//! Machines that need no file.
+//! Built-in machines.
 
 use super::{End, Link, Process, Switch, Tier, Topology};
 
@@ -10,7 +10,7 @@ const NVLINK: u64 = 24 * GB;
 const PCIE: u64 = 12 * GB;
 /// Bandwidth of a DGX-2 GPU into its NVSwitches: six links.
 const NVSWITCH_PORT: u64 = 6 * NVLINK;
-/// Free fast-tier space of a GPU where nobody says how much: the middle one of the paper's three sizes.
+/// Free fast-tier space of a GPU if it is not given: the middle one of the paper's three sizes.
 const GPU_FREE: u64 = 128_000_000;
 
 /// The NVLinks of a DGX-1 with V100, as `nvidia-smi topo -m` shows them: a hybrid cube-mesh in which every GPU has six.
@@ -41,7 +41,8 @@ impl Topology {
         built("dgx1", gpus(8), vec![host()], Vec::new(), links)
     }
 
-    /// The same with what the paper leaves out: pairs of GPUs behind one PCIe switch share its 12 GB/s uplink.
+    /// The same machine with a detail that the paper leaves out: pairs of GPUs behind one PCIe switch share its 12 GB/s
+    /// uplink.
     pub fn dgx1_shared_pcie() -> Topology {
         let mut links = dgx1_nvlinks();
         let switches = (0..4).map(|at| switch(format!("PCIe{at}"))).collect();
@@ -113,7 +114,7 @@ impl Topology {
             capacity: None,
             bandwidth: None,
         });
-        // A node's card carries what goes to peers and what goes to the file system alike: both cross the same link.
+        // A node's card carries the traffic to peers and to the file system alike: both cross the same link.
         let mut links = Vec::with_capacity(3 * count + 1);
         for node in 0..count {
             links.push(link(End::Process(node), End::Tier(node), GB));
@@ -130,11 +131,11 @@ impl Topology {
         )
     }
 
-    /// What [`Topology::named`] understands, for messages.
+    /// The names that [`Topology::named`] understands, for messages.
     pub const NAMES: &str =
         "dgx1, dgx1-shared-pcie, nvswitch:N, all-to-all:N, cluster:N (N up to 4096)";
 
-    /// A built-in machine by its name; `None` where there is none of that name.
+    /// Returns a built-in machine by its name, or `None` if the name is unknown.
     pub fn named(name: &str) -> Option<Topology> {
         let (kind, count) = match name.split_once(':') {
             Some((kind, count)) => (

@@ -1,4 +1,4 @@
-//! Topologies from TOML files, with the line of every field that is wrong.
+//! Topologies from TOML files, with the line of every invalid field.
 //!
 //! ```toml
 //! name = "two nodes"
@@ -39,19 +39,19 @@ use toml::Spanned;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TopologyFile {
     pub topology: Topology,
-    /// One per process; `None` unless every process has one.
+    /// One size for each process, or `None` unless every process has one.
     pub sizes: Option<Vec<u64>>,
-    /// Where each process stands in the file: the line of its size, or of its name.
+    /// The line of each process's size or name in the file.
     pub lines: Vec<usize>,
 }
 
-/// What is wrong with a topology file, and where.
+/// An error in a topology file, and its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}: {field}: {problem}")]
 pub struct FileError {
-    /// Counted from one.
+    /// The line, counted from one.
     pub line: usize,
-    /// `link[2].bandwidth`, counted from zero as the array is.
+    /// The field, such as `link[2].bandwidth`; entries are counted from zero.
     pub field: String,
     pub problem: String,
 }
@@ -142,19 +142,19 @@ pub fn read_topology(text: &str) -> Result<TopologyFile, FileError> {
     })
 }
 
-/// What the entries of processes say.
+/// The entries of processes.
 #[derive(Default)]
 struct Processes {
     processes: Vec<Process>,
-    /// Of those that have one.
+    /// The sizes of the processes that have one.
     sizes: Vec<u64>,
     lines: Vec<usize>,
 }
 
-/// Where the ends of links are, by name.
+/// The places of links' ends, by name.
 type Names = HashMap<String, End>;
 
-/// What only the whole file shows has no line of its own.
+/// Reports an error of the whole file, which has no line of its own.
 fn whole(error: &TopologyError) -> FileError {
     let (field, problem) = match error {
         TopologyError::Empty => ("process".to_owned(), "there is none".to_owned()),
@@ -168,7 +168,7 @@ fn whole(error: &TopologyError) -> FileError {
     }
 }
 
-/// The text, to find lines in.
+/// The text, for finding lines in it.
 struct Place<'a> {
     text: &'a str,
 }
@@ -188,7 +188,8 @@ impl Place<'_> {
         1 + before.iter().filter(|&&byte| byte == b'\n').count()
     }
 
-    /// The key in whose line an error stands that the TOML reader has found, which knows no fields; with its table, if it is in one.
+    /// Returns the key in the line of an error, with its table if it is in one. The TOML reader has found the error and knows no
+    /// fields.
     fn key(&self, span: &Range<usize>) -> String {
         let at = span.start.min(self.text.len());
         let start = self.text[..at].rfind('\n').map_or(0, |at| at + 1);
@@ -238,7 +239,7 @@ impl Place<'_> {
         }
     }
 
-    /// What something is called, which must not be nothing.
+    /// Returns a name, which must not be empty.
     fn name<'a>(&self, name: &'a Spanned<String>, field: &str) -> Result<&'a str, FileError> {
         match name.get_ref().trim() {
             "" => Err(self.error(&name.span(), field, "is empty")),
@@ -333,7 +334,7 @@ impl Place<'_> {
         entries.iter().enumerate().map(switch).collect()
     }
 
-    /// The one or two links of an entry.
+    /// Returns the one or two links of an entry.
     fn link(&self, names: &Names, at: usize, entry: &LinkEntry) -> Result<Vec<Link>, FileError> {
         let find = |name: &Spanned<String>, field: &str| {
             let problem = || format!("no process, tier or switch is called '{}'", name.get_ref());

@@ -1,11 +1,11 @@
-//! Whose column is whose: a trace's columns have names, and so have a machine's processes.
+//! The assignment of a trace's columns to a machine's processes, by name.
 
 use super::Trace;
 use crate::topology::Topology;
 use crate::units::{counted, some_of};
 use std::collections::HashMap;
 
-/// A trace's columns are not the machine's processes.
+/// The error of a trace whose columns are not the machine's processes.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ColumnError {
     #[error("has {}, and {machine} has {}", counted(*.columns, "column"), counted(*.processes, "process"))]
@@ -16,7 +16,7 @@ pub enum ColumnError {
     },
     #[error("column {column}: {machine} has no process '{name}'; it has {known}")]
     Unknown {
-        /// Counted from one.
+        /// The column, counted from one.
         column: usize,
         name: String,
         machine: String,
@@ -27,8 +27,8 @@ pub enum ColumnError {
 }
 
 impl Trace {
-    /// The trace with its columns in the order of the machine's processes, which they are named after. A column `rank N`, as they are
-    /// called in traces of one's own epochs, belongs to the N-th process where none is called so.
+    /// Returns the trace with its columns in the order of the machine's processes of the same names. A column `rank N`, the name in
+    /// traces of real epochs, belongs to the N-th process if no process has that name.
     pub fn for_machine(&self, topology: &Topology) -> Result<Trace, ColumnError> {
         let processes = topology.processes();
         let machine = || topology.name().to_owned();
@@ -62,7 +62,7 @@ impl Trace {
                 });
             }
         }
-        // As many columns as processes, and no process has two: each has one.
+        // There are as many columns as processes, and no process has two, so each has one.
         let ordered = |sizes: &Vec<u64>| {
             let columns = column_of.iter().flatten();
             columns.map(|&column| sizes[column]).collect()

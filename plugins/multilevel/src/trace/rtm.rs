@@ -1,4 +1,4 @@
-//! A trace like the paper's reverse time migration, from what it publishes about it.
+//! A trace like the paper's reverse time migration, made from its published statistics.
 //!
 //! Published (sections V.B to V.D): 8 GPUs, 776 snapshots, about 53 GB a GPU in all; the average grows almost linearly up to
 //! snapshot 400 and follows an arbitrary distribution after it; its 50th, 75th and 98th percentiles are about 80, 128 and
@@ -7,7 +7,7 @@
 //!
 //! Together these leave little freedom. A straight line to 80 MB at snapshot 400, followed by averages with those
 //! percentiles, adds up to more than 60 GB. So the line ends lower, at 40 MB, and the average passes 80 MB, the median, in a
-//! steep rise just before snapshot 400; what comes after stays near the lower end of each quarter. The widest snapshot is in
+//! steep rise just before snapshot 400; later averages stay near the lower end of each quarter. The widest snapshot is in
 //! that rise: from 4.28 to 111.28 MB it has both the 107 MB and the factor of 26.
 
 use super::{Trace, gpu_names};
@@ -15,9 +15,9 @@ use crate::random::Dice;
 
 const GPUS: usize = 8;
 const SNAPSHOTS: usize = 776;
-/// Where the straight line ends.
+/// The end of the straight line.
 const LINE: usize = 375;
-/// Half the snapshots: where the average passes its median.
+/// Half the snapshots, at which the average passes its median.
 const MEDIAN: usize = SNAPSHOTS / 2;
 /// After it no checkpoint is below 80 MB.
 const SETTLED: usize = 450;
@@ -25,7 +25,7 @@ const SETTLED: usize = 450;
 const WIDEST: usize = 382;
 const WIDEST_SIZES: (f64, f64) = (4.28, 111.28);
 
-/// Averages in MB from the median on: share of those snapshots, and what lies below.
+/// Averages from the median on: a share of those snapshots, and the average in MB below which they lie.
 const UPPER: [(f64, f64); 7] = [
     (0.0, 80.0),
     (0.16, 90.0),
@@ -37,7 +37,7 @@ const UPPER: [(f64, f64); 7] = [
 ];
 
 impl Trace {
-    /// 776 snapshots of 8 GPUs.
+    /// Makes 776 snapshots of 8 GPUs.
     pub fn rtm(seed: u64) -> Trace {
         let mut dice = Dice::new(seed);
         let averages = averages(&mut dice);
@@ -45,7 +45,7 @@ impl Trace {
         places.fill_with(|| dice.normal());
         let mut trace = Trace::of(gpu_names(GPUS));
         for (snapshot, &average) in averages.iter().enumerate() {
-            // Which GPU has more and which less changes slowly, as the wave moves through their parts of the earth.
+            // The order of the GPUs by size changes slowly, as the wave moves through their parts of the earth.
             for place in &mut places {
                 *place = 0.97 * *place + 0.243 * dice.normal();
             }
@@ -56,13 +56,13 @@ impl Trace {
     }
 }
 
-/// The average of each snapshot, in MB.
+/// Returns the average of each snapshot, in MB.
 fn averages(dice: &mut Dice) -> Vec<f64> {
     let line = (0..LINE).map(|at| 0.8 + 39.2 * at as f64 / LINE as f64 + 0.4 * dice.unit());
     let mut averages: Vec<f64> = line.collect();
     averages
         .extend((LINE..MEDIAN).map(|at| 40.0 + 40.0 * (at - LINE) as f64 / (MEDIAN - LINE) as f64));
-    // The rise goes on a little, then everything that is left of the distribution comes in irregular order.
+    // The rise goes on a little, then the rest of the distribution comes in irregular order.
     let rising = SETTLED - MEDIAN;
     let upper = SNAPSHOTS - MEDIAN;
     averages.extend((0..rising).map(|rank| upper_quantile(rank as f64 / upper as f64)));
@@ -92,7 +92,7 @@ fn upper_quantile(share: f64) -> f64 {
     low + (high - low) * (share - left) / (right - left)
 }
 
-/// Smallest and largest size of a snapshot, in MB.
+/// Returns the smallest and largest size of a snapshot, in MB.
 fn extremes(dice: &mut Dice, snapshot: usize, average: f64) -> (f64, f64) {
     let (low, high) = (dice.between(0.3, 0.9), dice.between(0.4, 1.0));
     match snapshot {
@@ -118,7 +118,7 @@ fn extremes(dice: &mut Dice, snapshot: usize, average: f64) -> (f64, f64) {
     }
 }
 
-/// Sizes in bytes with exactly this smallest and largest and, as near as can be, this average.
+/// Returns sizes in bytes with exactly this smallest and largest and, as near as possible, this average.
 fn sizes(places: &[f64], least: f64, average: f64, most: f64) -> Vec<u64> {
     let (low, high) = places
         .iter()
@@ -130,7 +130,7 @@ fn sizes(places: &[f64], least: f64, average: f64, most: f64) -> Vec<u64> {
         shares.iter().map(|share| share.powf(power)).sum::<f64>() / shares.len() as f64
     };
     let wanted = (average - least) / (most - least);
-    // The mean falls as the power grows: halve the logarithm's interval until it is right.
+    // The mean falls as the power grows, so bisection of the logarithm's interval finds it.
     let (mut small, mut large) = (-5.0f64, 5.0f64);
     for _ in 0..50 {
         let middle = (small + large) / 2.0;

@@ -10,11 +10,11 @@ use super::Trace;
 use crate::units::{counted, parse_bytes};
 use std::fmt::Write;
 
-/// What is wrong with a trace, and where.
+/// An error in a trace, and its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}: {field}: {problem}")]
 pub struct TraceError {
-    /// Counted from one.
+    /// The line, counted from one.
     pub line: usize,
     /// The column's name.
     pub field: String,
@@ -81,7 +81,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// The trace as text that [`Trace::parse`] reads back.
+    /// Returns the trace as text that [`Trace::parse`] reads back.
     pub fn to_text(&self) -> String {
         let mut text = self.processes.join(",");
         for sizes in &self.snapshots {

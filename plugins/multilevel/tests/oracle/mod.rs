@@ -1,7 +1,7 @@
-//! The linear programme of a staging problem, written down from the problem alone and solved by somebody else's solver.
+//! The linear programme of a staging problem, made from the problem alone and solved by an independent solver.
 //!
-//! One variable a link that can carry something, and the blocking time. Bytes are counted in MB and seconds in ms, so that
-//! the coefficients stay near one.
+//! There is one variable for each link that can carry data, and one for the blocking time. Bytes are counted in MB and
+//! seconds in ms, so that the coefficients stay near one.
 
 use microlp::{ComparisonOp, Error, OptimizationDirection, Variable};
 use std::ops::Range;
@@ -14,7 +14,7 @@ const SECONDS: f64 = 1e-3;
 /// The linear-programming oracle.
 pub struct Oracle;
 
-/// What the solver says.
+/// The solver's answer.
 pub struct Solution {
     /// Seconds.
     pub time: f64,
@@ -23,7 +23,7 @@ pub struct Solution {
 }
 
 impl Oracle {
-    /// The optimum with fractions of bytes; `None` where nothing fits.
+    /// Returns the optimum with fractions of bytes, or `None` if the data does not fit.
     pub fn solve(&self, problem: &Problem<'_>) -> Option<Solution> {
         let mut programme = microlp::Problem::new(OptimizationDirection::Minimize);
         let local = problem.local_time().0.as_secs_f64() / SECONDS;
@@ -39,7 +39,7 @@ impl Oracle {
         })
     }
 
-    /// The fewest bytes that go to peers in any plan of at most `seconds`; `None` where none is that fast.
+    /// Returns the fewest bytes that go to peers in any plan of at most `seconds`, or `None` if no plan is that fast.
     pub fn least_peer_traffic(&self, problem: &Problem<'_>, seconds: f64) -> Option<f64> {
         let mut programme = microlp::Problem::new(OptimizationDirection::Minimize);
         let time = programme.add_var(0.0, (0.0, seconds / SECONDS));
@@ -56,7 +56,8 @@ fn solved(programme: microlp::Problem) -> Option<microlp::Solution> {
     }
 }
 
-/// Constraints and variables; the variable of each link. `peer_cost` is the price of a MB that ends at a peer.
+/// Adds constraints and variables, and returns the variable of each link. `peer_cost` is the price of a MB that ends at
+/// a peer.
 fn build(
     problem: &Problem<'_>,
     programme: &mut microlp::Problem,
@@ -134,8 +135,8 @@ impl Scheduler for Oracle {
         "oracle"
     }
 
-    /// The solver's flows in whole bytes: rounded down path by path, and what is then missing laid where there is room. Where whole bytes do not
-    /// fit into what fractions filled to the brim, it gives up.
+    /// Rounds the solver's flows to whole bytes: rounds down path by path, and puts the missing bytes where there is room. Gives up if whole
+    /// bytes do not fit into places that fractions had filled.
     fn schedule(&self, problem: &Problem<'_>) -> Result<Plan, ScheduleError> {
         let (senders, remainder) = ("all senders".to_owned(), problem.total_remainder());
         let does_not_fit = ScheduleError::DoesNotFit {
@@ -178,7 +179,8 @@ impl Scheduler for Oracle {
 
 type Route = (usize, End, u64, Vec<u32>);
 
-/// Adds `missing` bytes to a sender's own transfers, a byte at a time, where the place has room; whether all had it.
+/// Adds `missing` bytes to a sender's own transfers, one at a time, where the place has room. Tells whether all found
+/// room.
 fn lay_down(
     problem: &Problem<'_>,
     mut missing: u64,
@@ -207,7 +209,7 @@ fn lay_down(
     true
 }
 
-/// Some path of at least half a byte from the sender to a place.
+/// Finds a path of at least half a byte from the sender to a place.
 fn path(problem: &Problem<'_>, sender: usize, left: &[f64]) -> Option<(End, Vec<u32>)> {
     let topology = problem.topology();
     let mut seen = vec![false; topology.switches().len()];

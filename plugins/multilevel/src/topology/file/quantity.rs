@@ -1,12 +1,12 @@
-//! A number of bytes, or bytes a second, as a file gives it.
+//! A number of bytes, or of bytes a second, in a file.
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::fmt;
 
-/// The number as text, to be read like one on the command line; or something that is no number at all.
+/// The number as text, to be parsed like one on the command line. The text may be no number at all.
 pub(super) struct Quantity(pub(super) String);
 
-/// What a reader is told that was given something else.
+/// The expectation in an error message.
 const WANTED: &str = "a number of bytes, or text with a unit such as \"8 GiB\"";
 
 impl<'de> Deserialize<'de> for Quantity {

@@ -1,4 +1,4 @@
-//! One way to be wrong at a time.
+//! Files with one error at a time.
 
 use super::*;
 
@@ -43,14 +43,14 @@ fn a_file_becomes_a_topology_with_sizes() {
     assert_eq!(read.topology.links()[1].bandwidth, 12_500_000_000);
 }
 
-/// Replaces one piece of the good file and gives the error's line and field.
+/// Replaces one piece of the good file and returns the error's line, field and problem.
 fn broken(from: &str, to: &str) -> (usize, String, String) {
     assert!(GOOD.contains(from));
     let error = read_topology(&GOOD.replacen(from, to, 1)).expect_err(to);
     (error.line, error.field, error.problem)
 }
 
-/// What is replaced by what, and the line, the field and a part of the problem that are told.
+/// Pieces and their replacements, with the expected line, field and a part of the problem.
 const WRONG: [(&str, &str, usize, &str, &str); 20] = [
     (
         "free = \"8 GB\"",

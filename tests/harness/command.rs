@@ -1,4 +1,4 @@
-//! The `stillpoint` command as scripts use it: arguments in; exit status, stdout and stderr out.
+//! The `stillpoint` command as scripts use it: arguments in, and exit status, stdout and stderr out.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -23,11 +23,11 @@ pub mod exit {
     pub const REFUSED: i32 = 5;
 }
 
-/// What a command said.
+/// The output of a command.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub command: String,
-    /// The exit status; -1 where a signal ended it.
+    /// The exit status; -1 if a signal ended it.
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
@@ -35,7 +35,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Everything, for a failure's text.
+    /// Shows everything, for a failure's text.
     pub fn show(&self) -> String {
         format!(
             "`{}` ended with {} after {:.2} s\n--- stdout\n{}--- stderr\n{}",
@@ -57,10 +57,10 @@ impl Answer {
         Ok(self)
     }
 
-    /// Fails unless the reason is one line (or two: what happened, what to do) for people, that holds `word`.
+    /// Fails unless the reason is one line for people (or two: what happened, what to do) that contains `word`.
     pub fn expect_reason(self, status: i32, word: &str) -> Result<Answer, Failed> {
         let answer = self.expect(status)?;
-        // Lines of progress come before it.
+        // Lines of progress come before the reason.
         let progress = |line: &&str| {
             let words = ["epoch ", "waits until this has passed: "];
             line.trim().is_empty() || words.iter().any(|word| line.starts_with(word))
@@ -90,15 +90,15 @@ impl Answer {
         Ok(answer)
     }
 
-    /// What `--json` printed.
+    /// Parses the output of `--json`.
     pub fn json(&self) -> Result<Value, Failed> {
         serde_json::from_str(&self.stdout)
             .map_err(|error| format!("not JSON ({error}): {}", self.show()))
     }
 }
 
-/// Runs a command to its end, at most `longest`; its output goes through files in `directory`, so that
-/// no pipe can fill up.
+/// Runs a command to its end, for at most `longest`. Its output goes through files in `directory`, so that no pipe can
+/// fill up.
 pub fn run(
     mut command: Command,
     directory: &Directory,
@@ -147,7 +147,7 @@ pub fn run(
     Ok(answer)
 }
 
-/// A command line as a person would write it.
+/// Shows a command line as a person would write it.
 pub fn describe(command: &Command) -> String {
     let name = Path::new(command.get_program())
         .file_name()
@@ -159,10 +159,10 @@ pub fn describe(command: &Command) -> String {
         .join(" ")
 }
 
-/// How long a checkpoint may take before a test calls it hanging.
+/// The longest time of a checkpoint. A test treats a longer one as hanging.
 pub const LONGEST: Duration = Duration::from_secs(40);
 
-/// `stillpoint WORDS...`, to its end.
+/// Runs `stillpoint WORDS...` to its end.
 pub fn stillpoint<I, S>(directory: &Directory, words: I) -> Result<Answer, Failed>
 where
     I: IntoIterator<Item = S>,
@@ -173,7 +173,7 @@ where
     run(command, directory, LONGEST)
 }
 
-/// `stillpoint checkpoint DIR`; what hinders it is the answer at once.
+/// Runs `stillpoint checkpoint DIR`. A hindrance is the answer at once.
 pub fn checkpoint(directory: &Directory, target: &Path) -> Result<Answer, Failed> {
     stillpoint(
         directory,
@@ -184,7 +184,7 @@ pub fn checkpoint(directory: &Directory, target: &Path) -> Result<Answer, Failed
     )
 }
 
-/// `stillpoint suspend DIR`; what hinders it is the answer at once.
+/// Runs `stillpoint suspend DIR`. A hindrance is the answer at once.
 pub fn suspend(directory: &Directory, target: &Path) -> Result<Answer, Failed> {
     stillpoint(
         directory,
@@ -195,7 +195,7 @@ pub fn suspend(directory: &Directory, target: &Path) -> Result<Answer, Failed> {
     )
 }
 
-/// The `state` that `stillpoint status DIR --json` gives, or what went wrong.
+/// Returns the `state` of `stillpoint status DIR --json`, or an error.
 pub fn state(directory: &Directory, target: &Path) -> Result<String, Failed> {
     let answer = stillpoint(
         directory,
@@ -213,7 +213,7 @@ pub fn state(directory: &Directory, target: &Path) -> Result<String, Failed> {
         .ok_or_else(|| format!("no state: {}", answer.show()))
 }
 
-/// Whether `stillpoint status` says that a job runs. It is asked only once job.json says so: who waits for a job asks
+/// Checks that `stillpoint status` reports a running job. It first reads job.json: a test that waits for a job asks
 /// again and again, and a file costs less than a command.
 pub fn says_it_runs(directory: &Directory, target: &Path) -> Result<(), Failed> {
     let file = strike::job_file(target)?;
@@ -223,7 +223,7 @@ pub fn says_it_runs(directory: &Directory, target: &Path) -> Result<(), Failed> 
     Ok(())
 }
 
-/// The committed epochs in a checkpoint directory, oldest first.
+/// Returns the committed epochs in a checkpoint directory, oldest first.
 pub fn epochs(target: &Path) -> Vec<u64> {
     let mut found: Vec<u64> = fs::read_dir(target)
         .into_iter()

@@ -1,5 +1,5 @@
-//! A node with emulated GPUs: its folder, the process that is its devices, and what a program needs to find them. All of it goes
-//! with the test, also when that fails: the devices end when their standard input does.
+//! A node with emulated GPUs: its folder, the process that is its devices, and the settings with which a program finds them. All
+//! of it goes with the test, even if that fails: the devices end when their standard input does.
 
 use std::env;
 use std::ffi::OsString;
@@ -24,16 +24,16 @@ pub struct Gpus {
     says: BufReader<ChildStdout>,
 }
 
-/// What went over one direction of a link. Times are nanoseconds of the machine's clock.
+/// The traffic of one direction of a link. Times are nanoseconds of the machine's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traffic {
     /// A device's number, or `host`.
     pub from: String,
     pub to: String,
     pub bytes: u64,
-    /// The time that the link's bandwidth asks for these bytes.
+    /// The time that these bytes need at the link's bandwidth.
     pub busy: u64,
-    /// When the first byte went, and the last one.
+    /// The times of the first and of the last byte.
     pub first: u64,
     pub last: u64,
 }
@@ -43,7 +43,8 @@ impl Gpus {
     pub fn start(node: &Node) -> Result<Gpus, Failed> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // What is open and mapped there is the GPU's, as with a real driver: the path begins like its devices'.
+        // The path begins like that of a real driver's devices, so that open files and mappings there count as the
+        // GPU's.
         let folder = PathBuf::from(format!("/dev/nvidia-emulated-{}-{count}", process::id()));
         fs::create_dir(&folder).map_err(|error| {
             format!(
@@ -53,7 +54,7 @@ impl Gpus {
         })?;
         let started = Gpus::devices(node, &folder);
         if started.is_err() {
-            // Empty but for the description.
+            // The folder holds only the description.
             let _ = fs::remove_dir_all(&folder);
         }
         let (devices, says) = started?;
@@ -84,7 +85,7 @@ impl Gpus {
         Ok((devices, says))
     }
 
-    /// What they say to a word, line by line.
+    /// Sends a word to the devices, and returns their answer line by line.
     fn report(&mut self, word: &str) -> Result<Vec<String>, Failed> {
         let wrong = |error: io::Error| format!("the emulated GPUs: {error}");
         let input = self.devices.stdin.as_mut().ok_or("no standard input")?;
@@ -103,7 +104,7 @@ impl Gpus {
         }
     }
 
-    /// How often a fault has struck so far.
+    /// Returns how often a fault has struck so far.
     pub fn struck(&mut self, fault: Fault) -> Result<u64, Failed> {
         let name = fault.to_string();
         let lines = self.report("faults")?;
@@ -117,7 +118,7 @@ impl Gpus {
         times.map_err(|error| format!("{lines:?}: {error}"))
     }
 
-    /// What is free of each device's memory.
+    /// Returns the free memory of each device.
     pub fn free(&mut self) -> Result<Vec<u64>, Failed> {
         let lines = self.report("memory")?;
         let number = |line: &String| {
@@ -128,7 +129,7 @@ impl Gpus {
         lines.iter().map(number).collect()
     }
 
-    /// How many contexts a process has on the devices, all together.
+    /// Counts a process's contexts on all devices.
     pub fn contexts(&mut self, process: i32) -> Result<u64, Failed> {
         let lines = self.report("contexts")?;
         let mut contexts = 0;
@@ -144,7 +145,7 @@ impl Gpus {
         Ok(contexts)
     }
 
-    /// What went over the links so far.
+    /// Returns the traffic of the links so far.
     pub fn traffic(&mut self) -> Result<Vec<Traffic>, Failed> {
         let mut found = vec![];
         for line in self.report("links")? {
@@ -168,12 +169,12 @@ impl Gpus {
         Ok(found)
     }
 
-    /// Where they are.
+    /// Returns the folder of the devices.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Gives a command what it needs to find them.
+    /// Sets the variables with which a command finds the devices.
     pub fn reach(&self, command: &mut Command) -> Result<(), Failed> {
         for (name, value) in self.environment()? {
             command.env(name, value);
@@ -181,7 +182,7 @@ impl Gpus {
         Ok(())
     }
 
-    /// The variables by which a program finds them.
+    /// Returns the variables with which a program finds the devices.
     pub fn environment(&self) -> Result<[(&'static str, OsString); 2], Failed> {
         let mut libraries = driver()?.into_os_string();
         if let Some(others) = env::var_os("LD_LIBRARY_PATH") {
@@ -194,7 +195,7 @@ impl Gpus {
         ])
     }
 
-    /// From now on there is a fault: so many times, or until it is taken away. Its names are in [`Fault`].
+    /// Injects a fault from now on, so many times or until it is removed. Its names are in [`Fault`].
     pub fn fault(&self, name: &str, times: Option<u64>) -> Result<(), Failed> {
         ensure!(Fault::named(name).is_some(), "there is no fault '{name}'");
         let file = self.folder.join(FAULTS).join(name);
@@ -202,7 +203,7 @@ impl Gpus {
         fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// A fault is there no more.
+    /// Removes a fault.
     pub fn no_fault(&self, name: &str) -> Result<(), Failed> {
         let file = self.folder.join(FAULTS).join(name);
         fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display()))
@@ -211,16 +212,16 @@ impl Gpus {
 
 impl Drop for Gpus {
     fn drop(&mut self) {
-        // Their standard input closes, and they end and take the folder along.
+        // Their standard input closes, and they end and remove the folder.
         drop(self.devices.stdin.take());
         let _ = self.devices.wait();
-        // For what they may have left.
+        // This removes files that they may have left.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// The folder with `libcuda.so.1`: a copy of what was built, under the name by which programs look for it. Not a link, as
-/// whoever looks at a process's mappings sees the file's own name.
+/// Returns the folder with `libcuda.so.1`: a copy of the built library, under the name by which programs look for it. It
+/// is no link, since the mappings of a process show the file's own name.
 pub fn driver() -> Result<PathBuf, Failed> {
     let built = place::binaries().join("libemulated_cuda.so");
     let wrong = |error: io::Error| format!("{}: {error}", built.display());
@@ -234,7 +235,7 @@ pub fn driver() -> Result<PathBuf, Failed> {
     if fs::read(&library).is_ok_and(|there| there == bytes) {
         return Ok(folder);
     }
-    // Whoever has the one that was there before keeps it.
+    // Processes that use the old library keep it.
     let draft = folder.join("libcuda.so.1.new");
     fs::write(&draft, &bytes).map_err(wrong)?;
     fs::rename(&draft, &library).map_err(wrong)?;

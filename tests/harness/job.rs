@@ -1,4 +1,4 @@
-//! One `mpirun`, from its start to its end. Whatever happens to the test, nothing of the job stays.
+//! One `mpirun`, from its start to its end. No process of the job outlives the test, even if the test fails.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use crate::place::{self, Directory};
 use crate::{Failed, command, ensure, interrupt};
 
-/// Every process of a job carries this variable, with a value of the job's own: so they can be found, and ended.
+/// A variable in every process of a job, with a value of the job's own, by which its processes can be found and ended.
 const MARK: &str = "STILLPOINT_TEST_JOB";
 
 /// A running job.
@@ -29,7 +29,7 @@ pub struct Job {
     started: Instant,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub command: String,
@@ -39,7 +39,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Everything, for a failure's text.
+    /// Shows everything, for a failure's text.
     pub fn show(&self) -> String {
         format!(
             "`{}` ended with {}\n--- stdout\n{}--- stderr\n{}",
@@ -48,7 +48,7 @@ impl Ended {
     }
 }
 
-/// `mpirun -n RANKS`, prepared for machines with fewer cores than ranks, and for root.
+/// Makes `mpirun -n RANKS`, prepared for machines with fewer cores than ranks, and for root.
 pub fn mpirun(ranks: u32) -> Command {
     let mut command = Command::new("mpirun");
     command.args(["-n", &ranks.to_string()]);
@@ -57,9 +57,9 @@ pub fn mpirun(ranks: u32) -> Command {
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
         .env("OMPI_MCA_mpi_yield_when_idle", "1")
-        // Every launch would wait 0.2 s for network cards that are only of use between machines.
+        // Otherwise every launch would wait 0.2 s for network cards that are only of use between machines.
         .env("OMPI_MCA_pml", "^cm")
-        // Several jobs share the cores: let the kernel place them.
+        // Several jobs share the cores, so the kernel places them.
         .env("OMPI_MCA_hwloc_base_binding_policy", "none")
         .env("OMP_NUM_THREADS", "1")
         // The tests may be a batch job themselves.
@@ -68,7 +68,7 @@ pub fn mpirun(ranks: u32) -> Command {
     command
 }
 
-/// `mpirun -n RANKS stillpoint run --dir DIR -- PROGRAM...`, without the program.
+/// Makes `mpirun -n RANKS stillpoint run --dir DIR -- PROGRAM...`, without the program.
 pub fn under_stillpoint(ranks: u32, target: &Path) -> Result<Command, Failed> {
     let mut command = mpirun(ranks);
     command.arg(place::stillpoint()?).args([
@@ -80,7 +80,7 @@ pub fn under_stillpoint(ranks: u32, target: &Path) -> Result<Command, Failed> {
     Ok(command)
 }
 
-/// `mpirun -n RANKS stillpoint restart DIR`.
+/// Makes `mpirun -n RANKS stillpoint restart DIR`.
 pub fn restarted(ranks: u32, target: &Path) -> Result<Command, Failed> {
     let mut command = mpirun(ranks);
     command
@@ -123,7 +123,7 @@ impl Job {
         })
     }
 
-    /// Whether it still runs.
+    /// Tells whether the job still runs.
     pub fn runs(&mut self) -> bool {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();
@@ -131,12 +131,12 @@ impl Job {
         self.ended.is_none()
     }
 
-    /// What it has said so far.
+    /// Returns its stdout so far.
     pub fn stdout(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.stdout).unwrap_or_default()).into_owned()
     }
 
-    /// What it has said on stderr so far.
+    /// Returns its stderr so far.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.stderr).unwrap_or_default()).into_owned()
     }
@@ -184,7 +184,7 @@ impl Job {
         }
     }
 
-    /// Waits until what was started has ended. What it has left behind stays, until this is dropped.
+    /// Waits until the started process has ended. Other processes of the job stay until this is dropped.
     pub fn until_over(&mut self, longest: Duration) -> Result<(), Failed> {
         let started = Instant::now();
         while self.runs() {
@@ -199,7 +199,7 @@ impl Job {
         Ok(())
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the job.
     pub fn end(mut self, longest: Duration) -> Result<Ended, Failed> {
         let started = Instant::now();
         while self.runs() {
@@ -220,12 +220,13 @@ impl Job {
         })
     }
 
-    /// The id of the process that was started: `mpirun`'s, where a job has several.
+    /// Returns the id of the started process, which is `mpirun`'s if the job has several.
     pub fn id(&self) -> i32 {
         self.child.id() as i32
     }
 
-    /// The ids of the job's processes but for `mpirun` itself, whose executable's or argument's name ends with `name`.
+    /// Returns the ids of the job's processes, except for `mpirun` itself, whose executable's or argument's name ends
+    /// with `name`.
     pub fn processes(&self, name: &str) -> Vec<i32> {
         marked(&self.mark)
             .into_iter()
@@ -237,7 +238,7 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            // mpirun ends its ranks when it is asked to; what is left then is ended by its id.
+            // `mpirun` ends its ranks on request; remaining processes are ended by their ids.
             let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
             let asked = Instant::now();
             while self.runs() && asked.elapsed() < Duration::from_secs(3) {
@@ -254,7 +255,7 @@ impl Drop for Job {
     }
 }
 
-/// The processes that were started with a job's mark.
+/// Returns the processes that were started with a job's mark.
 fn marked(mark: &str) -> Vec<i32> {
     let wanted = format!("{MARK}={mark}");
     fs::read_dir("/proc")

@@ -1,5 +1,5 @@
-//! A directory that answers late: a file system of its own, on a file, which is frozen for a while. What reads from it goes on; what makes, writes,
-//! renames or syncs something there waits until it is thawed. Needs root.
+//! A slow directory: a file system of its own, in a file, which is frozen for a while. Reads go on; a process that makes, writes, renames or syncs
+//! files there waits until it is thawed. Needs root.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Command;
 
 use crate::{Failed, command, ensure};
 
-/// Room on it, for some small epochs.
+/// The size of the file system, enough for some small epochs.
 const BYTES: u64 = 400 << 20;
 
-/// Thawed and gone with the test.
+/// A slow directory, which is thawed and removed with the test.
 #[derive(Debug)]
 pub struct Late {
     path: PathBuf,
@@ -44,17 +44,17 @@ impl Late {
         Ok(Late { path })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Nothing changes there any more until it is thawed.
+    /// Freezes it: no file changes until it is thawed.
     pub fn freeze(&self) -> Result<(), Failed> {
         done("fsfreeze", &["--freeze", &self.path.to_string_lossy()])
     }
 
-    /// What was waited for is done.
+    /// Thaws it: waiting operations complete.
     pub fn thaw(&self) -> Result<(), Failed> {
         done("fsfreeze", &["--unfreeze", &self.path.to_string_lossy()])
     }
@@ -62,7 +62,7 @@ impl Late {
 
 impl Drop for Late {
     fn drop(&mut self) {
-        // It may not be frozen; and what still has a file open there lets go of it later.
+        // It may not be frozen. A process with a file open there lets go of it later.
         let _ = self.thaw();
         let _ = done("umount", &["--lazy", &self.path.to_string_lossy()]);
     }

@@ -1,7 +1,7 @@
-//! Starts, checkpoints, suspends and restarts real `mpirun` jobs, and kills what hangs.
+//! Starts, checkpoints, suspends and restarts real `mpirun` jobs, and kills hanging ones.
 //!
-//! A test gets a directory of its own ([`place::Directory`]) and starts jobs ([`job::Job`]), which end with it
-//! whatever happens. What the `stillpoint` command says comes back as an [`command::Answer`].
+//! A test gets a directory of its own ([`place::Directory`]) and starts jobs ([`job::Job`]), which end with it in any
+//! case. The output of the `stillpoint` command comes back as a [`command::Answer`].
 //!
 //! Each test has a process of its own. Results that several of them need are made once ([`kept`]).
 
@@ -25,7 +25,7 @@ pub mod trial;
 pub mod user_space;
 pub mod waiting;
 
-/// What a test says when something is not as it should be: everything a person needs to see why.
+/// The message of a failed test: everything that a person needs to see why.
 pub type Failed = String;
 
 /// Leaves the calling function with a failure unless a condition holds.

@@ -1,4 +1,4 @@
-//! Other MPIs than the machine's own, and jobs that change theirs at a restart. `ci/mpis DIR` gets them.
+//! Other MPIs than the machine's own, and jobs that change theirs at a restart. `ci/mpis DIR` downloads them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,19 +13,19 @@ use crate::{Failed, ensure};
 
 /// The machine's own.
 pub const OWN: &str = "own";
-/// The one whose programs are built for the standard's ABI.
+/// The MPI whose programs are built for the standard's ABI.
 pub const STANDARD: &str = "mpich";
 
 /// One MPI with its launcher.
 #[derive(Clone, Debug)]
 pub struct Mpi {
     pub name: String,
-    /// Where `bin` and `lib` are; `None`: the machine's own, which `PATH` has.
+    /// The directory with its `bin` and `lib`, or `None` for the machine's own MPI, which is in `PATH`.
     directory: Option<PathBuf>,
 }
 
 impl Mpi {
-    /// The machine's own Open MPI.
+    /// Returns the machine's own Open MPI.
     pub fn own() -> Mpi {
         Mpi {
             name: OWN.to_owned(),
@@ -33,12 +33,12 @@ impl Mpi {
         }
     }
 
-    /// One of those in a directory of `ci/mpis`, or the machine's own.
+    /// Returns one of the MPIs in a directory of `ci/mpis`, or the machine's own.
     pub fn named(directory: &Path, name: &str) -> Result<Mpi, Failed> {
         if name == OWN {
             return Ok(Mpi::own());
         }
-        // Jobs are started in directories of their own.
+        // Jobs start in directories of their own, so the path must be absolute.
         let directory = std::path::absolute(directory).map_err(|error| error.to_string())?;
         let it = Mpi {
             name: name.to_owned(),
@@ -54,23 +54,23 @@ impl Mpi {
         Ok(it)
     }
 
-    /// Whether programs in this language can be built for it.
+    /// Tells whether programs in this language can be built for it.
     pub fn has(&self, language: &str) -> bool {
         match self.name.as_str() {
             OWN | "mpich-debian" => true,
-            // No headers of other languages, and none at all.
+            // It has no headers at all.
             "impi" => false,
             _ => language == "c",
         }
     }
 
-    /// Whether it is the machine's own.
+    /// Tells whether it is the machine's own.
     pub fn is_own(&self) -> bool {
         self.directory.is_none()
     }
 
-    /// What compiles for it in place of the machine's own MPI's `wrapper`. Unpacked ones have wrappers of other places: the compilers behind these are told
-    /// what they would say.
+    /// Returns the compiler to use instead of the machine's own MPI's `wrapper`. Unpacked MPIs have wrappers with other paths, so the underlying compiler
+    /// gets the options that the wrapper would add.
     pub fn compiler(&self, wrapper: &str) -> Command {
         let Some(directory) = &self.directory else {
             return Command::new(wrapper);
@@ -85,26 +85,26 @@ impl Mpi {
             command.arg("-DMPI_ABI");
         }
         if wrapper == "mpicc" {
-            // `MPI_STATUSES_IGNORE` is an address that the compiler takes for an array's.
+            // The compiler takes the address `MPI_STATUSES_IGNORE` for an array's.
             command.arg("-Wno-stringop-overflow");
         }
         command
     }
 
-    /// What a program in a language is linked with, where no wrapper says it. Its libraries are found where it was unpacked.
+    /// Returns the options to link a program in a language without a wrapper. Its libraries are found where it was unpacked.
     pub fn linked(&self, language: &str) -> Vec<String> {
         let Some(directory) = &self.directory else {
             return vec![];
         };
         let libraries = directory.join("lib").display().to_string();
-        // All of them are the program's own: what its libraries need is not looked for where it itself was told to look, and some compilers have the linker leave out
-        // what a program itself asks nothing of (a Fortran program of MPICH's own library).
+        // All libraries are the program's own, for two reasons. The linker does not search the program's path for libraries of its libraries. Some compilers
+        // have the linker drop libraries that a program itself does not use (a Fortran program of MPICH's own library).
         let mut words = vec![
             format!("-L{libraries}"),
             format!("-Wl,-rpath,{libraries}"),
             "-Wl,--no-as-needed".to_owned(),
         ];
-        // Those of wheels have C alone.
+        // Those from wheels support only C.
         let of_language: &[&str] = match (self.name.as_str(), language) {
             ("mpich-debian", "cpp") => &["-lmpichcxx", "-lmpich"],
             ("mpich-debian", "f90") => &["-lmpichfort", "-lmpich"],
@@ -116,14 +116,14 @@ impl Mpi {
         words
     }
 
-    /// Its launcher, with so many ranks.
+    /// Returns its launcher, with so many ranks.
     pub fn launcher(&self, ranks: u32) -> Command {
         let Some(directory) = &self.directory else {
             return job::mpirun(ranks);
         };
         let mut command = Command::new(directory.join("bin/mpiexec"));
         command.args(["-n", &ranks.to_string()]);
-        // As `job::mpirun` says it, for every launcher.
+        // The same settings as in `job::mpirun`, for every launcher.
         command
             .env("OMP_NUM_THREADS", "1")
             .env("STILLPOINT_SUSPENDED_STATUS", "0")
@@ -134,7 +134,7 @@ impl Mpi {
         command
     }
 
-    /// What it needs to run where it was unpacked, on a machine with fewer cores than ranks.
+    /// Returns the settings to run where it was unpacked, on a machine with fewer cores than ranks.
     fn settings(&self, directory: &Path) -> Vec<(&'static str, String)> {
         let here = directory.display().to_string();
         match self.name.as_str() {
@@ -162,7 +162,7 @@ impl Mpi {
     }
 }
 
-/// A trial whose launches are by these MPIs, one after the other.
+/// A trial whose launches use these MPIs, one after the other.
 pub struct Across<'a> {
     pub trial: Trial<'a>,
 }
@@ -195,7 +195,7 @@ impl Across<'_> {
     }
 }
 
-/// A program is started on the first of these MPIs, suspended, carried on on the next, and so on, and comes to its right end on the last.
+/// Starts a program on the first of these MPIs, suspends it, continues it on the next, and so on. It must end right on the last.
 pub fn changes(program: &Program, ranks: u32, on: &[&Mpi]) -> Result<(), Failed> {
     let Some((first, others)) = on.split_first() else {
         return Err("no MPI to start on".to_owned());
@@ -220,7 +220,7 @@ pub fn changes(program: &Program, ranks: u32, on: &[&Mpi]) -> Result<(), Failed>
             if at + 1 < others.len() {
                 trial.runs_again(&mut job)?;
             }
-            // What never holds still does something of its own on each of them.
+            // A moving program does some work of its own on each MPI.
             if program.kind == Kind::Moving {
                 trial.runs_again(&mut job)?;
                 thread::sleep(Duration::from_millis(100));

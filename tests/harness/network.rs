@@ -6,9 +6,9 @@ use std::process::{self, Command};
 
 use crate::{Failed, command, ensure, job, place};
 
-/// Networks that there can be at once on a machine.
+/// The most networks that a machine can have at once.
 const NUMBERS: u32 = 256;
-/// `ci/nodes up` says so of a number that is in use.
+/// The exit status of `ci/nodes up` for a number that is in use.
 const IN_USE: i32 = 3;
 
 /// Some nodes, and the network between them.
@@ -45,37 +45,37 @@ impl Network {
         Err(format!("all {NUMBERS} networks are in use"))
     }
 
-    /// The host name of a node.
+    /// Returns the host name of a node.
     pub fn host(&self, node: u32) -> String {
         format!("sp{}n{}", self.number, node + 1)
     }
 
-    /// The address of every node.
+    /// Returns the address of every node.
     pub fn addresses(&self) -> Vec<String> {
         let nodes = 1..=self.nodes;
         let address = |node| format!("10.77.{}.{node}", self.number);
         nodes.map(address).collect()
     }
 
-    /// The address by which nodes know the machine that they are on.
+    /// Returns the address by which nodes know the machine that they are on.
     pub fn outside(&self) -> String {
         format!("10.77.{}.254", self.number)
     }
 
-    /// A command line on a node, which is the argument that is to follow.
+    /// Returns a command that runs a command line on a node; the caller adds that line as an argument.
     pub fn on(&self, node: u32) -> Command {
         let mut command = script();
         command.args(["shell", &format!("10.77.{}.{}", self.number, node + 1)]);
         command
     }
 
-    /// `mpirun` of one rank a node. Of the directories `own.*` a rank sees what is in the one of its own node only.
+    /// Returns `mpirun` with one rank a node. A rank sees only its own node's files in the directories `own.*`.
     pub fn mpirun(&self, own: &Path) -> Command {
         let places: Vec<(u32, u32)> = (0..self.nodes).map(|node| (node, 1)).collect();
         self.mpirun_on(&places, own)
     }
 
-    /// `mpirun` of so many ranks on each of some nodes.
+    /// Returns `mpirun` with so many ranks on each of some nodes.
     pub fn mpirun_on(&self, places: &[(u32, u32)], own: &Path) -> Command {
         let net = format!("10.77.{}", self.number);
         let hosts: Vec<String> = places
@@ -107,12 +107,12 @@ impl Network {
         self.change("mend", node, &[])
     }
 
-    /// Keeps a node at a rate, as tc writes it, on its way out.
+    /// Limits a node's outgoing rate, as tc writes it.
     pub fn pace(&self, node: u32, rate: &str) -> Result<(), Failed> {
         self.change("pace", node, &[rate])
     }
 
-    /// What runs on a node.
+    /// Returns the processes on a node.
     pub fn processes(&self, node: u32) -> Result<Vec<i32>, Failed> {
         let said = self.ask("processes", node, &[])?;
         let ids = said.split_whitespace();
@@ -142,7 +142,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         let mut down = script();
         down.args(["down", &self.number.to_string(), &self.nodes.to_string()]);
-        // Nobody is left to be told.
+        // An error has no receiver here.
         let _ = down.output();
     }
 }

@@ -1,4 +1,4 @@
-//! Where things are: the project, what was built, and a directory for each test.
+//! Paths: the project, the binaries, and a directory for each test.
 
 use std::env;
 use std::fs;
@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Failed;
 
-/// The project's root.
+/// Returns the project's root.
 pub fn project() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().unwrap_or(tests).to_owned()
 }
 
-/// The programs' sources.
+/// Returns the programs' sources.
 pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("programs")
 }
 
-/// Cargo's target directory: the one that this very test runs from.
+/// Returns Cargo's target directory: the one that this very test runs from.
 pub fn target() -> PathBuf {
     // target/PROFILE/deps/programs-0123456789abcdef
     let this = env::current_exe().unwrap_or_default();
@@ -29,12 +29,12 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// Where the binaries under test are: `STILLPOINT_TEST_BINARIES`, else `target/release`.
+/// Returns the directory of the binaries under test: `STILLPOINT_TEST_BINARIES`, else `target/release`.
 pub fn binaries() -> PathBuf {
     env::var_os("STILLPOINT_TEST_BINARIES").map_or_else(|| target().join("release"), PathBuf::from)
 }
 
-/// The `stillpoint` command.
+/// Returns the `stillpoint` command.
 pub fn stillpoint() -> Result<PathBuf, Failed> {
     let command = binaries().join("stillpoint");
     for needed in [
@@ -51,8 +51,8 @@ pub fn stillpoint() -> Result<PathBuf, Failed> {
     Ok(command)
 }
 
-/// A fresh directory for one test; removed with the test unless it failed or
-/// `STILLPOINT_TEST_KEEP=1` says to keep it.
+/// A new directory for one test. It is removed with the test, unless the test failed or `STILLPOINT_TEST_KEEP=1` is
+/// set.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -61,7 +61,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A fresh directory whose name begins with `name`.
+    /// Makes a new directory whose name begins with `name`.
     pub fn new(name: &str) -> Result<Directory, Failed> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -73,7 +73,7 @@ impl Directory {
         Directory::at(target().join("trials").join(&name), &name)
     }
 
-    /// One at a place, which stays. Its epochs are where those of others are.
+    /// Makes a directory at a fixed path, which stays. Its epochs are in the usual place.
     pub fn staying(path: PathBuf) -> Result<Directory, Failed> {
         let name = format!("staying-{}", process::id());
         let mut directory = Directory::at(path, &name)?;
@@ -92,19 +92,19 @@ impl Directory {
         Ok(Directory { path, epochs, keep })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where a job in it writes its epochs: in it, unless `STILLPOINT_TEST_EPOCHS` names another directory for those of
-    /// all tests. Epochs are forced to their disk, and a shared disk may take half a minute for that: longer than
-    /// a test gives a checkpoint.
+    /// Returns the directory for a job's epochs: within this one, unless `STILLPOINT_TEST_EPOCHS` names another
+    /// directory for those of all tests. Epochs are forced to their disk, and a shared disk may take half a minute for
+    /// that. A test gives a checkpoint less time.
     pub fn epochs(&self) -> &Path {
         &self.epochs
     }
 
-    /// A file in it.
+    /// Returns the path of a file in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -131,7 +131,7 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         if !self.keep && !std::thread::panicking() {
-            // What cannot be removed is left to `cargo clean`.
+            // `cargo clean` removes the rest.
             let _ = fs::remove_dir_all(&self.path);
             let _ = fs::remove_dir_all(&self.epochs);
         }

@@ -1,5 +1,5 @@
-//! The programs under `tests/programs`: found by their place, described by their first comment, compiled when
-//! something that they are made of is newer.
+//! The programs under `tests/programs`: found by their path, described by their first comment, and compiled when one of
+//! their sources is newer.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use crate::mpis::Mpi;
 use crate::{Failed, ensure, place};
 
-/// What a program does while it is checkpointed: the folder that it lies in.
+/// A program's behaviour during a checkpoint, which is also the folder of its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Sets something up and waits.
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// The way to a still point where nothing else is said.
+/// The default way to a still point.
 pub const CLOCK: &str = "clock";
 
 /// One program.
@@ -46,17 +46,17 @@ pub struct Program {
     pub name: String,
     pub source: PathBuf,
     pub kind: Kind,
-    /// Numbers of ranks that it can be run with.
+    /// The numbers of ranks that it can run with.
     pub ranks: Vec<u32>,
-    /// The ways to a still point (`run --safe-state`) that it can be run with.
+    /// The ways to a still point (`run --safe-state`) that it can run with.
     pub safe_states: Vec<String>,
     /// Compiler flags.
     flags: Vec<String>,
     /// A source in `programs/libraries` that becomes a shared library beside the program.
     library: Option<String>,
-    /// What the reason for refusing a checkpoint speaks of.
+    /// Text that the reason for refusing a checkpoint must contain.
     pub refuses: Option<String>,
-    /// Most bytes that an image of one rank may have.
+    /// The most bytes of one rank's image.
     pub most_bytes: Option<u64>,
     /// The MPI that it is built for.
     mpi: Mpi,
@@ -122,7 +122,7 @@ impl Program {
         Ok(program)
     }
 
-    /// All programs of a kind, by name.
+    /// Returns all programs of a kind, by name.
     pub fn all(kind: Kind) -> Result<Vec<Program>, Failed> {
         let folder = place::sources().join(kind.folder());
         let mut sources: Vec<PathBuf> = fs::read_dir(&folder)
@@ -137,7 +137,7 @@ impl Program {
             .collect()
     }
 
-    /// One program by its name.
+    /// Returns one program by its name.
     pub fn named(kind: Kind, name: &str) -> Result<Program, Failed> {
         let found = Program::all(kind)?
             .into_iter()
@@ -145,7 +145,7 @@ impl Program {
         found.ok_or_else(|| format!("no program {name} in programs/{}", kind.folder()))
     }
 
-    /// The same program on one way to a still point.
+    /// Returns the same program on one way to a still point.
     pub fn towards(&self, safe_state: &str) -> Program {
         Program {
             safe_states: vec![safe_state.to_owned()],
@@ -153,7 +153,7 @@ impl Program {
         }
     }
 
-    /// The same program built for another MPI.
+    /// Returns the same program built for another MPI.
     pub fn built_for(&self, mpi: &Mpi) -> Program {
         Program {
             mpi: mpi.clone(),
@@ -161,18 +161,18 @@ impl Program {
         }
     }
 
-    /// The language that it is written in, as its file's name ends.
+    /// Returns the language of its source, by the end of the file's name.
     pub fn language(&self) -> &str {
         let end = self.source.extension().and_then(OsStr::to_str);
         end.unwrap_or_default()
     }
 
-    /// The MPI that it is built for.
+    /// Returns the MPI that it is built for.
     pub fn mpi(&self) -> &Mpi {
         &self.mpi
     }
 
-    /// The executable, compiled if need be.
+    /// Returns the executable, and compiles it if need be.
     pub fn build(&self) -> Result<PathBuf, Failed> {
         let folder = match self.mpi.is_own() {
             true => "programs".to_owned(),
@@ -218,7 +218,7 @@ impl Program {
         Ok(executable)
     }
 
-    /// C, C++ and Fortran: `mpicc`, `mpicxx` and `mpifort` of its MPI do the work.
+    /// Builds C, C++ and Fortran with `mpicc`, `mpicxx` and `mpifort` of its MPI.
     fn build_with_mpi(&self, language: &str, draft: &Path) -> Result<(), Failed> {
         let mut compiler;
         match language {
@@ -258,7 +258,7 @@ impl Program {
         succeed(compiler)
     }
 
-    /// Rust: the package in `programs/rust`, or the one in `programs/cudarc`, has each program as a binary.
+    /// Builds Rust: the package in `programs/rust`, or the one in `programs/cudarc`, has each program as a binary.
     fn build_with_cargo(&self, draft: &Path) -> Result<(), Failed> {
         let package = match self.kind {
             Kind::Gpu => "cudarc",
@@ -286,7 +286,7 @@ impl Program {
     }
 }
 
-/// What every program is made from, beside its own source and the headers.
+/// The sources of every program, besides its own source and the headers.
 const SHARED: &[&str] = &[
     "trial.f90",
     "rust/Cargo.toml",
@@ -296,7 +296,7 @@ const SHARED: &[&str] = &[
     "cudarc/Cargo.lock",
 ];
 
-/// Every header, also those in a folder of their own.
+/// Returns every header, also those in a folder of their own.
 fn headers() -> Result<Vec<PathBuf>, Failed> {
     let list = |folder: &Path| -> Result<Vec<PathBuf>, Failed> {
         let entries =
@@ -318,8 +318,8 @@ fn source_of_library(library: &str) -> PathBuf {
     place::sources().join("libraries").join(library)
 }
 
-/// Builds a shared library of `programs/libraries` in a folder; where it is. Whoever loads one that was there before
-/// does not see this one half written.
+/// Builds a shared library of `programs/libraries` in a folder, and returns its path. A program that loads an earlier
+/// one does not see this one half written.
 pub fn build_library(library: &str, folder: &Path) -> Result<PathBuf, Failed> {
     let stem = library.trim_end_matches(".c");
     let built = folder.join(format!("lib{stem}.so"));
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
     use stillpoint_faults::Point;
 
-    /// The names between two marks in the settings of nextest, separated by bars.
+    /// Returns the names between two marks in the settings of nextest, which bars separate.
     fn names(from: &str, to: &str) -> Vec<String> {
         let settings = fs::read_to_string(place::project().join(".config/nextest.toml")).unwrap();
         let (_, rest) = settings.split_once(from).unwrap();
@@ -368,7 +368,7 @@ mod tests {
         list.split('|').map(|name| name.trim().to_owned()).collect()
     }
 
-    /// nextest does not say so when a name in a filter is nobody's.
+    /// nextest reports no error for a name in a filter that no test has.
     #[test]
     fn everything_that_the_fast_profile_names_is_there() {
         let programs = names("(still|moving) :: (", ")");

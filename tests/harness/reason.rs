@@ -1,13 +1,13 @@
-//! What a command said on stderr when something was wrong: one line for people, and what to do.
+//! Checks of a command's message on stderr: one line for people, and the remedy.
 
 use crate::Failed;
 use crate::command::Answer;
 use crate::ensure;
 
-/// Longest line that a person reads.
+/// The longest line that a person reads.
 const LONGEST: usize = 1200;
 
-/// What Stillpoint itself said, without the lines that show a checkpoint's progress and what `mpirun` adds.
+/// Returns Stillpoint's own lines, without those that show a checkpoint's progress and those that `mpirun` adds.
 pub fn lines(stderr: &str) -> Vec<&str> {
     stderr
         .lines()
@@ -15,7 +15,7 @@ pub fn lines(stderr: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Checks that `stderr` holds one reason, which speaks of all `words`.
+/// Checks that `stderr` holds one reason, which contains all `words`.
 pub fn one(stderr: &str, words: &[&str]) -> Result<(), Failed> {
     ensure!(
         !stderr.contains("panicked") && !stderr.contains("RUST_BACKTRACE"),
@@ -39,7 +39,7 @@ pub fn one(stderr: &str, words: &[&str]) -> Result<(), Failed> {
 }
 
 impl Answer {
-    /// Fails unless it ended with `status` and gave one reason that speaks of all `words`.
+    /// Fails unless it ended with `status` and gave one reason that contains all `words`.
     pub fn expect_one_reason(self, status: i32, words: &[&str]) -> Result<Answer, Failed> {
         let answer = self.expect(status)?;
         one(&answer.stderr, words).map_err(|failed| format!("{failed}\n{}", answer.show()))?;

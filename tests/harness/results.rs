@@ -1,6 +1,6 @@
 //! Puts measured tables and figures into a folder of `bench/results`, for readers.
 //!
-//! A page has a table between two marks, and keeps what stands around them:
+//! A page has a table between two marks, and keeps the text around them:
 //!
 //! ```text
 //! <!-- overhead: NAME -->
@@ -17,7 +17,7 @@ use crate::{Failed, place};
 /// A table or a figure with its name.
 pub type Named = (String, String);
 
-/// Where the results of a machine lie, such as `epyc-2core-2026-11`.
+/// Returns the folder for the results of a machine such as `epyc-2core-2026-11`.
 fn folder(machine: &str) -> Result<PathBuf, Failed> {
     let folder = place::project().join("bench/results").join(machine);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -48,7 +48,7 @@ pub fn figures(machine: &str, figures: &[Named]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The page with this text between the marks of that name.
+/// Returns the page with this text between the marks of that name.
 fn with(page: &str, kind: &str, name: &str, text: &str) -> String {
     let (begin, end) = (
         format!("<!-- {kind}: {name} -->\n"),

@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A stream of numbers that follows from its seed (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Seed {
-    /// What to set `STILLPOINT_TEST_SEED` to, to get the same stream.
+    /// The value of `STILLPOINT_TEST_SEED` that gives the same stream.
     pub start: u64,
     state: u64,
 }
 
 impl Seed {
-    /// From `STILLPOINT_TEST_SEED`, else from the clock.
+    /// Makes a stream from `STILLPOINT_TEST_SEED`, else from the clock.
     pub fn new() -> Seed {
         let given = env::var("STILLPOINT_TEST_SEED")
             .ok()
@@ -24,7 +24,7 @@ impl Seed {
         Seed::from(given.unwrap_or(now % 1_000_000_007))
     }
 
-    /// The seeds that a variable names: `first..end` or one number.
+    /// Parses the seeds in a variable: `first..end` or one number.
     pub fn range(text: &str) -> Option<Range<u64>> {
         match text.split_once("..") {
             Some((first, end)) => Some(first.parse().ok()?..end.parse().ok()?),
@@ -32,7 +32,7 @@ impl Seed {
         }
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut value = self.state;
@@ -41,12 +41,12 @@ impl Seed {
         value ^ (value >> 31)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.draw() % end.max(1)
     }
 
-    /// A time below `longest`.
+    /// Returns a time below `longest`.
     pub fn moment(&mut self, longest: Duration) -> Duration {
         Duration::from_micros(self.below(longest.as_micros() as u64))
     }

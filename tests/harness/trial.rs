@@ -1,4 +1,4 @@
-//! What is done to a program: run natively, run in the split process, checkpointed, suspended and restarted.
+//! Trials of a program: it runs natively and in the split process, and is checkpointed, suspended and restarted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use crate::program::{CLOCK, Kind, Program};
 use crate::seed::Seed;
 use crate::{Failed, ensure};
 
-/// A program may take this long to be ready, and to end.
+/// The longest time for a program to become ready, and to end.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// After it has said that it is ready, a program gets this long to block where it wants to be blocked.
+/// The time for a program to block where it wants to, after it has reported that it is ready.
 const SETTLE: Duration = Duration::from_millis(150);
 
 /// One program on a number of ranks, in a directory of its own.
@@ -25,15 +25,15 @@ pub struct Trial<'a> {
     pub program: &'a Program,
     pub ranks: u32,
     pub directory: &'a Directory,
-    /// What the program is started with.
+    /// The program's arguments.
     pub arguments: Vec<String>,
-    /// What its launches find in the environment.
+    /// Environment variables of its launches.
     pub settings: Vec<(&'static str, &'static str)>,
     executable: PathBuf,
 }
 
 impl<'a> Trial<'a> {
-    /// Compiles the program if need be.
+    /// Makes a trial, and compiles the program if need be.
     pub fn new(
         program: &'a Program,
         ranks: u32,
@@ -49,18 +49,18 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// The same with arguments.
+    /// Returns the same trial with arguments.
     pub fn with(mut self, arguments: &[&str]) -> Self {
         self.arguments = arguments.iter().map(|&text| text.to_owned()).collect();
         self
     }
 
-    /// Its executable, compiled.
+    /// Returns its executable, compiled.
     pub fn executable(&self) -> &Path {
         &self.executable
     }
 
-    /// Where its epochs go.
+    /// Returns the directory of its epochs.
     pub fn epochs_at(&self) -> PathBuf {
         self.directory.epochs().to_owned()
     }
@@ -75,34 +75,34 @@ impl<'a> Trial<'a> {
         Job::start(command, self.directory)
     }
 
-    /// The variable that says how `run` gets to a still point, if not by the clock.
+    /// Returns the variable that tells `run` the way to a still point, if it is not the clock.
     fn safe_state(&self) -> Option<(&'static str, &str)> {
         let first = self.program.safe_states.first()?;
         (first != CLOCK).then_some(("STILLPOINT_SAFE_STATE", first))
     }
 
-    /// Starts it natively.
+    /// Starts the program natively.
     pub fn native(&self) -> Result<Job, Failed> {
         let mut command = job::mpirun(self.ranks);
         command.arg(&self.executable).args(&self.arguments);
         self.launch(command)
     }
 
-    /// Starts it under `stillpoint run`.
+    /// Starts the program under `stillpoint run`.
     pub fn split(&self) -> Result<Job, Failed> {
         let mut command = job::under_stillpoint(self.ranks, &self.epochs_at())?;
         command.arg(&self.executable).args(&self.arguments);
         self.launch(command)
     }
 
-    /// Starts it again from its newest epoch.
+    /// Starts the program again from its newest epoch.
     pub fn restarted(&self) -> Result<Job, Failed> {
         self.launch(job::restarted(self.ranks, &self.epochs_at())?)
     }
 
-    /// Waits until it is where it wants to be checkpointed.
+    /// Waits until the program is where it wants to be checkpointed.
     pub fn ready(&self, job: &mut Job) -> Result<(), Failed> {
-        // Of the moving ones rank 0 alone speaks for all.
+        // In a moving program, rank 0 reports for all.
         let count = if self.program.kind == Kind::Moving {
             1
         } else {
@@ -111,7 +111,7 @@ impl<'a> Trial<'a> {
         self.first_ready(job, count)
     }
 
-    /// Waits until the first so many ranks have said so.
+    /// Waits until the first so many ranks are ready.
     pub fn first_ready(&self, job: &mut Job, count: u32) -> Result<(), Failed> {
         let files: Vec<_> = (0..count)
             .map(|rank| self.directory.file(&format!("ready.{rank}")))
@@ -123,7 +123,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Lets it go on to its end.
+    /// Lets the program go on to its end.
     pub fn go(&self) -> Result<(), Failed> {
         let path = self.directory.file("go");
         fs::write(&path, b"").map_err(|error| format!("{}: {error}", path.display()))
@@ -148,7 +148,7 @@ impl<'a> Trial<'a> {
         Ok(ended)
     }
 
-    /// Suspends it and waits until its `mpirun` has ended, with 0.
+    /// Suspends the job and waits until its `mpirun` has ended, with 0.
     pub fn suspended(&self, job: Job) -> Result<(), Failed> {
         command::suspend(self.directory, &self.epochs_at())?.expect(exit::DONE)?;
         let ended = job.end(PATIENCE)?;
@@ -163,14 +163,14 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Starts it again and waits until it runs.
+    /// Starts the program again and waits until it runs.
     pub fn resumed(&self) -> Result<Job, Failed> {
         let mut job = self.restarted()?;
         self.runs_again(&mut job)?;
         Ok(job)
     }
 
-    /// Waits until what was started again runs.
+    /// Waits until the restarted job runs.
     pub fn runs_again(&self, job: &mut Job) -> Result<(), Failed> {
         let mut latest = String::new();
         job.until("running again", PATIENCE, |_| {
@@ -191,8 +191,8 @@ fn on_trial(
     directory.run(|directory| test(&Trial::new(program, ranks, directory)?))
 }
 
-/// The program is right without Stillpoint: what the other tests find is not the program's own fault. Once it was, it is again, unless
-/// the program, its libraries, the machine or the way it is started change.
+/// Checks that the program is right without Stillpoint, so that failures of other tests are not its own fault. The result is kept
+/// until the program, its libraries, the machine or the way it is started change.
 pub fn natively(program: &Program, ranks: u32) -> Result<(), Failed> {
     let name = format!("natively-{:?}-{}-{ranks}", program.kind, program.name);
     let executable = program.build()?;
@@ -213,7 +213,7 @@ pub fn natively(program: &Program, ranks: u32) -> Result<(), Failed> {
     kept.text(|| run().map(|()| "right".to_owned())).map(drop)
 }
 
-/// Undisturbed in the split process it says what it says natively.
+/// Checks that the program's output in the split process, undisturbed, is the native one.
 pub fn undisturbed(program: &Program, ranks: u32) -> Result<(), Failed> {
     on_trial(program, ranks, "undisturbed", |trial| {
         let mut job = trial.split()?;
@@ -224,7 +224,7 @@ pub fn undisturbed(program: &Program, ranks: u32) -> Result<(), Failed> {
     })
 }
 
-/// Checkpointed, and again, it carries on to the right end.
+/// Checkpoints the program twice; it must carry on to the right end.
 pub fn carries_on(program: &Program, ranks: u32) -> Result<(), Failed> {
     on_trial(program, ranks, "carries-on", |trial| {
         let mut job = trial.split()?;
@@ -248,7 +248,7 @@ pub fn carries_on(program: &Program, ranks: u32) -> Result<(), Failed> {
     })
 }
 
-/// Suspended and restarted, and suspended and restarted once more, it comes to the right end.
+/// Suspends and restarts the program twice; it must come to the right end.
 pub fn restarts(program: &Program, ranks: u32) -> Result<(), Failed> {
     on_trial(program, ranks, "restarts", |trial| {
         let mut job = trial.split()?;
@@ -264,8 +264,8 @@ pub fn restarts(program: &Program, ranks: u32) -> Result<(), Failed> {
     })
 }
 
-/// Never holding still, it is checkpointed at random moments, several times in a row, and carries on; then suspended
-/// and restarted at random moments, several times in a row.
+/// Checkpoints a moving program at random moments, several times in a row; then suspends and restarts it at random
+/// moments, several times in a row.
 pub fn moves(program: &Program, ranks: u32) -> Result<(), Failed> {
     let mut seed = Seed::new();
     let start = seed.start;
@@ -275,7 +275,7 @@ pub fn moves(program: &Program, ranks: u32) -> Result<(), Failed> {
     .map_err(|failed| format!("{failed}\n(STILLPOINT_TEST_SEED={start})"))
 }
 
-/// The same, its launches finding this in their environment.
+/// Does the same with these environment variables in its launches.
 pub fn moves_with(
     program: &Program,
     ranks: u32,
@@ -292,7 +292,7 @@ pub fn moves_with(
     .map_err(|failed| format!("{failed}\n(STILLPOINT_TEST_SEED={start})"))
 }
 
-/// The random program of a seed, which decides the moments too.
+/// Runs the random program of a seed, which decides the moments too.
 pub fn random(program: &Program, number: u64) -> Result<(), Failed> {
     let mut seed = Seed::from(number);
     let ranks = 2 + seed.below(3) as u32;
@@ -303,8 +303,8 @@ pub fn random(program: &Program, number: u64) -> Result<(), Failed> {
     })
 }
 
-/// Checkpoints a program that never holds still at random moments, so many times in a row; then suspends and restarts it as
-/// often; then lets it come to its end.
+/// Checkpoints a moving program at random moments, so many times in a row; then suspends and restarts it as often; then
+/// lets it come to its end.
 fn never_still(trial: &Trial, seed: &mut Seed, times: u32) -> Result<(), Failed> {
     let longest = Duration::from_millis(250);
     let mut job = trial.split()?;
@@ -324,7 +324,7 @@ fn never_still(trial: &Trial, seed: &mut Seed, times: u32) -> Result<(), Failed>
     Ok(())
 }
 
-/// A checkpoint refuses, says why, and leaves the job running to its right end.
+/// Checks that a checkpoint is refused with a reason, and that the job runs on to its right end.
 pub fn refuses(program: &Program, ranks: u32) -> Result<(), Failed> {
     let words = program
         .refuses
@@ -355,7 +355,7 @@ pub fn refuses(program: &Program, ranks: u32) -> Result<(), Failed> {
     })
 }
 
-/// No rank's image in the newest epoch is larger than `most`.
+/// Checks that no rank's image in the newest epoch is larger than `most`.
 fn small(trial: &Trial, most: u64) -> Result<(), Failed> {
     let newest = command::epochs(&trial.epochs_at())
         .pop()

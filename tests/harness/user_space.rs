@@ -1,4 +1,4 @@
-//! A directory on a file system in user space (FUSE), whose operations are as late as one says, each by itself. Needs root.
+//! A directory on a file system in user space (FUSE), with a delay for each kind of operation. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::{Failed, command, ensure, place};
 
-/// It is mounted by then.
+/// The time to mount it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Gone with the test.
+/// A directory that is removed with the test.
 #[derive(Debug)]
 pub struct UserSpace {
     path: PathBuf,
@@ -36,7 +36,7 @@ fn compiled(directory: &Path) -> Result<PathBuf, Failed> {
 }
 
 impl UserSpace {
-    /// Makes one in a directory; nothing is late.
+    /// Makes one in a directory, without delays.
     pub fn new(directory: &Path) -> Result<UserSpace, Failed> {
         let program = compiled(directory)?;
         let (lower, path) = (directory.join("lower"), directory.join("seen"));
@@ -64,12 +64,12 @@ impl UserSpace {
         Ok(made)
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// From now on these operations take so much longer, and no others.
+    /// Delays these operations from now on, and no others.
     pub fn late(&self, operations: &[&str], by: Duration) -> Result<(), Failed> {
         let lines = operations
             .iter()
@@ -84,7 +84,7 @@ impl UserSpace {
 
 impl Drop for UserSpace {
     fn drop(&mut self) {
-        // Nobody is to wait for it any more.
+        // No process is to wait for it any more.
         let _ = self.late(&[], Duration::ZERO);
         let unmounted = Command::new("umount")
             .arg("--lazy")

@@ -1,5 +1,5 @@
-//! Jobs of other MPIs while some ranks wait: a member of a collective operation that comes late, and waits in the real MPI's own functions. Checkpoints come one after the other, and
-//! restarts are on the same MPI and on the machine's own.
+//! Jobs of other MPIs while some ranks wait for a late member of a collective operation in the real MPI's own functions. Checkpoints come one after the other,
+//! and restarts are on the same MPI and on the machine's own.
 
 use crate::Failed;
 use crate::command::{self, exit};
@@ -8,7 +8,8 @@ use crate::place::{self, Directory};
 use crate::program::{Kind, Program};
 use crate::trial::Trial;
 
-/// Programs that were built for one MPI, on another; an operation and its late rank, root, number of elements, and how.
+/// Runs programs that were built for one MPI, on another. Each case is an operation and its late rank, root, number of
+/// elements, and variant.
 pub fn late_member<const ARGUMENTS: usize>(built_for: &str, on: &str, cases: &[[&str; ARGUMENTS]]) {
     for case in cases {
         let tested = (|| {
@@ -28,7 +29,7 @@ pub fn late_member<const ARGUMENTS: usize>(built_for: &str, on: &str, cases: &[[
     }
 }
 
-/// The late member never comes before it has been suspended and restarted, and again.
+/// The late member comes only after three suspends and restarts.
 fn waits_for_nobody(across: &Across, mpich: &Mpi) -> Result<(), Failed> {
     let trial = &across.trial;
     let mut job = across.started(mpich)?;
@@ -45,7 +46,8 @@ fn waits_for_nobody(across: &Across, mpich: &Mpi) -> Result<(), Failed> {
     trial.ends_well(job).map(drop)
 }
 
-/// A program of MPICH that waits in many ways, on one of them: the job carries on from some checkpoints, and is restarted from others.
+/// Runs a program of MPICH that waits in many ways, on one of these: the job carries on from some checkpoints, and is restarted from
+/// others.
 pub fn in_waits(mpi: &str, name: &str, ranks: u32) {
     if let Err(failed) = waits(mpi, name, ranks) {
         panic!("{name} on {mpi}: {failed}");
@@ -63,7 +65,7 @@ fn waits(mpi: &str, name: &str, ranks: u32) -> Result<(), Failed> {
         let trial = &across.trial;
         let mut job = across.started(&mpich)?;
         trial.ready(&mut job)?;
-        // What was seen for the first is there for the second, as it is for the real MPI.
+        // Everything that the first checkpoint saw is still there for the second, as it is for the real MPI.
         for _ in 0..2 {
             command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
         }

@@ -51,7 +51,7 @@ impl Axis {
         }
     }
 
-    /// Leaves out what is not greater than zero.
+    /// Makes a logarithmic axis, which leaves out values that are not greater than zero.
     pub fn logarithmic(label: impl Into<String>) -> Axis {
         Axis {
             label: label.into(),

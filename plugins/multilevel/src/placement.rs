@@ -19,13 +19,13 @@ use crate::topology::{End, Link, Process, Switch, Tier, Topology, TopologyError}
 use crate::units::show_bytes;
 use crate::{Exact, LocalOnly, ScheduleError};
 
-/// A rank: the bytes that it has to write, and its bandwidths in bytes per second. `None` means that there is no such
-/// way.
+/// A rank: the bytes that it has to write, and its bandwidths in bytes per second. A bandwidth is `None` if there
+/// is no such way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
     pub node: usize,
     pub bytes: u64,
-    /// To its own node's fast tier. `None` means that the rank never waits for it.
+    /// To its own node's fast tier, or `None` if the rank never waits for it.
     pub fast: Option<u64>,
     /// To the slow tier.
     pub slow: Option<u64>,

@@ -19,7 +19,7 @@ pub struct Process {
     pub name: String,
     /// Free bytes on the fast tier, `F_i` in the paper.
     pub free: u64,
-    /// The speed of writes to its own fast tier. `None` leaves that time out, as the paper does.
+    /// The speed of writes to its own fast tier, or `None` to leave that time out, as the paper does.
     pub write: Option<u64>,
 }
 

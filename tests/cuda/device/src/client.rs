@@ -1,4 +1,4 @@
-//! One client: its connection, and what it has. When the connection ends, in whatever way, so does all that it has.
+//! One client: its connection and its resources. When the connection ends, in whatever way, so do the resources.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +20,7 @@ use crate::memory::{Block, Space};
 use crate::node::{Gpus, code};
 use crate::stream::{Piece, Stream};
 
-/// What a client has, shared with its streams.
+/// A client's resources, which its streams share.
 pub struct Client {
     pub pid: i32,
     pub gpus: Arc<Gpus>,
@@ -48,7 +48,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // SAFETY: the client's own mapping, and nobody holds the client any more.
+        // SAFETY: the client's own mapping, and no thread holds the client any more.
         unsafe { libc::munmap(self.channel.as_ptr().cast(), channel::SIZE) };
     }
 }
@@ -81,7 +81,7 @@ pub fn serve(gpus: &Arc<Gpus>, folder: &Path, name: &str) -> io::Result<()> {
         }
     }
     client.gone.store(true, Ordering::Release);
-    // Streams end when nobody gives them anything more.
+    // Streams end when no more work can come.
     drop(streams);
     for path in &paths {
         // The folder may have gone already.
@@ -90,8 +90,8 @@ pub fn serve(gpus: &Arc<Gpus>, folder: &Path, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The process that has mapped a file, beside this one. A client's own word would not do: a process may know itself by another number than the kernel's.
-/// Nor would an open file: a process that shares its descriptors with the client and not its memory (`CLONE_FILES`) has it open as well.
+/// Finds the process that has mapped a file, besides this one. The client's own id would not do: a process may know itself by another number than the
+/// kernel's. An open file would not do either: a process that shares the client's descriptors but not its memory (`CLONE_FILES`) has it open as well.
 fn holder(channel: &Path) -> io::Result<i32> {
     let this = std::process::id() as i32;
     for entry in fs::read_dir("/proc")?.flatten() {
@@ -102,7 +102,7 @@ fn holder(channel: &Path) -> io::Result<i32> {
         else {
             continue;
         };
-        // It may have ended meanwhile, or be another user's.
+        // The process may have ended meanwhile, or belong to another user.
         let Ok(maps) = fs::read(entry.path().join("maps")) else {
             continue;
         };
@@ -113,7 +113,7 @@ fn holder(channel: &Path) -> io::Result<i32> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Whether a process has a file among its mappings, as the kernel lists them.
+/// Tells whether a process has a file among its mappings, as the kernel lists them.
 fn has_mapped(maps: &[u8], file: &Path) -> bool {
     let file = file.as_os_str().as_bytes();
     maps.split(|byte| *byte == b'\n').any(|line| {
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// One that shares descriptors, or has inherited them, is nobody's client.
+    /// A process that shares descriptors, or has inherited them, is not the client.
     #[test]
     fn whoever_only_has_the_file_open_is_none() {
         let path = std::env::temp_dir().join(format!("emulated-gpu-{}", std::process::id()));

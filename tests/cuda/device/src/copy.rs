@@ -1,4 +1,5 @@
-//! Copies: the device's DMA. Host memory is another process's, read and written from outside whether that process runs or not.
+//! Copies: the device's DMA. Host memory belongs to another process, and is read and written from outside whether that process
+//! runs or not.
 
 use std::ptr;
 
@@ -6,10 +7,10 @@ use crate::links::{Links, Way};
 use crate::memory::{Space, Span};
 use crate::node::code;
 
-/// Bytes that take their time on a link together. Copies of several streams share a link in such portions.
+/// The size of the portions in which copies of several streams share a link.
 const PORTION: usize = 1 << 20;
 
-/// What a copy needs.
+/// The inputs of a copy.
 pub struct Dma<'a> {
     pub pid: i32,
     pub space: &'a Space,
@@ -17,7 +18,7 @@ pub struct Dma<'a> {
 }
 
 impl Dma<'_> {
-    /// From host memory to device memory.
+    /// Copies from host memory to device memory.
     pub fn to_device(&self, host: u64, address: u64, size: u64) -> Result<(), u32> {
         self.host(host, address, size, Way::FromHost, |pid, there, here| {
             // SAFETY: `here` is a span's memory, and the kernel checks `there`.
@@ -25,7 +26,7 @@ impl Dma<'_> {
         })
     }
 
-    /// From device memory to host memory.
+    /// Copies from device memory to host memory.
     pub fn to_host(&self, address: u64, host: u64, size: u64) -> Result<(), u32> {
         self.host(host, address, size, Way::ToHost, |pid, there, here| {
             // SAFETY: `here` is a span's memory, and the kernel checks `there`.
@@ -62,7 +63,7 @@ impl Dma<'_> {
         Ok(())
     }
 
-    /// Within a device or between two.
+    /// Copies within a device or between two.
     pub fn within(&self, from: u64, to: u64, size: u64) -> Result<(), u32> {
         let sources = self.space.spans(from, size)?;
         let mut at = to;
@@ -84,7 +85,7 @@ impl Dma<'_> {
         Ok(())
     }
 
-    /// A pattern, so many times.
+    /// Writes a pattern so many times.
     pub fn fill(&self, address: u64, pattern: &[u8], count: u64) -> Result<(), u32> {
         let size = count
             .checked_mul(pattern.len() as u64)
@@ -107,7 +108,7 @@ impl Dma<'_> {
     }
 }
 
-/// A span in portions: where each begins, and its length.
+/// Cuts a span into portions, and returns the beginning and length of each.
 fn portions(span: &Span) -> impl Iterator<Item = (*mut u8, usize)> {
     let (start, size) = (span.start(), span.size);
     (0..size).step_by(PORTION).map(move |offset| {

@@ -1,5 +1,5 @@
-//! Links: how long a copy takes at the least. A link has time to give, and a copy takes as much of it as its bytes need, behind
-//! whoever came before; nobody spins.
+//! Links, which set the least time of a copy. A link has time to give, and a copy takes as much of it as its bytes need, behind
+//! earlier copies; threads sleep instead of spinning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -14,18 +14,18 @@ pub struct Lane {
     promised: Mutex<Promised>,
 }
 
-/// What a lane has given out so far. Times are nanoseconds.
+/// The time that a lane has promised so far. Times are nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Promised {
     pub bytes: u64,
-    /// The time that these bytes take, and no time in which nobody sent anything.
+    /// The time that these bytes take, without idle time.
     pub busy: u64,
-    /// When the first byte went, and when the last one that is promised will be over.
+    /// The time of the first byte, and the time at which the last promised one will have passed.
     pub first: u64,
     pub last: u64,
 }
 
-/// Nanoseconds that bytes take.
+/// Returns the nanoseconds that bytes take.
 fn duration(bytes: u64, bandwidth: f64) -> u64 {
     (bytes as f64 / bandwidth * 1e9).ceil() as u64
 }
@@ -38,7 +38,7 @@ impl Lane {
         }
     }
 
-    /// Takes the time for some bytes, from `now` at the earliest; when they are over.
+    /// Takes the time for some bytes, from `now` at the earliest, and returns when they will have passed.
     fn reserve(&self, now: u64, bytes: u64) -> u64 {
         let mut promised = self.promised();
         if promised.bytes == 0 {
@@ -68,7 +68,7 @@ pub enum Way {
 pub struct Links {
     from_host: Vec<Lane>,
     to_host: Vec<Lane>,
-    /// From each device to each, where there is a link.
+    /// The link from each device to each, if there is one.
     between: Vec<Vec<Option<Lane>>>,
 }
 
@@ -88,7 +88,7 @@ impl Links {
         }
     }
 
-    /// The lanes that a copy takes.
+    /// Returns the lanes that a copy takes.
     fn lanes(&self, way: Way) -> Vec<&Lane> {
         match way {
             Way::FromHost(device) => vec![&self.from_host[device as usize]],
@@ -101,13 +101,13 @@ impl Links {
         }
     }
 
-    /// Nanoseconds of the machine's clock. Devices that are started anew go on counting where others were: what time
-    /// a program's events took does not depend on where they were.
+    /// Returns nanoseconds of the machine's clock. New devices continue the count of earlier ones, so the times of a
+    /// program's events do not depend on the devices.
     pub fn now(&self) -> u64 {
         clock::now()
     }
 
-    /// Takes the time that bytes need on a way, from now on; when they are over.
+    /// Takes the time that bytes need on a way, from now on, and returns when they will have passed.
     pub fn reserve(&self, way: Way, bytes: u64) -> u64 {
         let now = self.now();
         let lanes = self.lanes(way).into_iter();
@@ -117,7 +117,7 @@ impl Links {
             .unwrap_or(now)
     }
 
-    /// A line for each lane that something went over: from, to, and what was promised.
+    /// Returns a line for each lane with any traffic: from, to, and the promised time.
     pub fn report(&self) -> Vec<String> {
         let line = |from: &str, to: &str, lane: &Lane| {
             let Promised {

@@ -1,16 +1,16 @@
 //! `emulated-gpu DIR`: the GPUs of a node, as a process of its own. A real GPU does not stop when a rank is stopped, and this
-//! does not either: it carries out copies and kernels by itself, stream by stream, and takes its data from the memory of its
-//! clients and puts it there as a device's DMA does.
+//! process does not either. It carries out copies and kernels by itself, stream by stream, and reads and writes the memory of
+//! its clients as a device's DMA does.
 //!
 //! DIR holds `description.toml` (the devices, see `description` in the protocol's crate). The process makes `nvidiactl` in it, a
-//! named pipe in which clients say that they are there, prints `ready`, and ends when its standard input is closed: so it
-//! never outlives the test that has started it. DIR goes with it.
+//! named pipe through which clients announce themselves, prints `ready`, and ends when its standard input is closed, so it never
+//! outlives the test that has started it. It removes DIR when it ends.
 //!
-//! What it imitates: memory of each device with its accounting; streams that run beside each other and in themselves in order;
-//! events; copies from and to pageable and pinned host memory, within a device and between devices, as quick as the
-//! links of the description; kernels, of which it knows some by name (`kernels`). What it does not: instructions of
-//! a GPU. A kernel is a function in here, and what a program's PTX says about a kernel of that name is not looked at but for its
-//! parameters. Kernels of different streams run beside each other as they like, and a kernel does not reach pinned host memory.
+//! It imitates the memory of each device with its accounting; streams that run beside each other, each in order; events; copies
+//! from and to pageable and pinned host memory, within a device and between devices, at the speed of the links in the
+//! description; and kernels, some of which it knows by name (`kernels`). It does not imitate the instructions of a GPU. A kernel
+//! is a function in here, and from a program's PTX it reads only that kernel's parameters. Kernels of different streams run
+//! beside each other in any order, and a kernel cannot reach pinned host memory.
 
 mod client;
 mod contexts;
@@ -56,19 +56,19 @@ fn serve(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder.join(FAULTS))?;
     let control = folder.join(CONTROL);
     named_pipe(&control)?;
-    // Both ends: the pipe never comes to its end because the last client has gone.
+    // The process holds both ends, so the pipe does not end when the last client has gone.
     let control = OpenOptions::new().read(true).write(true).open(control)?;
     let (asked, goes) = (Arc::clone(&gpus), folder.to_owned());
     thread::spawn(move || {
         obey(&asked);
-        // What cannot be removed now is nobody's loss.
+        // A failure to remove the folder does no harm.
         let _ = fs::remove_dir_all(goes);
         std::process::exit(0);
     });
     println!("ready");
     for line in BufReader::new(control).lines() {
         let name = line?;
-        // A name, and no path.
+        // The line holds a name, and no path.
         if name.is_empty() || name.contains('/') {
             continue;
         }
@@ -83,9 +83,8 @@ fn serve(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Does what standard input says, until that ends. `links` says what went over each link, `faults` how often each fault has struck,
-/// `memory` how much of each device's is free, `contexts` how
-/// many each process has.
+/// Obeys commands on standard input, until that ends. `links` prints the traffic of each link, `faults` how often each fault has
+/// struck, `memory` how much of each device's memory is free, `contexts` how many contexts each process has.
 fn obey(gpus: &Gpus) {
     for line in io::stdin().lines().map_while(Result::ok) {
         let report = match line.as_str() {

@@ -1,4 +1,4 @@
-//! Device memory: how much of it is used, the blocks it was given out in, and each client's addresses.
+//! Device memory: its use, the blocks given out, and each client's addresses.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::node::code;
 
-/// How much of a device's memory there is and is used.
+/// The size of a device's memory, and the used part of it.
 pub struct Account {
     total: u64,
     used: Mutex<u64>,
@@ -44,29 +44,29 @@ impl Account {
     }
 }
 
-/// A block of a device's memory. It is used for as long as somebody holds it: a client's addresses, or a copy that is under way.
+/// A block of a device's memory. It is in use as long as it is held, by a client's addresses or by a copy under way.
 pub struct Block {
     pub device: u32,
     start: NonNull<u8>,
     size: usize,
     account: Arc<Account>,
-    /// The file that managed memory is.
+    /// The file behind managed memory.
     file: Option<PathBuf>,
 }
 
 // SAFETY: a block is memory that the client's streams read and write in the order that the client has asked for, as on a real
-// device; nothing but raw copies and the kernels touches it, and it is unmapped only when nobody holds the block.
+// device; only raw copies and the kernels touch it, and it is unmapped only when its last holder lets it go.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// A fresh block: out of the account, and zero.
+    /// Makes a new block out of the account; its bytes are zero.
     pub fn new(device: u32, account: &Arc<Account>, size: u64) -> Result<Block, u32> {
         Block::make(device, account, size, None)
     }
 
-    /// A fresh block that is a fresh file, for a client to map as well.
+    /// Makes a new block in a new file, for a client to map as well.
     pub fn managed(
         device: u32,
         account: &Arc<Account>,
@@ -85,7 +85,7 @@ impl Block {
             .map_err(|_| code::OUT_OF_MEMORY)
             .and_then(|()| Block::make(device, account, size, Some((&file, path.clone()))));
         if made.is_err() {
-            // The error is the one before.
+            // The caller gets the earlier error.
             let _ = fs::remove_file(path);
         }
         made
@@ -138,7 +138,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: the block's own mapping, and nobody holds the block any more.
+        // SAFETY: the block's own mapping, and it has no holder any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.size) };
         self.account.give_back(self.size as u64);
         if let Some(file) = &self.file {
@@ -156,7 +156,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Where the range is in this process. It stays for as long as the span is held.
+    /// Returns the address of the range in this process. It stays as long as the span is held.
     pub fn start(&self) -> *mut u8 {
         // SAFETY: a span lies within its block (`Space::spans`).
         unsafe { self.block.start.as_ptr().add(self.offset) }
@@ -167,12 +167,12 @@ impl Span {
 #[derive(Default)]
 pub struct Space {
     pieces: RwLock<BTreeMap<u64, Arc<Block>>>,
-    /// Borrowed memory: the pieces that came to an address together.
+    /// Borrowed memory: the pieces that were placed at an address together.
     borrowed: Mutex<BTreeMap<u64, Vec<u64>>>,
 }
 
 impl Space {
-    /// Puts a block at an address. Nothing may be there yet.
+    /// Puts a block at a free address.
     pub fn place(&self, address: u64, block: Arc<Block>) -> Result<(), u32> {
         let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
         let end = address
@@ -186,13 +186,13 @@ impl Space {
         Ok(())
     }
 
-    /// What begins at an address.
+    /// Returns the block that begins at an address.
     pub fn at(&self, address: u64) -> Option<Arc<Block>> {
         let pieces = self.pieces.read().unwrap_or_else(PoisonError::into_inner);
         pieces.get(&address).cloned()
     }
 
-    /// Takes away what begins at an address.
+    /// Removes the block that begins at an address.
     pub fn remove(&self, address: u64) -> Result<(), u32> {
         let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
         pieces.remove(&address).map(drop).ok_or(code::INVALID_VALUE)
@@ -213,20 +213,21 @@ impl Space {
         Ok(())
     }
 
-    /// Takes borrowed blocks away.
+    /// Removes borrowed blocks.
     pub fn give_back(&self, address: u64) -> Result<(), u32> {
         let mut borrowed = self.borrowed.lock().unwrap_or_else(PoisonError::into_inner);
         let placed = borrowed.remove(&address).ok_or(code::INVALID_VALUE)?;
         placed.into_iter().try_for_each(|at| self.remove(at))
     }
 
-    /// Takes everything away.
+    /// Removes all blocks.
     pub fn clear(&self) {
         let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
         pieces.clear();
     }
 
-    /// The blocks of a device in order of their addresses, without managed memory. One that has several addresses is there once.
+    /// Returns the blocks of a device in order of their addresses, without managed memory. A block with several addresses is
+    /// listed once.
     pub fn of(&self, device: u32) -> Vec<Arc<Block>> {
         let pieces = self.pieces.read().unwrap_or_else(PoisonError::into_inner);
         let of = pieces
@@ -241,7 +242,7 @@ impl Space {
         blocks
     }
 
-    /// What lies at a range of addresses: all of it, or the address is illegal.
+    /// Returns the spans of a range of addresses. The address is illegal if a part of the range has no memory.
     pub fn spans(&self, address: u64, size: u64) -> Result<Vec<Span>, u32> {
         let pieces = self.pieces.read().unwrap_or_else(PoisonError::into_inner);
         let end = address.checked_add(size).ok_or(code::ILLEGAL_ADDRESS)?;

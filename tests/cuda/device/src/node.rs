@@ -14,7 +14,7 @@ use crate::faults::Faults;
 use crate::links::Links;
 use crate::memory::{Account, Block};
 
-/// The driver's results that the device gives.
+/// The driver's results that the device returns.
 pub mod code {
     pub const INVALID_VALUE: u32 = 1;
     pub const OUT_OF_MEMORY: u32 = 2;
@@ -26,7 +26,7 @@ pub mod code {
     pub const UNKNOWN: u32 = 999;
 }
 
-/// All of it.
+/// All devices, and their common state.
 pub struct Gpus {
     pub node: description::Node,
     pub accounts: Vec<Arc<Account>>,
@@ -34,7 +34,7 @@ pub struct Gpus {
     pub faults: Faults,
     pub contexts: Arc<Contexts>,
     lent: Mutex<HashMap<u64, Vec<Arc<Block>>>>,
-    /// Memory that has a name, for as long as somebody has it.
+    /// Memory with a name, for as long as it is held.
     shared: Mutex<HashMap<u64, Weak<Block>>>,
     tokens: AtomicU64,
     folder: PathBuf,
@@ -59,32 +59,32 @@ impl Gpus {
         }
     }
 
-    /// The account of a device.
+    /// Returns the account of a device.
     pub fn account(&self, device: u32) -> Result<&Arc<Account>, u32> {
         self.accounts
             .get(device as usize)
             .ok_or(code::INVALID_DEVICE)
     }
 
-    /// What is free of each device's memory, as lines.
+    /// Returns the free memory of each device, as lines.
     pub fn memory(&self) -> Vec<String> {
         let accounts = self.accounts.iter();
         let line = |account: &Arc<Account>| format!("memory {}", account.free());
         accounts.map(line).collect()
     }
 
-    /// A file for managed memory: where it is, and its name.
+    /// Returns a file for managed memory: its path and its name.
     pub fn managed_file(&self) -> (PathBuf, String) {
         let name = format!("nvidia-uvm-{}", self.tokens.fetch_add(1, Ordering::Relaxed));
         (self.folder.join(&name), name)
     }
 
-    /// Whether a device has gone.
+    /// Tells whether a device has gone.
     pub fn lost(&self, device: u32) -> bool {
         self.faults.strike(Fault::DeviceLost(device))
     }
 
-    /// Lends memory to whoever knows what it is called.
+    /// Lends memory to a process that knows the returned name.
     pub fn lend(&self, device: u32, blocks: Vec<Arc<Block>>) -> Lent {
         let token = self.tokens.fetch_add(1, Ordering::Relaxed);
         let size = blocks.iter().map(|block| block.size() as u64).sum();
@@ -113,13 +113,13 @@ impl Gpus {
         }
     }
 
-    /// What has a name.
+    /// Returns the block with a name.
     pub fn shared(&self, token: u64) -> Option<Arc<Block>> {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.get(&token)?.upgrade()
     }
 
-    /// What was lent under a name, once.
+    /// Returns memory that was lent under a name. This works once.
     pub fn borrow(&self, token: u64) -> Option<Vec<Arc<Block>>> {
         self.lent
             .lock()

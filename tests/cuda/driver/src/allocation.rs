@@ -1,4 +1,4 @@
-//! Memory: given out and given back, and found again by its addresses.
+//! Memory: allocation, release, and lookup by address.
 
 use std::fs::File;
 
@@ -9,11 +9,11 @@ use crate::driver::Driver;
 use crate::objects::{Mapped, Memory, Pinned};
 use crate::window;
 
-/// What managed memory is given out in.
+/// The granularity of managed memory.
 const PAGE: u64 = 4096;
 
 impl Driver {
-    /// Device memory of the current context.
+    /// Allocates device memory in the current context.
     pub fn allocate(&mut self, size: u64) -> Result<u64, Code> {
         let (context, of) = self.context()?;
         let device = self.place(of.device)?;
@@ -54,7 +54,7 @@ impl Driver {
         Ok(address)
     }
 
-    /// Memory that device and host both reach, at one address.
+    /// Allocates memory that device and host both reach, at one address.
     pub fn allocate_managed(&mut self, size: u64) -> Result<u64, Code> {
         let (context, of) = self.context()?;
         let device = self.place(of.device)?;
@@ -84,7 +84,7 @@ impl Driver {
         Ok(address)
     }
 
-    /// Another process's memory, by its name.
+    /// Opens another process's memory, by its name.
     pub fn open_shared(&mut self, token: u64, size: u64) -> Result<u64, Code> {
         let (context, _) = self.context()?;
         let address = self.addresses.take(size, 512).ok_or(code::OUT_OF_MEMORY)?;
@@ -109,7 +109,7 @@ impl Driver {
         Ok(address)
     }
 
-    /// Managed memory at an address, on both sides.
+    /// Puts managed memory at an address, on both sides.
     pub fn manage(&mut self, device: u32, address: u64, size: u64) -> Result<(), Code> {
         let request = Request::Manage {
             device,
@@ -119,7 +119,7 @@ impl Driver {
         let Reply::Managed(name) = self.connection()?.ask(&request)? else {
             return Err(code::UNKNOWN);
         };
-        // The folder of the connection, which is not yet the process's own where it is being restored.
+        // The connection's folder counts: during a restore it is not yet the process's own.
         let path = self.connection()?.folder().join(name);
         File::options()
             .read(true)
@@ -129,7 +129,7 @@ impl Driver {
             .map_err(|_| code::OUT_OF_MEMORY)
     }
 
-    /// Managed memory is the host's no more. Its addresses stay reserved.
+    /// Takes managed memory from the host. Its addresses stay reserved.
     pub fn withdraw_managed(&self) -> Result<(), Code> {
         for (address, memory) in &self.memory {
             if memory.managed {
@@ -172,7 +172,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Addresses whose memory is given back by now can be given out again.
+    /// Makes the addresses of returned memory available again.
     pub fn reclaim(&mut self) {
         let channel = window::channel();
         let addresses = &mut self.addresses;
@@ -185,19 +185,19 @@ impl Driver {
         });
     }
 
-    /// The piece of device memory that an address lies in, and where that begins.
+    /// Returns the device memory that contains an address, and its beginning.
     pub fn memory_at(&self, address: u64) -> Option<(u64, &Memory)> {
         let (&start, memory) = self.memory.range(..=address).next_back()?;
         (address < start + memory.size).then_some((start, memory))
     }
 
-    /// The pinned host memory that an address lies in, and where that begins.
+    /// Returns the pinned host memory that contains an address, and its beginning.
     pub fn pinned_at(&self, address: u64) -> Option<(u64, &Pinned)> {
         let (&start, pinned) = self.pinned.range(..=address).next_back()?;
         (address < start + pinned.size).then_some((start, pinned))
     }
 
-    /// Pinned host memory is given back.
+    /// Gives pinned host memory back.
     pub fn unpin(&mut self, address: u64) -> Result<(), Code> {
         let pinned = self.pinned.remove(&address).ok_or(code::INVALID_VALUE)?;
         if !pinned.registered {

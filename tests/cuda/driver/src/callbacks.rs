@@ -1,4 +1,4 @@
-//! Functions of the program that a stream has called when it comes to them: on a thread of the driver, while the stream waits.
+//! Functions of the program in a stream's order. A thread of the driver calls them while the stream waits.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -18,7 +18,7 @@ use crate::{gate, service, window};
 /// A function of the program.
 pub type Function = extern "C" fn(*mut c_void);
 
-/// Those that will be called, by their tickets.
+/// The functions to be called, by their tickets.
 #[derive(Default)]
 pub struct Callbacks {
     waiting: BTreeMap<u32, Callback>,
@@ -31,11 +31,11 @@ struct Callback {
     argument: *mut c_void,
 }
 
-// SAFETY: what the program gives for a function to be called with on another thread is for that thread.
+// SAFETY: the program passes this pointer for a function that runs on another thread.
 unsafe impl Send for Callback {}
 
 impl Driver {
-    /// Has a function called when a stream comes to it.
+    /// Adds a function to a stream; it is called when the stream comes to it.
     pub fn call_in_order(
         &mut self,
         stream: u64,
@@ -46,7 +46,7 @@ impl Driver {
         if self.callbacks.last == 0 {
             service::spawn("cuda-Callbacks", run).map_err(|_| code::OPERATING_SYSTEM)?;
         }
-        // 0 is nobody's.
+        // Ticket 0 means none.
         self.callbacks.last = self.callbacks.last.checked_add(1).unwrap_or(1);
         let ticket = self.callbacks.last;
         let callback = Callback { function, argument };
@@ -55,7 +55,7 @@ impl Driver {
         submitted.map(drop)
     }
 
-    /// What streams wait for now: each stream's place, and the function.
+    /// Takes the functions that streams wait for now, each with its stream's slot.
     fn due(&mut self) -> Vec<(u32, Callback)> {
         let channel = window::channel();
         let numbered = channel.asked.iter().enumerate();
@@ -66,7 +66,7 @@ impl Driver {
     }
 }
 
-/// The thread. It passes a gate of its own: a checkpoint's lock waits for work, and so for these functions.
+/// Runs the thread. It passes a gate of its own: a checkpoint's lock waits for work, and so for these functions.
 fn run() {
     let calls = places::CHANNEL as usize + offset_of!(Channel, calls);
     loop {
@@ -74,7 +74,7 @@ fn run() {
             let _inside = gate::FUNCTIONS.enter();
             let mut driver = hold();
             match driver.as_mut().filter(|driver| driver.connection.is_some()) {
-                // Before looking: what is asked for later changes it.
+                // Read this before looking for functions, because later requests change it.
                 Some(driver) => {
                     let seen = window::channel().calls.load(Ordering::Acquire);
                     (Some(seen), driver.due())
@@ -99,7 +99,7 @@ fn run() {
             }
             Some(_) => {}
             None if window::state() == State::Failed => return,
-            // A restore has failed, and left the gate as it was: another one is tried.
+            // A restore has failed, and left the gate as it was. The thread waits for another attempt.
             None => drop(gate::CALLS.enter()),
         }
     }

@@ -1,5 +1,5 @@
-//! A checkpoint of this process, carried out on its service thread as another process asks. The states and who may ask for what in
-//! each of them are the real driver's:
+//! A checkpoint of this process. Its service thread carries it out for another process. The states, and the requests that each of
+//! them allows, are the real driver's:
 //!
 //! ```text
 //! RUNNING --lock--> LOCKED --checkpoint--> CHECKPOINTED --restore--> LOCKED --unlock--> RUNNING
@@ -23,18 +23,18 @@ use crate::driver::{Driver, hold};
 use crate::objects::{Mapped, Memory};
 use crate::{gate, window};
 
-/// The stream's place that the service thread has for itself.
+/// The service thread's own stream.
 const SERVICE: u32 = 0;
 
-/// What is put aside while there is no connection.
+/// State that is saved while there is no connection.
 pub struct Saved {
-    /// Device memory in host memory: device address, host address, size. Nothing with custom storage.
+    /// Device memory in host memory: device address, host address, size. Empty with custom storage.
     pieces: Vec<(u64, u64, u64)>,
-    /// How far the streams had come, and when events happened.
+    /// The progress of the streams, and the times of events.
     channel: Box<[u8]>,
 }
 
-/// Does what was asked for.
+/// Carries out a request.
 pub fn carry_out(order: Order) -> Result<Vec<Lent>, Code> {
     match (window::state(), order) {
         (State::Running, Order::Lock { until }) => lock(until),
@@ -70,13 +70,13 @@ fn with(act: impl FnOnce(&mut Driver) -> Result<Vec<Lent>, Code>) -> Result<Vec<
     act(hold().as_mut().ok_or(code::NOT_INITIALIZED)?)
 }
 
-/// Keeps new calls out, and waits for those that are inside and for work that was submitted. Where that comes too late nothing has changed: whoever
-/// asked has gone, and would not unlock what he knows nothing of.
+/// Keeps new calls out, and waits for calls that are inside and for submitted work. If that takes too long, nothing changes: the caller has gone,
+/// and would not undo a lock that it does not know of.
 fn lock(until: Option<u64>) -> Result<Vec<Lent>, Code> {
     if !gate::CALLS.close(until) {
         return Err(code::NOT_READY);
     }
-    // Functions of the program are work as well: who calls them is kept out when all of it is done.
+    // Functions of the program are work as well. Their caller is kept out only when all work is done.
     let functions = || gate::FUNCTIONS.close(until).then_some(());
     match quiet(until).and_then(|()| functions().ok_or(code::NOT_READY)) {
         Ok(()) if until.is_none_or(|until| clock::now() < until) => {
@@ -95,7 +95,7 @@ fn lock(until: Option<u64>) -> Result<Vec<Lent>, Code> {
     }
 }
 
-/// Waits for the work that was submitted. Nobody is kept from the driver's state meanwhile: functions of the program may have to be called.
+/// Waits for the submitted work. The driver's state stays accessible meanwhile, since functions of the program may have to be called.
 fn quiet(until: Option<u64>) -> Result<(), Code> {
     let (fault, pieces) = {
         let mut driver = hold();
@@ -136,7 +136,7 @@ fn finished(slot: u32, sequence: u32, until: Option<u64>) -> bool {
 }
 
 impl Driver {
-    /// Device memory goes to host memory, or is lent; then the connection ends, or will when the copies are made.
+    /// Copies device memory to host memory, or lends it. Then ends the connection, now or when the copies are made.
     fn save(&mut self, custom: bool) -> Result<Vec<Lent>, Code> {
         self.healthy()?;
         let managed = self.memory.values().any(|memory| memory.managed);
@@ -174,7 +174,7 @@ impl Driver {
         });
     }
 
-    /// Lends the memory of each device that has some.
+    /// Lends the memory of each device with any.
     fn lend(&mut self) -> Result<Vec<Lent>, Code> {
         let places: Vec<u32> = self.devices.iter().copied().flatten().collect();
         let mut lent = vec![];
@@ -188,7 +188,7 @@ impl Driver {
         Ok(lent)
     }
 
-    /// Copies memory to host memory: all of it, or only what is managed.
+    /// Copies memory to host memory: all of it, or only managed memory.
     fn copy_out(&mut self, only_managed: bool) -> Result<Vec<(u64, u64, u64)>, Code> {
         let of = self.memory.iter();
         let memory: Vec<(u64, Memory)> = of
@@ -204,7 +204,7 @@ impl Driver {
                 .and_then(|host| {
                     pieces.push((address, host, size));
                     if memory.managed {
-                        // SAFETY: both are the driver's own, so long, and nobody else writes there: work is done.
+                        // SAFETY: both are the driver's own, of this size, and no thread writes there: work is done.
                         unsafe { window::copy(address, host, size) };
                         return Ok(());
                     }
@@ -223,7 +223,7 @@ impl Driver {
         Ok(pieces)
     }
 
-    /// The device that memory is on.
+    /// Returns the device that memory is on.
     fn device_of(&self, memory: &Memory) -> Result<u32, Code> {
         if let Mapped::Home { device } | Mapped::Again { device, .. } = memory.mapped {
             return self.place(device);
@@ -232,7 +232,7 @@ impl Driver {
         self.place(context.ok_or(code::INVALID_CONTEXT)?.device)
     }
 
-    /// A copy on the service thread's own stream, and its end.
+    /// Makes a copy on the service thread's own stream, and waits for it.
     fn transfer(&mut self, device: u32, work: Work) -> Result<(), Code> {
         let sequence = self.slots.next(SERVICE);
         let submitted = Request::Submit {
@@ -243,7 +243,7 @@ impl Driver {
             work,
         };
         self.connection()?.tell(&submitted)?;
-        // A device that has gone answers nothing any more.
+        // A device that has gone never answers.
         while !finished(SERVICE, sequence, Some(clock::now() + 1_000_000_000)) {
             if !self.connection()?.lives() {
                 return Err(code::UNKNOWN);
@@ -252,9 +252,9 @@ impl Driver {
         self.healthy()
     }
 
-    /// The connection ends; nothing of the devices is open or mapped any more.
+    /// Ends the connection. Nothing of the devices stays open or mapped.
     fn leave(&mut self) -> Result<(), Code> {
-        // Who waits for a call to make must not go on waiting by a channel that is no more.
+        // A thread that waits for a function to call must not continue on an unmapped channel.
         let _ = futex::wake(&window::channel().calls);
         let kept: *const channel::Channel = window::channel();
         // SAFETY: the channel is mapped, as there is a connection, and the device changes nothing of it now.
@@ -262,14 +262,14 @@ impl Driver {
         if let Some(saved) = &mut self.saved {
             saved.channel = kept.into();
         }
-        // What the process had is free for others when this has been answered.
+        // The reply means that the process's resources are free for others.
         self.connection()?.tell(&Request::Leave)?;
         self.connection = None;
         self.withdraw_managed()?;
         window::unmap_channel().map_err(|_| code::OPERATING_SYSTEM)
     }
 
-    /// The devices that there are anything of.
+    /// Tells whether a device is in use.
     fn used(&self, device: u32) -> bool {
         let made = |memory: &Memory| memory.mapped == Mapped::Home { device };
         self.contexts
@@ -279,13 +279,13 @@ impl Driver {
     }
 }
 
-/// The process is lost to its devices for good: its calls go on, and fail.
+/// Marks the process as lost to its devices for good: its calls go on, and fail.
 fn broken() -> Code {
     window::set_state(State::Failed);
     code::UNKNOWN
 }
 
-/// Host memory that device memory was put aside in.
+/// Frees the host memory that held device memory.
 fn give_back(pieces: &[(u64, u64, u64)]) {
     for &(_, host, size) in pieces {
         // SAFETY: it came from `anywhere`, and only the list knew of it.

@@ -1,4 +1,4 @@
-//! The connection to the devices: files of their folder, open while it lasts.
+//! The connection to the devices: open files in their folder.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -21,7 +21,7 @@ use crate::window;
 /// A connection, with the channel mapped.
 #[derive(Debug)]
 pub struct Connection {
-    /// Open for as long as the others are, as a real driver keeps its control device.
+    /// Open as long as the others are, as with a real driver's control device.
     _control: File,
     requests: File,
     replies: File,
@@ -36,7 +36,7 @@ impl Connection {
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
             .open(folder.join(CONTROL))?;
-        // A name that nobody else has: a process may have the number of another that ran before, and so has a time.
+        // The name must be unique. A process id may have belonged to an earlier process, so the name includes a time.
         let name = format!("nvidia-{}-{}", std::process::id(), clock::now());
         let [request, reply, channel] = files(&name).map(|file| folder.join(file));
         named_pipe(&request)?;
@@ -48,9 +48,9 @@ impl Connection {
             .mode(0o600)
             .open(channel)?;
         channel.set_len(channel::SIZE as u64)?;
-        // Both ends: a device that goes is noticed where its reply does not come, and not by a signal.
+        // The driver holds both ends, so it notices a lost device by the missing reply, and not by a signal.
         let requests = OpenOptions::new().read(true).write(true).open(request)?;
-        // Before the devices hear of it: the process that has mapped it is the one that they serve.
+        // This comes before the devices hear of the client: they serve the process that has mapped the channel.
         window::map_channel(&channel)?;
         let introduced = control
             .write_all(format!("{name}\n").as_bytes())
@@ -70,7 +70,7 @@ impl Connection {
         })
     }
 
-    /// Asks the device.
+    /// Sends a request to the device, and returns its answer.
     pub fn ask(&mut self, request: &Request) -> Result<Reply, Code> {
         let answer = message::send(&mut self.requests, request)
             .and_then(|()| message::receive(&mut self.replies));
@@ -81,7 +81,7 @@ impl Connection {
         }
     }
 
-    /// Tells the device something that has no answer but that it is done, or none at all.
+    /// Sends a request to the device that only gets a confirmation, or no answer at all.
     pub fn tell(&mut self, request: &Request) -> Result<(), Code> {
         if request.is_answered() {
             return self.ask(request).map(drop);
@@ -94,7 +94,7 @@ impl Connection {
         &self.folder
     }
 
-    /// What there is on the node.
+    /// Returns the node's description.
     pub fn node(&mut self) -> Result<Node, Code> {
         match self.ask(&Request::Node)? {
             Reply::Node(node) => Ok(*node),
@@ -102,12 +102,12 @@ impl Connection {
         }
     }
 
-    /// Whether a fault strikes now.
+    /// Tells whether a fault strikes now.
     pub fn fault(&mut self, fault: Fault) -> bool {
         matches!(self.ask(&Request::Fault { fault }), Ok(Reply::Fault(true)))
     }
 
-    /// Whether the device is there.
+    /// Tells whether the device is there.
     pub fn lives(&self) -> bool {
         let mut poll = libc::pollfd {
             fd: self.replies.as_raw_fd(),

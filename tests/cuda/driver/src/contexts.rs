@@ -1,4 +1,4 @@
-//! Contexts and streams: how they come and go, and how work gets into a stream.
+//! Contexts and streams: their creation and end, and the submission of work.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::objects::{Context, Order, Stream};
 use crate::window;
 
 impl Driver {
-    /// The current context.
+    /// Returns the current context.
     pub fn context(&self) -> Result<(u64, &Context), Code> {
         let handle = current(|stack| stack.last().copied()).ok_or(code::INVALID_CONTEXT)?;
         let context = self.contexts.get(handle);
         Ok((handle, context.ok_or(code::CONTEXT_IS_DESTROYED)?))
     }
 
-    /// A fresh context of a device.
+    /// Makes a new context of a device.
     pub fn make_context(&mut self, device: u32, flags: u32) -> Result<u64, Code> {
         let place = self.place(device)?;
         let slot = self.slots.take(STREAMS).ok_or(code::OUT_OF_MEMORY)?;
@@ -48,7 +48,7 @@ impl Driver {
         Ok(context)
     }
 
-    /// Everything of a context goes with it. Its work must be done.
+    /// Ends a context with everything in it. Its work must be done.
     pub fn end_context(&mut self, handle: u64) -> Result<(), Code> {
         let context = self.contexts.remove(handle);
         let device = context.ok_or(code::INVALID_CONTEXT)?.device;
@@ -93,10 +93,10 @@ impl Driver {
         self.connection()?.tell(&Request::EndContext { device })
     }
 
-    /// The stream that a handle stands for, in the current context where it is the default stream.
+    /// Returns the stream of a handle. The default stream is that of the current context.
     pub fn stream(&self, handle: u64) -> Result<(u64, &Stream), Code> {
         let handle = match handle {
-            // The default stream, by its two names; and a thread's own is not there.
+            // The default stream has two names. A thread's own default stream is not supported.
             0 | 1 => self.context()?.1.default,
             2 => return Err(code::NOT_SUPPORTED),
             handle => handle,
@@ -105,7 +105,7 @@ impl Driver {
         Ok((handle, stream.ok_or(code::INVALID_HANDLE)?))
     }
 
-    /// A stream is used no more. What it has is still done.
+    /// Ends the use of a stream. Its submitted work is still done.
     pub fn end_stream(&mut self, handle: u64) -> Result<(), Code> {
         let stream = self.streams.remove(handle).ok_or(code::INVALID_HANDLE)?;
         self.slots.give_back(stream.slot);
@@ -120,7 +120,7 @@ impl Driver {
         }
     }
 
-    /// Gives work to a stream; its place and number there.
+    /// Submits work to a stream, and returns its place and number there.
     pub fn submit(
         &mut self,
         stream: u64,
@@ -162,7 +162,7 @@ impl Driver {
         Ok((slot, sequence))
     }
 
-    /// The last pieces of work of a context's streams.
+    /// Returns the last pieces of work of a context's streams.
     pub fn work_of(&self, context: u64) -> Vec<(u32, u32)> {
         let of = self
             .streams

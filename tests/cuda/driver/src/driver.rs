@@ -1,4 +1,4 @@
-//! The driver's state in this process, and how a call gets at it.
+//! The driver's state in this process, and the calls' access to it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,14 +28,14 @@ use crate::objects::{Context, Event, Function, Handles, Memory, Pinned, Primary,
 use crate::ptx::Entry;
 use crate::{gate, service, window};
 
-/// All of it.
+/// The whole state.
 pub struct Driver {
     pub folder: PathBuf,
-    /// There is none while the process is checkpointed.
+    /// The connection, except while the process is checkpointed.
     pub connection: Option<Connection>,
-    /// What there was at `cuInit`.
+    /// The node's description at `cuInit`.
     pub node: Node,
-    /// The devices' numbers where they are now, by those that the program knows; none for one that is not there any more.
+    /// The current numbers of the devices, by the program's numbers; none for a device that no longer exists.
     pub devices: Vec<Option<u32>>,
     pub primaries: Vec<Primary>,
     pub contexts: Handles<Context>,
@@ -50,16 +50,16 @@ pub struct Driver {
     pub addresses: Addresses,
     pub pinned_addresses: Addresses,
     pub managed_addresses: Addresses,
-    /// Addresses that can be given out again once a stream has come so far.
+    /// Addresses that become free once a stream has reached a piece of work.
     pub leaving: Vec<(u32, u32, u64)>,
     pub pieces: u64,
-    /// Functions of the program that streams will have called.
+    /// Functions of the program that streams have yet to call.
     pub callbacks: Callbacks,
     /// Memory that is made and mapped in two steps.
     pub mappings: Mappings,
     pub multicasts: Multicasts,
     pub graphs: Graphs,
-    /// What a checkpoint has put aside.
+    /// State that a checkpoint has saved.
     pub saved: Option<Saved>,
 }
 
@@ -70,17 +70,17 @@ thread_local! {
     static CURRENT: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The contexts that this thread has pushed.
+/// Gives access to the contexts that this thread has pushed.
 pub fn current<T>(look: impl FnOnce(&mut Vec<u64>) -> T) -> T {
     CURRENT.with_borrow_mut(look)
 }
 
-/// The driver, whether it is set up or not. The service thread comes in by this, and everybody else by [`call`].
+/// Locks the driver, whether it is set up or not. The service thread uses this, and all other code uses [`call`].
 pub fn hold() -> MutexGuard<'static, Option<Driver>> {
     DRIVER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call that asks for nothing but what is known.
+/// Runs a call that only reads or changes known state.
 pub fn look(ask: impl FnOnce(&mut Driver) -> Result<(), Code>) -> Code {
     let _inside = gate::CALLS.enter();
     match hold().as_mut() {
@@ -89,7 +89,7 @@ pub fn look(ask: impl FnOnce(&mut Driver) -> Result<(), Code>) -> Code {
     }
 }
 
-/// A call that has to do with work: an error of earlier work is its result.
+/// Runs a call that concerns work: it returns an error of earlier work.
 pub fn call(ask: impl FnOnce(&mut Driver) -> Result<(), Code>) -> Code {
     look(|driver| {
         driver.healthy()?;
@@ -97,7 +97,7 @@ pub fn call(ask: impl FnOnce(&mut Driver) -> Result<(), Code>) -> Code {
     })
 }
 
-/// A call that waits for what it has submitted.
+/// Runs a call, and waits for the work that it has submitted.
 pub fn call_and_wait(ask: impl FnOnce(&mut Driver) -> Result<Vec<(u32, u32)>, Code>) -> Code {
     let mut submitted = vec![];
     let result = call(|driver| {
@@ -110,7 +110,7 @@ pub fn call_and_wait(ask: impl FnOnce(&mut Driver) -> Result<Vec<(u32, u32)>, Co
     }
 }
 
-/// Waits until streams have come so far. The gate is open to a checkpoint meanwhile.
+/// Waits until streams have reached these pieces of work. The gate is open to a checkpoint meanwhile.
 pub fn wait(pieces: &[(u32, u32)]) -> Result<(), Code> {
     for &(slot, sequence) in pieces {
         loop {
@@ -128,14 +128,14 @@ pub fn wait(pieces: &[(u32, u32)]) -> Result<(), Code> {
                 }
                 channel.done[slot as usize].load(Ordering::Acquire)
             };
-            // The address and not the channel: a checkpoint may take it away, and then this returns.
+            // This waits on the address and not on the channel: a checkpoint may unmap it, and then the wait returns.
             futex::wait(word(slot), seen, Some(Duration::from_secs(1)));
         }
     }
     Ok(())
 }
 
-/// Where a stream's word in the channel is, whether that is mapped or not.
+/// Returns the address of a stream's word in the channel, whether that is mapped or not.
 fn word(slot: u32) -> usize {
     let offset = offset_of!(Channel, done) + size_of::<AtomicU32>() * slot as usize;
     places::CHANNEL as usize + offset
@@ -161,7 +161,7 @@ pub fn init() -> Result<(), Code> {
         let ends = service::Ends {
             commands,
             answers,
-            // Held for the other side, which opens them through `/proc`.
+            // Held for the other process, which opens them through `/proc`.
             others: (orders, replies),
         };
         Ok((connection, ends))
@@ -211,12 +211,12 @@ fn pipe() -> io::Result<(File, File)> {
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: two fresh descriptors that nobody else has.
+    // SAFETY: two new descriptors without another owner.
     Ok(unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) })
 }
 
 impl Driver {
-    /// The error that has spoilt this process's work, if there was one.
+    /// Returns the error that has spoilt this process's work, if there was one.
     pub fn healthy(&self) -> Result<(), Code> {
         if self.connection.is_none() {
             return Err(code::DEVICE_UNAVAILABLE);
@@ -232,13 +232,13 @@ impl Driver {
         self.connection.as_mut().ok_or(code::DEVICE_UNAVAILABLE)
     }
 
-    /// Where a device is now.
+    /// Returns the current number of a device.
     pub fn place(&self, device: u32) -> Result<u32, Code> {
         let place = self.devices.get(device as usize).copied().flatten();
         place.ok_or(code::INVALID_DEVICE)
     }
 
-    /// Free and total memory of a device.
+    /// Returns the free and total memory of a device.
     pub fn room(&mut self, device: u32) -> Result<(u64, u64), Code> {
         let device = self.place(device)?;
         match self.connection()?.ask(&Request::Memory { device })? {

@@ -1,31 +1,32 @@
-//! The gates that a checkpoint's lock closes: whoever uses the driver's state passes one, and none does while it is closed.
+//! The gates that a checkpoint's lock closes. A thread passes one to use the driver's state; none passes while it is closed.
 //!
-//! A thread may be stopped at any instruction, and must hold nothing then that the service thread needs: so a gate is one word.
+//! A thread may be stopped at any instruction, and must not hold a lock that the service thread needs. So a gate is one word.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use stillpoint_emulated_gpu_protocol::{clock, futex};
 
-/// Set while it is closed; the rest of the word counts who is inside.
+/// Set while the gate is closed; the rest of the word counts the threads inside.
 const CLOSED: u32 = 1 << 31;
-/// How long is waited at once: who leaves may be stopped before he wakes anybody.
+/// The longest single wait: a thread that leaves may be stopped before it wakes the others.
 const LOOK: Duration = Duration::from_millis(10);
 
 pub struct Gate(AtomicU32);
 
-/// What the program's calls pass.
+/// The gate for the program's calls.
 pub static CALLS: Gate = Gate(AtomicU32::new(0));
-/// What the thread passes that calls the program's functions. It is closed later: a lock waits for these functions, too.
+/// The gate for the thread that calls the program's functions. It closes later, since a lock waits for these functions,
+/// too.
 pub static FUNCTIONS: Gate = Gate(AtomicU32::new(0));
 
-/// Somebody is inside.
+/// A thread's presence inside a gate.
 pub struct Inside(&'static AtomicU32);
 
 impl Drop for Inside {
     fn drop(&mut self) {
         if self.0.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1 {
-            // Nobody has to be there.
+            // There may be no waiter.
             let _ = futex::wake(self.0);
         }
     }
@@ -51,8 +52,8 @@ impl Gate {
         }
     }
 
-    /// Closes the gate and waits until nobody is inside, until a time of the monotonic clock. Whether that was in time; if not, the gate is
-    /// open as before.
+    /// Closes the gate and waits until no thread is inside, until a time of the monotonic clock. Returns whether that was in time; if not,
+    /// the gate is open as before.
     pub fn close(&self, until: Option<u64>) -> bool {
         self.0.fetch_or(CLOSED, Ordering::AcqRel);
         loop {
@@ -72,7 +73,7 @@ impl Gate {
     /// Opens the gate.
     pub fn open(&self) {
         self.0.fetch_and(!CLOSED, Ordering::AcqRel);
-        // Nobody has to be there.
+        // There may be no waiter.
         let _ = futex::wake(&self.0);
     }
 }
@@ -100,7 +101,7 @@ mod tests {
         waits.join().unwrap();
     }
 
-    /// Whoever asked has gone by then, and would not know.
+    /// The caller has gone by then, and would not know of it.
     #[test]
     fn what_is_closed_too_late_is_not_closed() {
         static GATE: Gate = Gate(AtomicU32::new(0));

@@ -1,6 +1,6 @@
-//! Graphs: work that is written down while a stream is captured, and submitted as a whole, as often as the program likes.
+//! Graphs: work that is recorded while a stream is captured, and submitted as a whole, as often as the program likes.
 //!
-//! What is written down is this library's own memory. A graph that was launched is work like any other.
+//! The record is this library's own memory. A launched graph is work like any other.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::code::{self, Code};
 use crate::driver::Driver;
 use crate::objects::Handles;
 
-/// What streams have captured.
+/// Captured work and graphs.
 #[derive(Debug)]
 pub struct Graphs {
-    /// By the stream that is captured.
+    /// Work by captured stream.
     captures: BTreeMap<u64, Vec<Work>>,
     graphs: Handles<Vec<Work>>,
     executable: Handles<Vec<Work>>,
@@ -28,12 +28,12 @@ impl Graphs {
         }
     }
 
-    /// Whether a stream is captured.
+    /// Tells whether a stream is being captured.
     pub fn captures(&self, stream: u64) -> bool {
         self.captures.contains_key(&stream)
     }
 
-    /// Writes work down, if its stream is captured; gives it back where it is not.
+    /// Records work if its stream is being captured; otherwise returns it.
     pub fn write_down(&mut self, stream: u64, work: Work) -> Result<Option<Work>, Code> {
         let Some(written) = self.captures.get_mut(&stream) else {
             return Ok(Some(work));
@@ -44,7 +44,7 @@ impl Graphs {
             | Work::Within { .. }
             | Work::Fill { .. }
             | Work::Launch(_) => written.push(work),
-            // Events, functions of the program, memory that is given back.
+            // Events, functions of the program, and memory to free cannot be captured.
             _ => return Err(code::STREAM_CAPTURE_UNSUPPORTED),
         }
         Ok(None)
@@ -68,7 +68,7 @@ impl Driver {
         Ok(self.graphs.graphs.add(written))
     }
 
-    /// A graph that can be launched; it is not changed by what becomes of the one that it was made of.
+    /// Makes a graph that can be launched. Later changes of the original do not affect it.
     pub fn instantiate(&mut self, graph: u64) -> Result<u64, Code> {
         let works = self.graphs.graphs.get(graph).ok_or(code::INVALID_VALUE)?;
         let works = works.clone();

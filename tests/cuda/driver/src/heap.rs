@@ -1,29 +1,31 @@
-//! The library's own heap. A thread of the program may be stopped inside `malloc`, and hold its lock until the checkpoint is over: the
-//! service thread must do without it, as the real driver's restore thread does while all others are frozen. So blocks are kept in lists
-//! that nobody ever locks.
+//! The library's own heap. A thread of the program may be stopped inside `malloc`, and hold its lock until the checkpoint is over. The
+//! service thread must do without that lock, as the real driver's restore thread does while all others are frozen. So free blocks are
+//! kept in lock-free lists.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Blocks have 2^4 to 2^20 bytes; what is larger is mapped by itself.
+/// Blocks have 2^4 to 2^20 bytes; a larger one has a mapping of its own.
 const SMALLEST: u32 = 4;
 const LARGEST: u32 = 20;
 const SIZES: usize = (LARGEST - SMALLEST + 1) as usize;
-/// What is mapped at once, at the least.
+/// The least size of a mapping.
 const CHUNK: usize = 1 << 16;
 
 const ADDRESS: u64 = (1 << 48) - 1;
 const CHANGE: u64 = 1 << 48;
 
-/// Free blocks of one size: the address of the first, which holds the address of the next, and how often the list was changed.
+/// Free blocks of one size: the address of the first, which holds the address of the next, and the number of changes of the
+/// list.
 struct List(AtomicU64);
 
 impl List {
     fn put(&self, block: *mut u8) {
         let mut seen = self.0.load(Ordering::Acquire);
         loop {
-            // SAFETY: a free block, aligned to its size of 16 bytes or more, and nobody else's until it is in the list.
+            // SAFETY: a free block, aligned to its size of 16 bytes or more, without another owner until it is in the
+            // list.
             unsafe { &*block.cast::<AtomicU64>() }.store(seen & ADDRESS, Ordering::Relaxed);
             let first = (seen & !ADDRESS).wrapping_add(CHANGE) | block as u64;
             match self
@@ -43,7 +45,7 @@ impl List {
             if block.is_null() {
                 return None;
             }
-            // SAFETY: blocks stay mapped for good. Another thread may have taken it meanwhile, and then the list has changed, and what is read counts for nothing.
+            // SAFETY: blocks stay mapped for good. If another thread has taken it meanwhile, the list has changed, and the value read here is not used.
             let next = unsafe { &*block.cast::<AtomicU64>() }.load(Ordering::Relaxed) & ADDRESS;
             let first = (seen & !ADDRESS).wrapping_add(CHANGE) | next;
             match self
@@ -62,7 +64,7 @@ pub struct Heap([List; SIZES]);
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
-/// The power of two that a block has as its size.
+/// Returns the power of two that is a block's size.
 fn power(layout: Layout) -> u32 {
     let size = layout.size().max(layout.align()).max(1 << SMALLEST);
     size.next_power_of_two().trailing_zeros()
@@ -95,13 +97,13 @@ impl Heap {
         &self.0[(power - SMALLEST) as usize]
     }
 
-    /// A block out of fresh memory; the others of it go into the list.
+    /// Returns a block out of new memory; the rest goes into the list.
     fn fresh(&self, power: u32) -> *mut u8 {
         let (size, bytes) = (1 << power, CHUNK.max(1 << power));
         let start = map(bytes);
         if !start.is_null() {
             for offset in (size..bytes).step_by(size) {
-                // SAFETY: within what was just mapped.
+                // SAFETY: within the new mapping.
                 self.list(power).put(unsafe { start.add(offset) });
             }
         }
@@ -109,8 +111,8 @@ impl Heap {
     }
 }
 
-// SAFETY: each block is with one owner or in one list; it is as large as the layout's power of two and, where that is at most a page, aligned to it.
-// Larger ones are aligned to a page: nothing here asks for more, and who did would get nothing.
+// SAFETY: each block has one owner or is in one list; it is as large as the layout's power of two and, where that is at most a page, aligned to it.
+// Larger ones are aligned to a page: no code here asks for more, and such a request fails.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() > 4096 {
@@ -140,7 +142,7 @@ unsafe impl GlobalAlloc for Heap {
 mod tests {
     use std::thread;
 
-    /// The tests' own memory comes from it.
+    /// The tests' own memory comes from this heap.
     #[test]
     fn blocks_are_nobody_elses() {
         let fill = |seed: usize| {

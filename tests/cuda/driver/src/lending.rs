@@ -1,4 +1,4 @@
-//! Custom storage, on the side of who asks: memory of another process appears in this one, on each device with a stream for its
+//! Custom storage, on the caller's side: memory of another process appears in this one, on each device with a stream for its
 //! copies, until the copies are made.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::driver::{self, Driver, call};
 use crate::objects::{self, Mapped, Memory, Stream};
 use crate::remote::Target;
 
-/// What a caller gets.
+/// The result for the caller.
 #[repr(C)]
 pub struct Information {
     handle: u64,
@@ -33,13 +33,13 @@ pub struct PerDevice {
 /// An operation that is under way.
 struct Operation {
     pid: i32,
-    /// Each device's address and stream, and the context that was held for it.
+    /// Each device's address and stream, and the device whose context is held.
     places: Vec<(u64, u64, u32)>,
 }
 
 static OPERATIONS: Mutex<BTreeMap<u64, Operation>> = Mutex::new(BTreeMap::new());
 
-/// Makes lent memory appear. Without custom storage there is none, and nothing to do.
+/// Makes lent memory appear. Without custom storage there is none.
 pub fn give(pid: i32, place: *mut *mut Information, lent: &[Lent]) -> Result<(), Code> {
     if place.is_null() {
         return Ok(());
@@ -57,7 +57,7 @@ pub fn give(pid: i32, place: *mut *mut Information, lent: &[Lent]) -> Result<(),
     if given != code::SUCCESS {
         return Err(given);
     }
-    // The caller reads both for as long as the operation lasts; they are small, and never given back.
+    // The caller reads both for as long as the operation lasts; they are small, and never freed.
     let devices: Vec<PerDevice> = places
         .iter()
         .zip(lent)
@@ -84,7 +84,7 @@ pub fn give(pid: i32, place: *mut *mut Information, lent: &[Lent]) -> Result<(),
     Ok(())
 }
 
-/// The copies are submitted: waits for them, takes the memory away, and lets the other process go on.
+/// Waits for the submitted copies, takes the memory away, and lets the other process go on.
 pub fn complete(handle: u64) -> Result<(), Code> {
     let operation = OPERATIONS
         .lock()

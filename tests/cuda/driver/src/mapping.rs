@@ -1,8 +1,8 @@
-//! Virtual memory management: memory is made without an address, and mapped to addresses that are reserved beforehand, as often as the program likes. It
-//! belongs to no context.
+//! Virtual memory management: memory is made without an address, and mapped to reserved addresses, as often as the program likes. It belongs to no
+//! context.
 //!
-//! On the device each such memory has an address that the program never hears of, its *home*; what is mapped is the same block once more. So memory that
-//! is mapped nowhere is there as well, and has to be in a checkpoint.
+//! On the device each such memory has an address that the program never sees, its *home*; a mapping is the same block at another address. So unmapped
+//! memory exists as well, and has to be in a checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use crate::code::{self, Code};
 use crate::driver::Driver;
 use crate::objects::{Handles, Mapped, Memory};
 
-/// What memory is made and mapped in.
+/// The granularity of memory and mappings.
 pub const GRANULARITY: u64 = 2 << 20;
 
 /// Memory that was made.
 #[derive(Debug)]
 struct Made {
-    /// The device's number as the program knows it.
+    /// The device's number, as the program knows it.
     device: u32,
     size: u64,
     home: u64,
-    /// Whether other processes may be given it.
+    /// Whether other processes may get it.
     exportable: bool,
-    /// The program's holds, mappings, and multicast objects that it is bound to.
+    /// The number of holders: the program's holds, mappings, and multicast objects that it is bound to.
     holders: u32,
 }
 
@@ -38,7 +38,7 @@ struct Mapping {
     open: bool,
 }
 
-/// All of it.
+/// All made memory and its mappings.
 #[derive(Debug)]
 pub struct Mappings {
     made: Handles<Made>,
@@ -62,7 +62,7 @@ fn whole(size: u64) -> Result<(), Code> {
 }
 
 impl Driver {
-    /// Memory without an address, held once.
+    /// Makes memory without an address, held once.
     pub fn make(&mut self, device: u32, size: u64, exportable: bool) -> Result<u64, Code> {
         whole(size)?;
         let place = self.place(device)?;
@@ -87,7 +87,7 @@ impl Driver {
         }))
     }
 
-    /// A name for memory, by which other processes open it.
+    /// Gives memory a name, by which other processes open it.
     pub fn export(&mut self, handle: u64) -> Result<Lent, Code> {
         let made = self.mappings.made.get(handle);
         let made = made.filter(|made| made.exportable);
@@ -99,7 +99,7 @@ impl Driver {
         Ok(lent)
     }
 
-    /// Memory of another process, held once.
+    /// Opens memory of another process, held once.
     pub fn import(&mut self, token: u64, place: u32, size: u64) -> Result<u64, Code> {
         let device = self.devices.iter().position(|one| *one == Some(place));
         let device = device.ok_or(code::INVALID_DEVICE)? as u32;
@@ -129,13 +129,13 @@ impl Driver {
         }
     }
 
-    /// Where memory is itself, its device, and how much there is.
+    /// Returns the home of memory, its device, and its size.
     pub fn home_of(&self, handle: u64) -> Result<(u64, u32, u64), Code> {
         let made = self.mappings.made.get(handle).ok_or(code::INVALID_VALUE)?;
         Ok((made.home, made.device, made.size))
     }
 
-    /// One holder more.
+    /// Adds a holder.
     pub fn hold(&mut self, handle: u64) -> Result<(), Code> {
         let made = self.mappings.made.get_mut(handle);
         made.ok_or(code::INVALID_VALUE)?.holders += 1;
@@ -155,7 +155,7 @@ impl Driver {
         self.memory.insert(address, memory);
     }
 
-    /// One holder less; without any it is gone.
+    /// Removes a holder. Without any, the memory is gone.
     pub fn let_go(&mut self, handle: u64) -> Result<(), Code> {
         let made = self.mappings.made.get_mut(handle);
         let made = made.ok_or(code::INVALID_VALUE)?;
@@ -171,7 +171,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Addresses for memory that is mapped later.
+    /// Reserves addresses for memory that is mapped later.
     pub fn reserve(&mut self, size: u64, alignment: u64) -> Result<u64, Code> {
         whole(size)?;
         let alignment = alignment.max(GRANULARITY);
@@ -193,7 +193,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives reserved addresses memory. Nobody may use them yet.
+    /// Gives reserved addresses memory. They are not accessible yet.
     pub fn map(&mut self, address: u64, size: u64, handle: u64) -> Result<(), Code> {
         whole(size)?;
         let end = address.checked_add(size).ok_or(code::INVALID_VALUE)?;
@@ -220,7 +220,7 @@ impl Driver {
         Ok(())
     }
 
-    /// From now on what is mapped in a range may be used.
+    /// Makes the mapped memory in a range accessible.
     pub fn open(&mut self, address: u64, size: u64) -> Result<(), Code> {
         if self.open_multicast(address) {
             return Ok(());
@@ -246,7 +246,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A block of the device once more, at another address.
+    /// Puts a block of the device at one more address.
     pub fn appears(&mut self, home: u64, address: u64) -> Result<(), Code> {
         let Reply::Lent(lent) = self.connection()?.ask(&Request::Share { address: home })? else {
             return Err(code::UNKNOWN);
@@ -255,7 +255,7 @@ impl Driver {
         self.connection()?.tell(&Request::Open { token, address })
     }
 
-    /// Addresses have no memory any more; the memory stays, if anybody holds it.
+    /// Takes memory from addresses. The memory stays if it has another holder.
     pub fn unmap(&mut self, address: u64, size: u64) -> Result<(), Code> {
         if self.unmap_multicast(address, size)? {
             return Ok(());
@@ -273,7 +273,7 @@ impl Driver {
         self.let_go(handle)
     }
 
-    /// The memory that is mapped where an address lies, held once more.
+    /// Returns the memory mapped at an address, and adds a holder.
     pub fn held_at(&mut self, address: u64) -> Result<u64, Code> {
         let found = self.mappings.mapped.range(..=address).next_back();
         let found = found.filter(|(start, mapping)| address < *start + mapping.size);

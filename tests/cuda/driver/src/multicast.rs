@@ -1,6 +1,7 @@
-//! Multicast objects: memory of several devices behind one range of addresses. What a copy or a pattern writes there is written to all of it.
+//! Multicast objects: memory of several devices behind one range of addresses. A copy or a pattern written there is written to all of it.
 //!
-//! An object is made for a team of devices. Once all of them are in it, memory of each can be bound to it, and it can be mapped to addresses like memory.
+//! An object is made for a team of devices. Once the team is complete, memory of each device can be bound to the object, and it can be mapped to
+//! addresses like memory.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::objects::Handles;
 #[derive(Debug)]
 struct Multicast {
     size: u64,
-    /// How many devices are to be in it.
+    /// The number of devices in the complete team.
     wanted: usize,
     /// The devices' numbers as the program knows them.
     team: Vec<u32>,
@@ -31,7 +32,7 @@ struct Bound {
     offset: u64,
     size: u64,
     handle: u64,
-    /// What is at the offset.
+    /// The device address of the memory at the offset.
     address: u64,
 }
 
@@ -43,7 +44,7 @@ struct Range {
     open: bool,
 }
 
-/// All of them.
+/// All objects and their mappings.
 #[derive(Debug)]
 pub struct Multicasts {
     objects: Handles<Multicast>,
@@ -66,18 +67,19 @@ impl Multicasts {
         self.objects.get(handle).is_some()
     }
 
-    /// The lowest range that begins in another one.
+    /// Returns the lowest range that begins in another one.
     pub fn mapped_in(&self, start: u64, end: u64) -> Option<u64> {
         self.ranges.range(start..end).next().map(|(at, _)| *at)
     }
 
-    /// Where the last range before an address ends.
+    /// Returns the end of the last range before an address.
     pub fn end_before(&self, address: u64) -> Option<u64> {
         let (start, range) = self.ranges.range(..address).next_back()?;
         Some(start + range.size)
     }
 
-    /// An object whose team is whole. Without one the real driver waits for the others, who are other processes; here none could come.
+    /// Returns an object with a complete team. Otherwise the real driver waits for the other devices, which belong to other processes;
+    /// here none could come.
     fn whole(&mut self, handle: u64) -> Result<&mut Multicast, Code> {
         let object = self.objects.get_mut(handle).ok_or(code::INVALID_VALUE)?;
         match object.team.len() == object.wanted {
@@ -113,7 +115,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Binds memory that was made; it stays for as long as it is bound.
+    /// Binds made memory, which stays as long as it is bound.
     pub fn bind_multicast(
         &mut self,
         object: u64,
@@ -163,7 +165,7 @@ impl Driver {
         self.let_go(bound.handle)
     }
 
-    /// One holder less; without any it is gone, and what is bound to it is so no more.
+    /// Removes a holder. Without any, the object is gone, and its memory is no longer bound.
     pub fn let_multicast_go(&mut self, handle: u64) -> Result<(), Code> {
         let object = self.multicasts.objects.get_mut(handle);
         let object = object.ok_or(code::INVALID_VALUE)?;
@@ -176,7 +178,7 @@ impl Driver {
         bound.iter().try_for_each(|one| self.let_go(one.handle))
     }
 
-    /// Gives addresses that are known to be free to an object.
+    /// Maps an object to addresses that are known to be free.
     pub fn map_multicast(&mut self, address: u64, size: u64, object: u64) -> Result<(), Code> {
         let of = self.multicasts.whole(object)?;
         if of.size != size {
@@ -192,13 +194,13 @@ impl Driver {
         Ok(())
     }
 
-    /// From now on what is mapped at an address may be used; false where no object is.
+    /// Makes the object mapped at an address accessible; returns false if there is none.
     pub fn open_multicast(&mut self, address: u64) -> bool {
         let range = self.multicasts.ranges.get_mut(&address);
         range.map(|range| range.open = true).is_some()
     }
 
-    /// Addresses lead to no object any more; false where none was.
+    /// Unmaps an object from addresses; returns false if there was none.
     pub fn unmap_multicast(&mut self, address: u64, size: u64) -> Result<bool, Code> {
         match self.multicasts.ranges.get(&address) {
             None => Ok(false),
@@ -211,7 +213,7 @@ impl Driver {
         }
     }
 
-    /// Work as the devices know it: once for all memory that it writes to.
+    /// Splits work for the devices: once for each memory that it writes to.
     pub fn everywhere(&self, work: Work) -> Result<Vec<Work>, Code> {
         let (to, size) = match &work {
             Work::ToDevice { address, size, .. } => (*address, *size),
@@ -239,7 +241,7 @@ impl Driver {
     }
 }
 
-/// The same work on other memory.
+/// Returns the same work on other memory.
 fn led_to(work: &Work, place: u64) -> Work {
     let mut work = work.clone();
     match &mut work {

@@ -1,4 +1,4 @@
-//! What a program's handles stand for.
+//! The objects behind a program's handles.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Context {
     pub limits: BTreeMap<usize, usize>,
 }
 
-/// The primary context of a device: made when somebody holds it.
+/// The primary context of a device, which exists while it is held.
 #[derive(Debug, Default)]
 pub struct Primary {
     pub holders: u32,
@@ -31,17 +31,17 @@ pub struct Primary {
 #[derive(Debug)]
 pub struct Stream {
     pub context: u64,
-    /// Its place in the channel.
+    /// Its slot in the channel.
     pub slot: u32,
     pub order: Order,
     pub flags: u32,
     pub priority: i32,
 }
 
-/// How a stream stands to the default stream.
+/// A stream's order relative to the default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// It is the default stream: waits for all blocking ones, and they wait for it.
+    /// The default stream itself: it waits for all blocking ones, and they wait for it.
     Default,
     Blocking,
     Free,
@@ -51,9 +51,9 @@ pub enum Order {
 #[derive(Debug)]
 pub struct Event {
     pub context: u64,
-    /// Where its time is kept in the channel.
+    /// The slot of its time in the channel.
     pub time: Option<u32>,
-    /// The stream's place and the piece of work after which it has happened.
+    /// The stream's slot, and the piece of work after which the event has happened.
     pub recorded: Option<(u32, u32)>,
 }
 
@@ -69,24 +69,24 @@ pub struct Function {
 pub struct Memory {
     pub context: u64,
     pub size: u64,
-    /// Number of this piece, of all that there have been.
+    /// The number of this piece, of all pieces ever made.
     pub number: u64,
-    /// The host reaches it as well.
+    /// Whether the host reaches it as well.
     pub managed: bool,
-    /// Other processes may have it, too.
+    /// Whether other processes may have it, too.
     pub shared: bool,
     pub mapped: Mapped,
 }
 
-/// Whether memory was made and mapped in two steps. Then it belongs to no context, but to a device, by its number as the program knows it.
+/// Whether memory was made and mapped in two steps. It then belongs to a device, by its number as the program knows it, and to no context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapped {
     No,
-    /// Where it is itself.
+    /// The memory's own address.
     Home {
         device: u32,
     },
-    /// Where it is once more.
+    /// A further mapping of the memory.
     Again {
         home: u64,
         device: u32,
@@ -99,11 +99,11 @@ pub struct Pinned {
     pub context: u64,
     pub size: u64,
     pub flags: u32,
-    /// The program's own memory.
+    /// Whether it is the program's own memory.
     pub registered: bool,
 }
 
-/// Places of the channel, and the last piece of work of each.
+/// The slots of the channel, and the last piece of work of each.
 #[derive(Debug, Default)]
 pub struct Slots {
     last: Vec<u32>,
@@ -111,7 +111,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// A place; `most` is how many there are.
+    /// Takes a slot, out of at most `most`.
     pub fn take(&mut self, most: usize) -> Option<u32> {
         if let Some(slot) = self.free.pop() {
             return Some(slot);
@@ -123,31 +123,31 @@ impl Slots {
         })
     }
 
-    /// Gives a place back. Its numbers go on, so that what waits for an earlier one is right.
+    /// Gives a slot back. Its numbers go on, so that waits for an earlier piece stay right.
     pub fn give_back(&mut self, slot: u32) {
         self.free.push(slot);
     }
 
-    /// The number of a next piece of work.
+    /// Returns the number of the next piece of work.
     pub fn next(&mut self, slot: u32) -> u32 {
         let last = &mut self.last[slot as usize];
         *last = last.wrapping_add(1);
         *last
     }
 
-    /// The last piece of work.
+    /// Returns the last piece of work.
     pub fn last(&self, slot: u32) -> u32 {
         self.last[slot as usize]
     }
 
-    /// Every place with its last piece of work.
+    /// Returns every slot with its last piece of work.
     pub fn all(&self) -> Vec<(u32, u32)> {
         let numbered = self.last.iter().enumerate();
         numbered.map(|(slot, last)| (slot as u32, *last)).collect()
     }
 }
 
-/// Things by handles. A handle is never given twice, so that one that is used too long is noticed.
+/// Objects by handle. A handle is never used twice, so that a late use is noticed.
 #[derive(Debug)]
 pub struct Handles<T> {
     things: BTreeMap<u64, T>,

@@ -1,4 +1,4 @@
-//! What PTX says about its kernels: names, and the sizes of their parameters.
+//! The kernels in PTX: their names, and the sizes of their parameters.
 
 /// A kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Where each parameter lies in a buffer that holds all of them, and its size.
+    /// Returns the offset and size of each parameter in a buffer that holds all of them.
     pub fn places(&self) -> Vec<(usize, usize)> {
         let mut at = 0;
         let place = |&(size, alignment): &(usize, usize)| {
@@ -21,7 +21,7 @@ impl Entry {
     }
 }
 
-/// The kernels of a text; nothing if it is no PTX, or not understood.
+/// Returns the kernels of a text, or nothing if it is no PTX, or not understood.
 pub fn entries(text: &str) -> Option<Vec<Entry>> {
     let text = without_comments(text);
     if !text.contains(".version") {
@@ -46,7 +46,7 @@ pub fn entries(text: &str) -> Option<Vec<Entry>> {
     Some(found)
 }
 
-/// The oldest kind of device that a text is for: `.target sm_75` is 7.5.
+/// Returns the oldest device capability that a text is for: `.target sm_75` is 7.5.
 pub fn target(text: &str) -> Option<[i32; 2]> {
     let text = without_comments(text);
     let (_, rest) = text.split_once(".target")?;
@@ -56,7 +56,7 @@ pub fn target(text: &str) -> Option<[i32; 2]> {
     Some([number / 10, number % 10])
 }
 
-/// `.param .align 8 .b8 name[16]`: 16 bytes at a multiple of 8.
+/// Parses a parameter: `.param .align 8 .b8 name[16]` has 16 bytes at a multiple of 8.
 fn parameter(declaration: &str) -> Option<(usize, usize)> {
     let mut size = None;
     let mut alignment = None;

@@ -1,4 +1,4 @@
-//! Another process's driver: found by its page, and asked by its pipes.
+//! Another process's driver: the caller finds it by its page, and sends requests through its pipes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,11 +17,11 @@ use stillpoint_emulated_gpu_protocol::window::PAGE;
 use crate::code::{self, Code};
 use crate::service;
 
-/// How much longer than its lock may take a process is waited for: its service thread gives up by itself, and has to come to say so.
+/// The extra wait beyond the time limit of a lock: the service thread gives up by itself, and needs time to report it.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// Who is asked by this process: one command at a time for each, as answers come back by a pipe that all askers share. One that takes long to
-/// answer keeps nobody from asking another.
+/// The processes with a pending command of this process. Each gets one command at a time, since all answers come back by one pipe. A slow
+/// process does not block commands to others.
 static ASKED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 static FREE: Condvar = Condvar::new();
 
@@ -48,7 +48,7 @@ fn asked() -> MutexGuard<'static, BTreeSet<i32>> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a pipe holds. Answers are shorter than what is written into one at once.
+/// The capacity of a pipe. An answer is shorter than a single write to it.
 const AT_ONCE: usize = 1 << 16;
 
 /// A process that has a driver.
@@ -58,7 +58,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Finds it.
+    /// Finds the driver of a process.
     pub fn find(pid: i32) -> Result<Target, Code> {
         let mut page = MaybeUninit::<Page>::uninit();
         let here = libc::iovec {
@@ -82,12 +82,12 @@ impl Target {
         }
     }
 
-    /// What has become of it.
+    /// Returns the state of the process.
     pub fn state(self) -> Result<State, Code> {
         State::from_number(self.page.state.into_inner()).ok_or(code::UNKNOWN)
     }
 
-    /// The thread that a restore needs. Its number is looked for: a restart gives it another.
+    /// Returns the thread that a restore needs. Its id is looked up each time, since a restart changes it.
     pub fn restore_thread(&self) -> Result<i32, Code> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
         for task in tasks.map_err(|_| code::INVALID_VALUE)?.flatten() {
@@ -100,7 +100,7 @@ impl Target {
         Err(code::NOT_FOUND)
     }
 
-    /// Asks for something, until a time of the monotonic clock where one is given.
+    /// Sends a request, with a time limit on the monotonic clock if one is given.
     pub fn ask(&self, order: Order, until: Option<u64>) -> Result<Vec<Lent>, Code> {
         let _asking = Asking::begin(self.pid);
         self.exchange(order, until)
@@ -122,12 +122,13 @@ impl Target {
         let mut answers = File::open(path(self.page.answers))?;
         let number = clock::now();
         message::send(&mut commands, &Command { number, order })?;
-        // What is left of the pipe's writing ends is the target's: when it dies, its answers come to an end.
+        // The remaining writing ends of the pipe belong to the target, so its answers end when it dies.
         drop(commands);
         let mut room = vec![0; AT_ONCE];
         loop {
             readable(&answers, until)?;
-            // All that is there at once: were it the half of an answer, who is killed then would leave the other half to the next one.
+            // Reads everything at once. If it read half an answer and this process were killed then, the next process would get the
+            // other half.
             let length = answers.read(&mut room)?;
             let mut left = &room[..length];
             if left.is_empty() {
@@ -135,7 +136,7 @@ impl Target {
             }
             while !left.is_empty() {
                 let answer: Answer = message::receive(&mut left)?;
-                // An answer to somebody who waits no more comes first.
+                // An answer to a caller that has gone comes first.
                 if answer.number == number {
                     return Ok(answer);
                 }

@@ -1,4 +1,4 @@
-//! The service thread: does what other processes' drivers ask for. It is also the thread that a restore needs.
+//! The service thread: carries out requests of other processes' drivers. It is also the thread that a restore needs.
 
 use std::fs::File;
 use std::io;
@@ -9,10 +9,10 @@ use stillpoint_emulated_gpu_protocol::page::{Answer, Command, State};
 
 use crate::{checkpoint, gate, window};
 
-/// Its name, as the real driver's has.
+/// Its name, the same as the real driver's.
 pub const NAME: &str = "cuda-EvtHandlr";
 
-/// The ends of the pipes that commands come through and answers leave by. All four stay open over a checkpoint.
+/// The ends of the pipes for commands and answers. All four stay open over a checkpoint.
 pub struct Ends {
     pub commands: File,
     pub answers: File,
@@ -24,7 +24,7 @@ pub fn start(ends: Ends) -> io::Result<()> {
     spawn(NAME, move || run(ends))
 }
 
-/// Starts a thread of the driver. It takes no signal: handlers of the program are not for it.
+/// Starts a thread of the driver. It blocks all signals, since the program's handlers must not run on it.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     // SAFETY: signal sets of our own; the mask of this thread is put back as it was.
     unsafe {
@@ -39,7 +39,7 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()>
 }
 
 fn run(mut ends: Ends) {
-    // A command that is not understood has been written by nobody who keeps to the rules: there is no next one.
+    // A command that is not understood breaks the protocol, so there is no next one.
     while let Ok(command) = message::receive::<Command>(&mut ends.commands) {
         let (code, lent) = match checkpoint::carry_out(command.order) {
             Ok(lent) => (crate::code::SUCCESS, lent),
@@ -53,7 +53,7 @@ fn run(mut ends: Ends) {
         if message::send(&mut ends.answers, &answer).is_err() {
             return;
         }
-        // Who asked hears of it before the program's calls fail.
+        // The caller hears of it before the program's calls fail.
         if window::state() == State::Failed {
             gate::FUNCTIONS.open();
             gate::CALLS.open();

@@ -1,4 +1,4 @@
-//! The device window in this process: the reservation, the page by which others find it, and what is mapped in it.
+//! The device window in this process: the reservation, the page by which others find it, and the mappings in it.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,9 @@ use stillpoint_emulated_gpu_protocol::channel::{self, Channel};
 use stillpoint_emulated_gpu_protocol::page::{MAGIC, Page, State};
 use stillpoint_emulated_gpu_protocol::window::{CHANNEL, END, PAGE, START};
 
-/// Maps something at an address.
+/// Maps memory at an address.
 ///
-/// # Safety
-/// With `MAP_FIXED` among the flags, what is at the address may be replaced.
+/// # Safety With `MAP_FIXED` among the flags, the mapping at the address may be replaced.
 unsafe fn map(
     address: u64,
     size: u64,
@@ -42,13 +41,13 @@ unsafe fn map(
 const NOBODY: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 const BOTH: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
-/// Reserves the window: its first part where a hint asks for it, the rest at its fixed address; and makes the page.
+/// Reserves the window: its first part by a hint, the rest at its fixed address. Also makes the page.
 pub fn reserve(commands: i32, answers: i32) -> io::Result<()> {
     let first = CHANNEL + 0x20_0000 - START;
     // SAFETY: a hint replaces nothing.
     let start = unsafe { map(START, first, libc::PROT_NONE, NOBODY, None) }?;
     if start != START {
-        // SAFETY: what was just mapped.
+        // SAFETY: the new mapping.
         unsafe { libc::munmap(start as *mut _, first as usize) };
         return Err(io::ErrorKind::AddrInUse.into());
     }
@@ -74,7 +73,7 @@ pub fn reserve(commands: i32, answers: i32) -> io::Result<()> {
         )
     }?;
     let page = PAGE as *mut Page;
-    // SAFETY: the page was just mapped, writable, and nobody else knows of it.
+    // SAFETY: the page was just mapped, writable, and no one else knows of it.
     unsafe {
         page.write(Page {
             magic: MAGIC,
@@ -86,14 +85,14 @@ pub fn reserve(commands: i32, answers: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// What has become of this process.
+/// Returns the state of this process.
 pub fn state() -> State {
     // SAFETY: the page is there from the first `cuInit` on, and the state is atomic.
     let number = unsafe { &(*(PAGE as *const Page)).state }.load(Ordering::Acquire);
     State::from_number(number).unwrap_or(State::Failed)
 }
 
-/// Says what has become of this process.
+/// Sets the state of this process.
 pub fn set_state(state: State) {
     // SAFETY: the page is there from the first `cuInit` on, and the state is atomic.
     unsafe { &(*(PAGE as *const Page)).state }.store(state as u32, Ordering::Release);
@@ -104,13 +103,13 @@ pub fn map_channel(file: &File) -> io::Result<()> {
     shared_memory(CHANNEL, channel::SIZE as u64, file)
 }
 
-/// The channel; only while there is a connection.
+/// Returns the channel. Call it only while there is a connection.
 pub fn channel() -> &'static Channel {
-    // SAFETY: mapped while there is a connection, and nobody asks for it otherwise; it is made of atomics.
+    // SAFETY: mapped while there is a connection, and not requested otherwise; it is made of atomics.
     unsafe { &*(CHANNEL as *const Channel) }
 }
 
-/// What is not accessible any more, and still reserved.
+/// Makes memory inaccessible, and keeps its addresses reserved.
 pub fn withdraw(address: u64, size: u64) -> io::Result<()> {
     // SAFETY: replaces what the driver itself has mapped in the window.
     unsafe {
@@ -130,21 +129,21 @@ pub fn unmap_channel() -> io::Result<()> {
     withdraw(CHANNEL, channel::SIZE as u64)
 }
 
-/// Host memory at an address of the window.
+/// Maps host memory at an address of the window.
 pub fn host_memory(address: u64, size: u64) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
     // SAFETY: replaces the window's own reservation.
     unsafe { map(address, size, BOTH, flags, None) }.map(drop)
 }
 
-/// A file's memory at an address of the window.
+/// Maps a file at an address of the window.
 pub fn shared_memory(address: u64, size: u64, file: &File) -> io::Result<()> {
     let flags = libc::MAP_SHARED | libc::MAP_FIXED;
     // SAFETY: replaces the window's own reservation.
     unsafe { map(address, size, BOTH, flags, Some(file)) }.map(drop)
 }
 
-/// Host memory wherever there is room.
+/// Maps host memory at any free address.
 pub fn anywhere(size: u64) -> io::Result<u64> {
     // SAFETY: replaces nothing.
     unsafe { map(0, size, BOTH, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, None) }
@@ -152,17 +151,15 @@ pub fn anywhere(size: u64) -> io::Result<u64> {
 
 /// Copies between two places of this process.
 ///
-/// # Safety
-/// Both are mapped, so long, apart from each other, and nobody else writes to them meanwhile.
+/// # Safety Both are mapped with this size and do not overlap, and no thread writes to them meanwhile.
 pub unsafe fn copy(from: u64, to: u64, size: u64) {
     // SAFETY: as the caller says.
     unsafe { (to as *mut u8).copy_from_nonoverlapping(from as *const u8, size as usize) };
 }
 
-/// Gives host memory back.
+/// Unmaps host memory.
 ///
-/// # Safety
-/// It came from `anywhere`, and nobody uses it any more.
+/// # Safety It came from `anywhere`, and is no longer in use.
 pub unsafe fn unmap(address: u64, size: u64) {
     // SAFETY: as the caller says.
     unsafe { libc::munmap(ptr::without_provenance_mut(address as usize), size as usize) };

@@ -1,35 +1,35 @@
-//! The memory that a client and the device both map: how far each stream has come, when events happened, and the error that
+//! The memory that a client and the device both map: the progress of each stream, the times of events, and the error that
 //! has spoilt the client.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::futex;
 
-/// Streams that a client can have at once.
+/// The most streams that a client can have at once.
 pub const STREAMS: usize = 1024;
-/// Events that keep a time.
+/// The most events that keep a time.
 pub const EVENTS: usize = 65536;
 
-/// All of it. Sequence numbers go round: a number is past another if it is less than half a round further.
+/// The whole channel. Sequence numbers wrap around: a number is past another if it is less than half the range further.
 #[repr(C, align(4096))]
 pub struct Channel {
-    /// The first error of work that had been taken on: it stays.
+    /// The first error of accepted work; it stays.
     pub error: AtomicU32,
     /// The last piece of work that each stream has done.
     pub done: [AtomicU32; STREAMS],
     /// Nanoseconds of the device's clock at which an event happened.
     pub times: [AtomicU64; EVENTS],
-    /// Changes whenever a stream wants a function of the host called.
+    /// A word that changes whenever a stream wants a function of the host called.
     pub calls: AtomicU32,
-    /// Which function each stream wants called, and waits for; 0 for none.
+    /// The function that each stream wants called, and waits for; 0 for none.
     pub asked: [AtomicU32; STREAMS],
 }
 
-/// Bytes of it.
+/// The bytes of the channel.
 pub const SIZE: usize = size_of::<Channel>();
 
 impl Channel {
-    /// Whether a stream has done a piece of work.
+    /// Tells whether a stream has done a piece of work.
     pub fn has(&self, stream: u32, sequence: u32) -> bool {
         reached(self.done[stream as usize].load(Ordering::Acquire), sequence)
     }
@@ -38,7 +38,7 @@ impl Channel {
     pub fn finish(&self, stream: u32, sequence: u32) {
         let word = &self.done[stream as usize];
         word.store(sequence, Ordering::Release);
-        // Nobody has to be there.
+        // There may be no waiter.
         let _ = futex::wake(word);
     }
 
@@ -46,7 +46,7 @@ impl Channel {
     pub fn ask(&self, stream: u32, ticket: u32) {
         self.asked[stream as usize].store(ticket, Ordering::Release);
         self.calls.fetch_add(1, Ordering::AcqRel);
-        // Whoever calls it looks from time to time anyway.
+        // The caller of functions also looks from time to time.
         let _ = futex::wake(&self.calls);
     }
 
@@ -54,7 +54,7 @@ impl Channel {
     pub fn answer(&self, stream: u32) {
         let word = &self.asked[stream as usize];
         word.store(0, Ordering::Release);
-        // Nobody has to be there.
+        // There may be no waiter.
         let _ = futex::wake(word);
     }
 
@@ -66,7 +66,7 @@ impl Channel {
     }
 }
 
-/// Whether `done` is `sequence` or later.
+/// Tells whether `done` is `sequence` or later.
 pub fn reached(done: u32, sequence: u32) -> bool {
     done.wrapping_sub(sequence) < u32::MAX / 2
 }

@@ -1,4 +1,4 @@
-//! What a node has: written by whoever starts the devices, as TOML.
+//! The description of a node's devices, which the starter of the devices writes as TOML.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub struct Node {
     /// The driver's version.
     #[serde(default = "driver")]
     pub driver: String,
-    /// The version of CUDA that the driver has: 13040 is 13.4.
+    /// The driver's version of CUDA: 13040 is 13.4.
     #[serde(default = "cuda")]
     pub cuda: i32,
     /// Whether a checkpoint can be taken with custom storage.
@@ -25,11 +25,11 @@ pub struct Node {
     /// Bytes that a context takes of its device's memory.
     #[serde(default)]
     pub context: u64,
-    /// Faults that are there from the beginning: how often each strikes, and for ever where nothing is said.
+    /// Faults from the beginning, with the number of times that each strikes, or without a limit if none is given.
     #[serde(default)]
     pub faults: BTreeMap<String, u64>,
     pub devices: Vec<Device>,
-    /// Ways between two devices. Where there is none, a copy goes over the host.
+    /// Ways between two devices. Without one, a copy goes over the host.
     #[serde(default)]
     pub links: Vec<Link>,
 }
@@ -48,11 +48,11 @@ pub struct Device {
     /// Compute capability.
     #[serde(default = "capability")]
     pub capability: [i32; 2],
-    /// Bytes a second to and from the host, for each direction; as quick as it goes where nothing is said.
+    /// Bytes a second to and from the host, for each direction; without a limit if none is given.
     #[serde(default)]
     pub host: Option<f64>,
-    /// Seconds that each copy takes before its first byte goes: its stream waits, and no link does. So several streams are
-    /// quicker than one where copies are small.
+    /// Seconds that each copy takes before its first byte goes. They delay its stream, but no link. So several streams are
+    /// quicker than one for small copies.
     #[serde(default)]
     pub latency: f64,
 }
@@ -62,7 +62,7 @@ pub struct Device {
 #[serde(deny_unknown_fields)]
 pub struct Link {
     pub between: [u32; 2],
-    /// Bytes a second, for each direction; as quick as it goes where nothing is said.
+    /// Bytes a second, for each direction; without a limit if none is given.
     #[serde(default)]
     pub bandwidth: Option<f64>,
 }
@@ -84,7 +84,7 @@ fn capability() -> [i32; 2] {
 }
 
 impl Node {
-    /// A node with `count` devices of the same kind, each linked with each, as quick as the machine is.
+    /// Makes a node with `count` devices of the same kind, each linked with each, without speed limits.
     pub fn of(count: u32, memory: u64) -> Node {
         let device = |number: u32| Device {
             name: "Emulated GPU".to_owned(),
@@ -118,19 +118,19 @@ impl Node {
         toml::from_str(&fs::read_to_string(path)?).map_err(io::Error::other)
     }
 
-    /// As a file has it.
+    /// Returns the description as the text of a file.
     pub fn text(&self) -> io::Result<String> {
         toml::to_string(self).map_err(io::Error::other)
     }
 
-    /// The link between two devices.
+    /// Returns the link between two devices.
     pub fn link(&self, one: u32, other: u32) -> Option<&Link> {
         let of = |link: &&Link| link.between == [one, other] || link.between == [other, one];
         self.links.iter().find(of)
     }
 }
 
-/// An identity for a device by its number.
+/// Returns the uuid of a device by its number.
 pub fn identity(number: u32) -> [u8; 16] {
     let mut bytes = *b"emulated-gpu----";
     bytes[12..].copy_from_slice(&number.to_be_bytes());

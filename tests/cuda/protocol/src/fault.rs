@@ -1,4 +1,4 @@
-//! The faults that there are, in one list. A table of what becomes of them does not compile without a row for each.
+//! The list of all faults. A table of their effects does not compile without a row for each.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! faults {
     ($($(#[$text:meta])* $variant:ident $name:literal;)+) => {
-        /// What can go wrong because a test says so.
+        /// A fault that a test can inject.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         pub enum Fault {
             $($(#[$text])* $variant,)+
-            /// Work of a device fails, from the moment on that this is there.
+            /// Work of a device fails from now on.
             DeviceLost(u32),
         }
 
         impl Fault {
-            /// All of them; of the devices that are lost, this one.
+            /// Returns all faults; of the lost devices, only this one.
             pub const fn all(lost: u32) -> [Fault; [$($name),+].len() + 1] {
                 [$(Fault::$variant,)+ Fault::DeviceLost(lost)]
             }
@@ -50,7 +50,7 @@ faults! {
 }
 
 impl Fault {
-    /// The one of this name.
+    /// Returns the fault of this name.
     pub fn named(name: &str) -> Option<Fault> {
         let lost = name.strip_prefix("device-lost-");
         let lost = lost.and_then(|number| number.parse().ok()).unwrap_or(0);

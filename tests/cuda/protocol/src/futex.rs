@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use std::{io, ptr};
 
-/// Where a word is.
+/// Returns the address of a word.
 pub fn place(word: &AtomicU32) -> usize {
     ptr::from_ref(word).addr()
 }
 
-/// Waits until woken, unless the word at a place is not `seen`. Returns early as it likes: the caller looks again. A place that
-/// is mapped no more is such a return as well.
+/// Waits until woken, unless the word at an address is not `seen`. May return early, so the caller looks again. This also
+/// returns if the address is no longer mapped.
 pub fn wait(place: usize, seen: u32, longest: Option<Duration>) {
     let longest = longest.map(|longest| libc::timespec {
         tv_sec: longest.as_secs() as libc::time_t,
@@ -21,7 +21,7 @@ pub fn wait(place: usize, seen: u32, longest: Option<Duration>) {
     unsafe { libc::syscall(libc::SYS_futex, place, libc::FUTEX_WAIT, seen, timeout) };
 }
 
-/// Wakes everybody who waits for a word, in whatever process.
+/// Wakes every thread that waits for a word, in any process.
 pub fn wake(word: &AtomicU32) -> io::Result<()> {
     // SAFETY: the word is there; nothing of it is changed.
     match unsafe {

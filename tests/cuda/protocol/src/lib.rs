@@ -1,5 +1,6 @@
-//! What the emulated driver (a library in each client) and the emulated device (a process of its own) share: the folder of
-//! a node's devices, the messages, the memory that both map, and the page by which another process finds a client.
+//! The common parts of the emulated driver (a library in each client) and the emulated device (a process of its own): the
+//! folder of a node's devices, the messages, the memory that both map, and the page by which another process finds a
+//! client.
 
 pub mod channel;
 pub mod clock;
@@ -13,16 +14,16 @@ pub mod window;
 /// The environment variable that tells the driver which folder holds the node's devices.
 pub const VARIABLE: &str = "EMULATED_GPU";
 
-/// Where a client says that it is there: a named pipe in the folder, as the real control device is a file in `/dev`.
+/// The named pipe in the folder by which a client announces itself, as the real control device is a file in `/dev`.
 pub const CONTROL: &str = "nvidiactl";
 
 /// The description of the node, in the folder.
 pub const DESCRIPTION: &str = "description.toml";
 
-/// Faults that are put there while the devices run: a file named like the fault.
+/// The folder for faults that are injected while the devices run: one file for each, named like the fault.
 pub const FAULTS: &str = "faults";
 
-/// What a client is named in the folder: three files begin with it.
+/// Returns the names of a client's three files in the folder.
 pub fn files(client: &str) -> [String; 3] {
     ["request", "reply", "channel"].map(|part| format!("{client}.{part}"))
 }

@@ -9,60 +9,60 @@ use crate::description::Node;
 use crate::fault::Fault;
 use crate::page::Lent;
 
-/// What a client asks. What takes time is submitted to a stream, and everything else is answered at once.
+/// A request of a client. Slow work is submitted to a stream, and everything else is answered at once.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// What there is on this node.
+    /// Asks for the node's description.
     Node,
-    /// Memory of a device, at an address that the client has chosen.
+    /// Allocates memory of a device, at an address that the client has chosen.
     Allocate {
         device: u32,
         address: u64,
         size: u64,
     },
-    /// The same as memory that the host reaches as well, at the same address: it is a file of the folder.
+    /// Allocates memory that the host reaches as well, at the same address: it is a file of the folder.
     Manage {
         device: u32,
         address: u64,
         size: u64,
     },
-    /// Memory given back: its stream has come so far.
+    /// Frees memory whose stream has come so far.
     Free { address: u64 },
-    /// A context of a device, with what it takes of the device's memory.
+    /// Makes a context of a device, which takes some of the device's memory.
     Context { device: u32 },
-    /// One of these goes.
+    /// Ends a context.
     EndContext { device: u32 },
-    /// How much of a device's memory is free.
+    /// Asks how much of a device's memory is free.
     Memory { device: u32 },
-    /// Whether there is this fault now; it is used up if it is to strike only so often.
+    /// Asks whether a fault strikes now. If it strikes only a number of times, this uses one up.
     Fault { fault: Fault },
-    /// Work for a stream.
+    /// Submits work to a stream.
     Submit {
         device: u32,
         stream: u32,
         sequence: u32,
-        /// Pieces of work of other streams that must be done before: stream and number.
+        /// Pieces of work of other streams that must be done first: stream and number.
         after: Vec<(u32, u32)>,
         work: Work,
     },
-    /// A stream is used no more, once it has done what it has.
+    /// Ends the use of a stream, once it has done its submitted work.
     Close { stream: u32 },
-    /// A device's memory is lent to another process, all of this client's pieces in order of their addresses.
+    /// Lends a device's memory to another process: all of this client's pieces in order of their addresses.
     Lend { device: u32 },
-    /// What another process has lent appears at an address of this one.
+    /// Makes memory that another process has lent appear at an address of this one.
     Borrow { lent: Lent, address: u64 },
-    /// Borrowed memory disappears again.
+    /// Removes borrowed memory.
     Return { address: u64 },
-    /// A piece of memory gets a name by which other clients open it.
+    /// Gives a piece of memory a name by which other clients open it.
     Share { address: u64 },
-    /// What has that name appears at an address of this client, for as long as it does not free it.
+    /// Makes the memory of that name appear at an address of this client, until the client frees it.
     Open { token: u64, address: u64 },
-    /// The client is about to end the connection. What it has is given back when this is answered.
+    /// Announces the end of the connection. The answer means that the client's resources have been freed.
     Leave,
 }
 
 impl Request {
-    /// Whether it is answered. Work is not, and its client does not wait: what goes wrong is seen in the channel.
+    /// Tells whether the request is answered. Work is not, and its client does not wait: errors appear in the channel.
     pub fn is_answered(&self) -> bool {
         !matches!(self, Request::Submit { .. } | Request::Close { .. })
     }
@@ -71,31 +71,31 @@ impl Request {
 /// A piece of work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Work {
-    /// From the client's host memory to device memory.
+    /// Copies from the client's host memory to device memory.
     ToDevice { host: u64, address: u64, size: u64 },
-    /// From device memory to the client's host memory.
+    /// Copies from device memory to the client's host memory.
     ToHost { address: u64, host: u64, size: u64 },
-    /// From device memory to device memory, of the same device or another.
+    /// Copies from device memory to device memory, of the same device or another.
     Within { from: u64, to: u64, size: u64 },
-    /// `count` times the pattern.
+    /// Writes the pattern `count` times.
     Fill {
         address: u64,
         pattern: Vec<u8>,
         count: u64,
     },
-    /// A kernel.
+    /// Runs a kernel.
     Launch(Launch),
-    /// The time is kept for an event.
+    /// Keeps the time for an event.
     Stamp { event: u32 },
-    /// A function of the host is called.
+    /// Calls a function of the host.
     Host { ticket: u32 },
-    /// Memory is given back.
+    /// Frees memory.
     Free { address: u64 },
-    /// Nothing: a place in the order.
+    /// Does nothing, but has a place in the order.
     Nothing,
 }
 
-/// A kernel with everything that it is started with.
+/// A kernel with all its arguments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Launch {
     pub kernel: String,
@@ -105,7 +105,7 @@ pub struct Launch {
     pub parameters: Vec<Vec<u8>>,
 }
 
-/// What the device answers.
+/// An answer of the device.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
     Done,
@@ -115,7 +115,7 @@ pub enum Reply {
         total: u64,
     },
     Lent(Lent),
-    /// The name of the file that managed memory is.
+    /// The name of the file behind managed memory.
     Managed(String),
     /// Whether there was such a fault.
     Fault(bool),
@@ -123,7 +123,7 @@ pub enum Reply {
     Failed(u32),
 }
 
-/// Most bytes of a message: what is longer is nonsense.
+/// The most bytes of a valid message.
 const MOST: usize = 1 << 20;
 
 /// Writes a message with one call.

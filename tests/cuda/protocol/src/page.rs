@@ -1,11 +1,11 @@
-//! The page at the window's start. Another process's driver reads it at its fixed address and so finds a client: also one that
-//! was restarted in a fresh process, if whoever restarted it has carried the window.
+//! The page at the window's start. Another process's driver reads it at its fixed address and so finds a client. This works
+//! also for a client that was restarted in a new process, if the restart has carried the window.
 
 use std::sync::atomic::AtomicU32;
 
 use serde::{Deserialize, Serialize};
 
-/// What the page begins with.
+/// The first word of the page.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"emu-cuda");
 
 /// The page.
@@ -20,7 +20,7 @@ pub struct Page {
     pub answers: i32,
 }
 
-/// What has become of a client, in the driver's own numbers.
+/// The state of a client, in the driver's own numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum State {
@@ -48,7 +48,7 @@ impl State {
     }
 }
 
-/// A command for another process's service thread, and a number by which its answer is known.
+/// A command for another process's service thread, and a number that identifies its answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Command {
     pub number: u64,
@@ -57,15 +57,15 @@ pub struct Command {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Order {
-    /// Block new calls, and wait until submitted work is done; until a time of the monotonic clock, in nanoseconds.
+    /// Blocks new calls, and waits until submitted work is done, until a time of the monotonic clock, in nanoseconds.
     Lock { until: Option<u64> },
-    /// Take device memory away: to host memory, or, with custom storage, to whoever asks for it.
+    /// Takes device memory away: to host memory or, with custom storage, to the calling process.
     Checkpoint { custom: bool },
-    /// Give it back. The folder is the caller's: a client that was restarted knows only where its devices were.
+    /// Gives device memory back. The folder is the caller's: a restarted client knows only where its devices were.
     Restore {
         custom: bool,
         folder: String,
-        /// Identities of devices, before and now.
+        /// Uuids of devices, before and now.
         pairs: Vec<([u8; 16], [u8; 16])>,
     },
     /// The caller has copied everything.
@@ -80,7 +80,7 @@ pub struct Answer {
     pub number: u64,
     /// The driver's result.
     pub code: u32,
-    /// With custom storage: what the device calls the memory that is lent, and how much of it lies on each device.
+    /// With custom storage, the names of the lent memory, and how much of it lies on each device.
     pub lent: Vec<Lent>,
 }
 

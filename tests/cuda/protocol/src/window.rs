@@ -1,8 +1,8 @@
-//! The device window: the range of addresses that the driver reserves in every client, and what lies where in it.
+//! The device window: the range of addresses that the driver reserves in every client, and its layout.
 
-/// Where the window begins.
+/// The beginning of the window.
 pub const START: u64 = 0x2_0000_0000;
-/// Where it ends.
+/// The end of the window.
 pub const END: u64 = 0x10_0000_0000;
 /// The page by which another process finds the client.
 pub const PAGE: u64 = START;

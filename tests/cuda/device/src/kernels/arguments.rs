@@ -1,4 +1,4 @@
-//! What a kernel is given: its parameters, its grid, and the device memory that its pointers lead to.
+//! The arguments of a kernel: its parameters, its grid, and the device memory behind its pointers.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use stillpoint_emulated_gpu_protocol::message::Launch;
 use crate::memory::{Space, Span};
 use crate::node::code;
 
-/// Numbers that device memory is made of: any bytes are one.
+/// Numbers in device memory, for which any bytes are valid.
 pub trait Number: Copy {}
 impl Number for u8 {}
 impl Number for u32 {}
@@ -19,7 +19,7 @@ impl Number for f64 {}
 pub struct Arguments<'a> {
     launch: &'a Launch,
     space: &'a Space,
-    /// What the kernel has looked at stays until it ends, even if the client frees it meanwhile.
+    /// Memory that the kernel has looked up. It stays until the kernel ends, even if the client frees it meanwhile.
     held: RefCell<Vec<Span>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// How many thread blocks there are, by direction.
+    /// Returns the number of thread blocks in each direction.
     pub fn grid(&self) -> [u32; 3] {
         self.launch.grid
     }
@@ -43,12 +43,12 @@ impl<'a> Arguments<'a> {
         bytes.ok_or(code::LAUNCH_FAILED)
     }
 
-    /// A parameter of eight bytes: a number, or a pointer.
+    /// Returns a parameter of eight bytes: a number or a pointer.
     pub fn u64(&self, index: usize) -> Result<u64, u32> {
         self.bytes(index).map(u64::from_le_bytes)
     }
 
-    /// A parameter that is a floating-point number.
+    /// Returns a parameter that is a floating-point number.
     pub fn f64(&self, index: usize) -> Result<f64, u32> {
         self.bytes(index).map(f64::from_le_bytes)
     }
@@ -61,7 +61,7 @@ impl<'a> Arguments<'a> {
             return Err(code::ILLEGAL_ADDRESS);
         }
         let mut spans = self.space.spans(address, size as u64)?;
-        // A kernel's array lies in one block: where it does not, the program goes past an allocation's end.
+        // A kernel's array lies in one block. Otherwise the program goes past an allocation's end.
         let (Some(span), true) = (spans.pop(), spans.is_empty()) else {
             return Err(code::ILLEGAL_ADDRESS);
         };
@@ -70,21 +70,21 @@ impl<'a> Arguments<'a> {
         Ok(start)
     }
 
-    /// Numbers at a device address, for reading.
+    /// Returns numbers at a device address, for reading.
     ///
-    /// # Safety
-    /// Nobody writes to them meanwhile: not this kernel through another slice, and not the program's other streams.
+    /// # Safety There is no other writer meanwhile: not this kernel through another slice, and not the program's other
+    /// streams.
     pub unsafe fn numbers<T: Number>(&self, address: u64, count: usize) -> Result<&[T], u32> {
         let start = self.start(address, count)?;
         // SAFETY: the span is held for as long as the arguments are, is aligned, and any bytes are a number; the caller
-        // says that nobody writes.
+        // guarantees that there is no writer.
         Ok(unsafe { std::slice::from_raw_parts(start, count) })
     }
 
-    /// Numbers at a device address, for writing.
+    /// Returns numbers at a device address, for writing.
     ///
-    /// # Safety
-    /// Nobody else reads or writes them meanwhile: not this kernel through another slice, and not the program's other streams.
+    /// # Safety There is no other reader or writer meanwhile: not this kernel through another slice, and not the program's
+    /// other streams.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn numbers_mut<T: Number>(
         &self,
@@ -93,7 +93,7 @@ impl<'a> Arguments<'a> {
     ) -> Result<&mut [T], u32> {
         let start = self.start(address, count)?;
         // SAFETY: the span is held for as long as the arguments are, is aligned, and any bytes are a number; the caller
-        // says that nobody else is there.
+        // guarantees that there is no other reader or writer.
         Ok(unsafe { std::slice::from_raw_parts_mut(start, count) })
     }
 }

@@ -5,7 +5,7 @@ use super::Arguments;
 const THREADS: usize = 128;
 const UNIT: usize = 16;
 
-/// What a lane's two numbers are mixed with each other by.
+/// Mixes a lane's two numbers with each other.
 fn mix(low: &mut u64, high: &mut u64) {
     *low = low.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     *high ^= low.rotate_left(32);
@@ -13,7 +13,7 @@ fn mix(low: &mut u64, high: &mut u64) {
     *low ^= high.rotate_left(29);
 }
 
-/// What one thread does, without what it adds up with others.
+/// Computes one thread's numbers, before they are added to those of the others.
 fn lane(thread: usize, units: &[[u8; UNIT]]) -> (u64, u64) {
     let seed = thread as u64 + 1;
     let mut low = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -30,12 +30,13 @@ fn lane(thread: usize, units: &[[u8; UNIT]]) -> (u64, u64) {
     (low, high)
 }
 
-/// `stillpoint_hash(u8 *memory, u64 bytes, u64 block, u64 hashes[][2])`: the hash of each block of so many bytes, of which the last may be shorter.
+/// `stillpoint_hash(u8 *memory, u64 bytes, u64 block, u64 hashes[][2])` computes the hash of each block of so many bytes; the last block may be
+/// shorter.
 pub fn stillpoint_hash(arguments: &Arguments) -> Result<(), u32> {
     let (address, bytes) = (arguments.u64(0)?, arguments.u64(1)?);
     let (block, hashes) = (arguments.u64(2)?, arguments.u64(3)?);
     let blocks = arguments.grid()[0];
-    // SAFETY: who launches it lets nobody write there meanwhile, and the hashes lie elsewhere.
+    // SAFETY: the program that launches it lets no one write there meanwhile, and the hashes lie elsewhere.
     let memory = unsafe { arguments.numbers::<u8>(address, bytes as usize) }?;
     // SAFETY: as above.
     let hashes = unsafe { arguments.numbers_mut::<u64>(hashes, 2 * blocks as usize) }?;

@@ -42,7 +42,7 @@ fn finish(handle: u64, end: impl FnOnce(&mut Driver) -> Result<(), Code>) -> Cod
     if known != code::SUCCESS {
         return known;
     }
-    // An error of its work does not keep a context from its end.
+    // An error of its work does not keep a context alive.
     let _ = driver::wait(&pieces);
     look(end)
 }
@@ -68,7 +68,7 @@ pub extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> Code {
     }
 }
 
-/// Whoever holds it does so still, and has to let it go.
+/// Holders of the primary context still have to release it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDevicePrimaryCtxReset_v2(device: c_int) -> Code {
     let mut last = None;
@@ -120,7 +120,7 @@ pub extern "C" fn cuCtxCreate_v2(context: *mut u64, flags: c_uint, device: c_int
     })
 }
 
-/// Parameters for a context of a special kind are not there.
+/// Parameters for special contexts are not supported.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxCreate_v4(
     context: *mut u64,

@@ -7,7 +7,7 @@ use stillpoint_emulated_gpu_protocol::message::Work;
 use crate::code::{self, Code};
 use crate::driver::{Driver, call, call_and_wait};
 
-/// Submits work to a stream and waits for it: what has no `Async` in its name.
+/// Submits work to a stream and waits for it: for functions without `Async` in their names.
 fn at_once(work: Work) -> Code {
     call_and_wait(|driver| {
         let everywhere = driver.everywhere(work)?.into_iter();
@@ -17,8 +17,8 @@ fn at_once(work: Work) -> Code {
     })
 }
 
-/// Submits work to a stream. Where the host's memory is pageable, it is waited for: the real driver takes such memory through
-/// a buffer of its own and may return earlier, but never before the program may touch its memory again.
+/// Submits work to a stream, and waits for it if the host memory is pageable. The real driver copies such memory through a
+/// buffer of its own and may return earlier, but never before the program may touch its memory again.
 fn in_order(stream: u64, host: Option<(u64, u64)>, work: Work) -> Code {
     let pinned = |driver: &Driver, (start, size): (u64, u64)| {
         let found = driver.pinned_at(start);
@@ -100,7 +100,7 @@ pub extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, size: usize, stream: 
     in_order(stream, None, within(to, from, size))
 }
 
-/// The contexts say where the memory is; here addresses say so already.
+/// The contexts would say where the memory is, but here the addresses do.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemcpyPeer(
     to: u64,
@@ -124,7 +124,7 @@ pub extern "C" fn cuMemcpyPeerAsync(
     in_order(stream, None, within(to, from, size))
 }
 
-/// What a copy is by the kinds of its two addresses.
+/// Returns the copy for the kinds of its two addresses.
 fn unified(driver: &Driver, to: u64, from: u64, size: usize) -> Result<Work, Code> {
     let device = |address: u64| driver.memory_at(address).is_some();
     match (device(to), device(from)) {

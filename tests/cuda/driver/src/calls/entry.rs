@@ -1,4 +1,4 @@
-//! How programs find functions: by name and version.
+//! The lookup of functions by name and version, for programs.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -10,7 +10,7 @@ use super::{
 use crate::code::{self, Code};
 use crate::driver::look;
 
-/// A function: what programs ask for, the version that it came with, and its symbol.
+/// A function: the name that programs ask for, the version that introduced it, and its symbol.
 struct Entry {
     base: &'static str,
     since: c_int,
@@ -34,7 +34,7 @@ macro_rules! entries {
     };
 }
 
-/// Every function. Of two with the same base, the later comes later.
+/// Every function. Of two with the same base, the later version comes second.
 static ENTRIES: &[Entry] = entries! {
     "cuCheckpointOperationComplete" 13040 cuCheckpointOperationComplete
     "cuCheckpointProcessCheckpoint" 12080 cuCheckpointProcessCheckpoint
@@ -189,15 +189,15 @@ static ENTRIES: &[Entry] = entries! {
     "cuStreamWaitEvent" 2000 cuStreamWaitEvent
 };
 
-/// What came of a search.
+/// Results of a search.
 const FOUND: c_uint = 0;
 const UNKNOWN: c_uint = 1;
 const TOO_NEW: c_uint = 2;
 
-/// The flag for functions whose default stream is the thread's own: none is here.
+/// The flag for functions whose default stream is the thread's own. There are none here.
 const PER_THREAD: u64 = 2;
 
-/// The function with a name for a version of CUDA, and what came of the search.
+/// Finds the function with a name for a version of CUDA, and returns the result of the search.
 fn find(name: &str, version: c_int, newest: c_int) -> (*const (), c_uint) {
     let named = || {
         ENTRIES
@@ -211,7 +211,7 @@ fn find(name: &str, version: c_int, newest: c_int) -> (*const (), c_uint) {
     }
 }
 
-/// It can be asked before `cuInit`, and then the driver's version is not known yet: every function is there.
+/// Programs may call this before `cuInit`, when the driver's version is not known yet. Every function is then found.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuGetProcAddress_v2(
     symbol: *const c_char,
@@ -247,7 +247,7 @@ pub extern "C" fn cuGetProcAddress_v2(
     code::SUCCESS
 }
 
-/// The form without a status says by its result what was not found.
+/// The form without a status reports a failed search by its result.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuGetProcAddress(
     symbol: *const c_char,

@@ -1,4 +1,4 @@
-//! What results are called, and versions.
+//! Names of results, and versions.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
@@ -39,7 +39,7 @@ pub extern "C" fn cuInit(flags: c_uint) -> Code {
     }
 }
 
-/// The version is known only from the description: without devices there is none.
+/// The version comes from the description, so without devices there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDriverGetVersion(version: *mut c_int) -> Code {
     if let code @ 1.. = code::of(driver::init()) {

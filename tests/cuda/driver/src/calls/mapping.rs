@@ -1,4 +1,4 @@
-//! Memory that is made and mapped in two steps.
+//! Calls for memory that is made and mapped in two steps.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::driver::{call, look};
 use crate::mapping::GRANULARITY;
 
-/// Where memory is, or who may use it.
+/// The place of memory, or of its users.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Location {
@@ -16,19 +16,19 @@ pub struct Location {
     number: c_int,
 }
 
-/// What memory is to be like.
+/// Properties of the memory to make.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Properties {
     kind: c_int,
-    /// Whether and how other processes are to get it.
+    /// Whether other processes can get the memory, and how.
     handles: c_int,
     location: Location,
     windows: u64,
     flags: [u8; 8],
 }
 
-/// Who may do what.
+/// Access rights of a device.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Access {
@@ -39,7 +39,7 @@ pub struct Access {
 const PINNED: c_int = 1;
 const ON_DEVICE: c_int = 1;
 const READ_AND_WRITE: c_int = 3;
-/// Other processes get memory as a descriptor.
+/// Other processes get memory as a file descriptor.
 pub const DESCRIPTOR: c_int = 1;
 
 #[unsafe(no_mangle)]
@@ -106,7 +106,7 @@ pub extern "C" fn cuMemAddressFree(address: u64, size: usize) -> Code {
     call(|driver| driver.unreserve(address, size as u64))
 }
 
-/// An offset is reserved for a later version of the driver.
+/// The offset must be zero: a later version of the driver may use it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemMap(
     address: u64,

@@ -11,7 +11,7 @@ use crate::driver::{Driver, call, look};
 use crate::objects::Function;
 use crate::ptx::{self, Entry};
 
-/// What a module's image begins with where it is made for a device, and not text.
+/// The first bytes of a module's image that is made for a device and is not text.
 const BINARIES: [&[u8]; 2] = [b"\x7fELF", b"\x50\xed\x55\xba"];
 
 fn load(place: *mut u64, image: &[u8]) -> Code {
@@ -42,7 +42,7 @@ pub extern "C" fn cuModuleLoadData(place: *mut u64, image: *const c_void) -> Cod
     load(place, unsafe { CStr::from_ptr(image.cast()) }.to_bytes())
 }
 
-/// Options are about how code is made, and none is made.
+/// The options concern code generation, so they have no effect here.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuModuleLoadDataEx(
     place: *mut u64,
@@ -106,7 +106,7 @@ pub extern "C" fn cuModuleGetFunction(place: *mut u64, module: u64, name: *const
     })
 }
 
-/// Variables of modules are not there.
+/// Variables of modules are not supported.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuModuleGetGlobal_v2(
     _address: *mut u64,
@@ -126,7 +126,7 @@ pub extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, functi
         driver.functions.get(function).ok_or(code::INVALID_HANDLE)?;
         let answer = match attribute {
             0 => 1024,
-            // Registers, and the versions that code was made for.
+            // Registers, and the versions that the code was made for.
             4 => 32,
             5 | 6 => 90,
             1..=15 => 0,
@@ -137,13 +137,12 @@ pub extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, functi
     })
 }
 
-/// What ends a list of `extra`, and what its two entries are.
+/// The end mark of a list of `extra`, and the keys of its two entries.
 const EXTRA: [usize; 3] = [0, 1, 2];
 
-/// The parameters of a kernel, from either of the two ways in which programs give them.
+/// Reads the parameters of a kernel, in either of the two forms that programs may use.
 ///
-/// # Safety
-/// They are as the kernel's PTX says.
+/// # Safety The parameters are those of the kernel's PTX.
 unsafe fn parameters(
     entry: &Entry,
     single: *mut *mut c_void,
@@ -170,7 +169,7 @@ unsafe fn parameters(
     let (mut buffer, mut size) = (std::ptr::null::<u8>(), 0);
     let mut at = 0;
     loop {
-        // SAFETY: the list goes on until its end is said.
+        // SAFETY: the list goes on until its end mark.
         let key = unsafe { extra.add(at).read() } as usize;
         if key == EXTRA[0] {
             break;
@@ -219,7 +218,7 @@ pub extern "C" fn cuLaunchKernel(
             kernel: kernel.entry.name.clone(),
             grid,
             block,
-            // SAFETY: the program gives its kernel what that asks for.
+            // SAFETY: the program passes the parameters of its kernel.
             parameters: unsafe { parameters(&kernel.entry, single, extra) }?,
         };
         driver
@@ -229,7 +228,7 @@ pub extern "C" fn cuLaunchKernel(
     call(launch)
 }
 
-/// All blocks at once are what every kernel here has.
+/// Every kernel here runs all blocks at once, as cooperative kernels need.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuLaunchCooperativeKernel(
     function: u64,

@@ -1,4 +1,4 @@
-//! Multicast objects. None can be given to other processes: a team is one process's devices.
+//! Multicast objects. They cannot be passed to other processes: a team consists of one process's devices.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
@@ -7,13 +7,13 @@ use crate::code::{self, Code};
 use crate::driver::{call, look};
 use crate::mapping::GRANULARITY;
 
-/// What an object is to be like.
+/// Properties of the object to make.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct MulticastProperties {
     devices: c_uint,
     size: usize,
-    /// How other processes are to get it.
+    /// The ways in which other processes can get it.
     handles: c_ulonglong,
     flags: c_ulonglong,
 }

@@ -1,4 +1,4 @@
-//! What a pointer leads to.
+//! Attributes of pointers.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -11,7 +11,7 @@ use crate::objects::Mapped;
 const HOST: c_uint = 1;
 const DEVICE: c_uint = 2;
 
-/// What is known of an address.
+/// Facts about an address.
 struct Known {
     context: u64,
     kind: c_uint,
@@ -19,7 +19,7 @@ struct Known {
     size: u64,
     number: u64,
     managed: bool,
-    /// The device that it is on, where it belongs to no context.
+    /// The device of memory that belongs to no context.
     device: Option<u32>,
 }
 
@@ -50,10 +50,9 @@ fn known(driver: &Driver, address: u64) -> Option<Known> {
     })
 }
 
-/// Puts one attribute to its place.
+/// Writes one attribute to its place.
 ///
-/// # Safety
-/// The place has room for what the attribute is.
+/// # Safety The place has room for the attribute.
 unsafe fn attribute(
     driver: &Driver,
     place: *mut c_void,
@@ -76,7 +75,7 @@ unsafe fn attribute(
             3 => give(place.cast(), address),
             4 if known.kind == HOST || known.managed => give(place.cast(), address),
             4 => Err(code::INVALID_VALUE),
-            // Copies are always in order with those who look: nothing to switch.
+            // Copies are always in order with other accesses, so there is nothing to switch.
             6 => give(place.cast::<c_int>(), 1),
             7 => give(place.cast(), known.number),
             8 => give(place.cast::<c_int>(), c_int::from(known.managed)),
@@ -98,12 +97,12 @@ unsafe fn attribute(
 pub extern "C" fn cuPointerGetAttribute(place: *mut c_void, which: c_uint, address: u64) -> Code {
     look(|driver| {
         let known = known(driver, address).ok_or(code::INVALID_VALUE)?;
-        // SAFETY: the program's place has room for what it asks for.
+        // SAFETY: the program's place has room for the attribute.
         unsafe { attribute(driver, place, which, address, &known) }
     })
 }
 
-/// Several at once. A pointer that the driver knows nothing of is no error here: it has nothing of each.
+/// Writes several attributes at once. An unknown pointer is no error here; its attributes are all zero.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuPointerGetAttributes(
     count: c_uint,
@@ -119,7 +118,7 @@ pub extern "C" fn cuPointerGetAttributes(
         for index in 0..count as usize {
             // SAFETY: the program's two lists have so many entries.
             let (which, place) = unsafe { (which.add(index).read(), places.add(index).read()) };
-            // SAFETY: the program's place has room for what it asks for; where there is nothing, for four bytes at the least.
+            // SAFETY: the program's place has room for the attribute, and for at least four bytes if the pointer is unknown.
             unsafe {
                 match &known {
                     Some(known) => match attribute(driver, place, which, address, known) {
@@ -138,7 +137,7 @@ pub extern "C" fn cuPointerGetAttributes(
     })
 }
 
-/// Every copy is in order with those who look already.
+/// Every copy is in order with other accesses already.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuPointerSetAttribute(value: *const c_void, which: c_uint, address: u64) -> Code {
     look(|driver| {

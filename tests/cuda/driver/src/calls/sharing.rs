@@ -1,5 +1,5 @@
-//! Device memory that processes share: one gives it a name, or a descriptor, others open it by that. A process that has such memory cannot be checkpointed, as the real driver's
-//! documents say.
+//! Device memory that processes share: one gives it a name or a file descriptor, by which others open it. A process with such memory cannot be checkpointed, as
+//! the real driver's documents say.
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ pub struct Name {
     rest: [u64; 5],
 }
 
-/// Peers are made accessible where that is needed.
+/// The flag that makes peers accessible if needed.
 const LAZY_PEER_ACCESS: c_uint = 1;
 
 #[unsafe(no_mangle)]
@@ -75,7 +75,7 @@ pub extern "C" fn cuIpcCloseMemHandle(address: u64) -> Code {
     call(|driver| driver.free(address))
 }
 
-/// A descriptor of one of the devices' files, that leads to memory for whoever has it.
+/// Makes a descriptor of a device's file. Any process with this descriptor can open the memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemExportToShareableHandle(
     place: *mut c_void,
@@ -91,7 +91,7 @@ pub extern "C" fn cuMemExportToShareableHandle(
         let name = driver.folder.join(format!("nvidia-export-{}", lent.token));
         let words = [lent.token, lent.device.into(), lent.size].map(u64::to_le_bytes);
         let made = fs::write(&name, words.concat()).and_then(|()| File::open(&name));
-        // Whoever has it open has it.
+        // The open descriptor suffices.
         let removed = fs::remove_file(&name);
         let file = made.and_then(|file| removed.map(|()| file));
         let file = file.map_err(|_| code::OPERATING_SYSTEM)?;
@@ -100,7 +100,7 @@ pub extern "C" fn cuMemExportToShareableHandle(
     })
 }
 
-/// The descriptor is given as if it were a pointer, and stays the program's.
+/// The descriptor is passed as if it were a pointer, and stays the program's.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemImportFromShareableHandle(
     place: *mut u64,

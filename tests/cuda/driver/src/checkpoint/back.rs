@@ -1,4 +1,4 @@
-//! How a process comes back to its devices, or to others.
+//! A process's return to its devices, or to others.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::objects::{Mapped, Memory};
 use crate::window;
 
 impl Driver {
-    /// To what answers in a folder; `pairs` says which device stands for which.
+    /// Connects to the devices of a folder; `pairs` maps old devices to new ones.
     pub(super) fn restore(
         &mut self,
         custom: bool,
@@ -32,7 +32,7 @@ impl Driver {
         match &restored {
             Ok(_) => {
                 self.folder = folder;
-                // From here on the process's devices are the new ones, also for the next checkpoint.
+                // From now on the process's devices are the new ones, also for the next checkpoint.
                 for device in &mut self.node.devices {
                     let pair = pairs.iter().find(|(before, _)| *before == device.uuid);
                     device.uuid = pair.map_or(device.uuid, |(_, now)| *now);
@@ -45,7 +45,7 @@ impl Driver {
                 window::set_state(state);
             }
             Err(_) => {
-                // As before: everything that was put aside is still there.
+                // As before: all saved memory is still there.
                 self.devices = before;
                 self.connection = None;
                 self.withdraw_managed()?;
@@ -97,7 +97,7 @@ impl Driver {
             .iter()
             .map(|(address, memory)| (*address, *memory))
             .collect();
-        // What is there once more comes after it is there.
+        // Further mappings of memory come after the memory itself.
         let again = |memory: &Memory| matches!(memory.mapped, Mapped::Again { .. });
         let (later, first): (Vec<_>, Vec<_>) =
             memory.into_iter().partition(|(_, memory)| again(memory));
@@ -125,7 +125,7 @@ impl Driver {
             let memory = self.memory.get(&address).copied();
             let memory = memory.ok_or(code::UNKNOWN)?;
             if memory.managed {
-                // SAFETY: both are the driver's own, so long, and nobody else writes there yet.
+                // SAFETY: both are the driver's own, of this size, and no thread writes there yet.
                 unsafe { window::copy(host, address, size) };
                 continue;
             }

@@ -1,6 +1,7 @@
-//! Two things at once that happen to a thread once in ten thousand checkpoints. A signal of the application's and the stop
-//! signal reach it while it is in the kernel's vDSO: the handler's frame then lies beneath the stop's before the handler's
-//! first instruction. And the agent's stop signal reaches it when it is about to send that signal to itself.
+//! Two coincidences that befall a thread once in ten thousand checkpoints. In one, a signal of the application's and the
+//! stop signal reach the thread while it is in the kernel's vDSO: the handler's frame then lies beneath the stop's before
+//! the handler's first instruction. In the other, the agent's stop signal reaches it when it is about to send that signal
+//! to itself.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -17,14 +18,14 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, strike};
 
-/// Longest that anything may take.
+/// The longest time for any step.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn failed(error: impl std::fmt::Display) -> Failed {
     error.to_string()
 }
 
-/// Where a process has its vDSO.
+/// Returns the addresses of a process's vDSO.
 fn vdso(pid: Pid) -> Result<std::ops::Range<u64>, Failed> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(failed)?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"));
@@ -36,7 +37,7 @@ fn vdso(pid: Pid) -> Result<std::ops::Range<u64>, Failed> {
     Ok(number(start)?..number(end)?)
 }
 
-/// Holds the process's first thread by ptrace(2) where it executes the vDSO.
+/// Holds the process's first thread by ptrace(2) while it executes the vDSO.
 fn hold_in_vdso(pid: Pid) -> Result<(), Failed> {
     let vdso = vdso(pid)?;
     let began = Instant::now();
@@ -54,20 +55,20 @@ fn hold_in_vdso(pid: Pid) -> Result<(), Failed> {
     }
 }
 
-/// A rank's process, once it has joined its job.
+/// Returns a rank's process, once it has joined its job.
 fn rank(trial: &Trial, rank: usize) -> Option<Pid> {
     let ranks = strike::ranks(&trial.epochs_at()).ok()?;
     ranks.get(rank).copied().map(Pid::from_raw)
 }
 
-/// A set of signals in the status of the process's first thread, as in proc_pid_status(5).
+/// Returns a set of signals from the status of the process's first thread, as in proc_pid_status(5).
 fn signals(pid: Pid, field: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/task/{pid}/status")).ok()?;
     let set = status.lines().find_map(|line| line.strip_prefix(field))?;
     u64::from_str_radix(set.trim(), 16).ok()
 }
 
-/// Whether the process has a handler of SIGUSR2.
+/// Tells whether the process has a handler of SIGUSR2.
 fn handles(pid: Pid) -> bool {
     let bit = 1 << (Signal::SIGUSR2 as u64 - 1);
     signals(pid, "SigCgt:").is_some_and(|caught| caught & bit != 0)
@@ -82,12 +83,12 @@ fn send_to_thread(pid: Pid, signal: Signal) -> Result<(), Failed> {
     Ok(())
 }
 
-/// How many signals wait for the process's first thread.
+/// Counts the signals that wait for the process's first thread.
 fn waiting(pid: Pid) -> u32 {
     signals(pid, "SigPnd:").map_or(0, u64::count_ones)
 }
 
-/// Waits until so many signals wait for the process's first thread; whether they do.
+/// Waits until so many signals wait for the process's first thread, and tells whether they came.
 fn come_to_wait(pid: Pid, count: u32) -> bool {
     let began = Instant::now();
     while waiting(pid) < count && began.elapsed() < PATIENCE {
@@ -110,7 +111,7 @@ fn a_handler_that_has_not_begun_is_found_by_a_restart() {
                 })?;
                 let pid = rank(&trial, 0).ok_or("no rank")?;
                 hold_in_vdso(pid)?;
-                // Of the signals that wait for a thread the kernel delivers the one with the lowest number first.
+                // Among the signals that wait for a thread, the kernel delivers the one with the lowest number first.
                 send_to_thread(pid, Signal::SIGUSR2)?;
                 thread::scope(|scope| {
                     let suspended = scope.spawn(|| trial.suspended(job));
@@ -134,13 +135,13 @@ fn a_handler_that_has_not_begun_is_found_by_a_restart() {
     }
 }
 
-/// `lock or qword ptr gs:[0x40], 1`, behind its prefixes: a thread notes that the stop signal which it is about to send itself
-/// is its own.
+/// `lock or qword ptr gs:[0x40], 1`, without its prefixes. With it, a thread notes that the stop signal which it is about to
+/// send itself is its own.
 const NOTE: [u8; 9] = [0x48, 0x83, 0x0c, 0x25, 0x40, 0, 0, 0, 1];
 /// `int3`.
 const BREAKPOINT: i64 = 0xcc;
 
-/// Where a process has that instruction, in the page that is at one place in every launch.
+/// Returns the address of that instruction, in the page that is at one place in every launch.
 fn note_of_own_stop(pid: Pid) -> Result<u64, Failed> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(failed)?;
     let memory = fs::File::open(format!("/proc/{pid}/mem")).map_err(failed)?;
@@ -165,7 +166,7 @@ fn note_of_own_stop(pid: Pid) -> Result<u64, Failed> {
     Err("no such instruction".into())
 }
 
-/// Lets a traced process go on with a signal, which may be a real-time one; 0: without.
+/// Lets a traced process go on with a signal, which may be a real-time one, or without one (0).
 fn cont(pid: Pid, signal: i32) -> Result<(), Failed> {
     // SAFETY: passes numbers.
     let done = unsafe { libc::ptrace(libc::PTRACE_CONT, pid.as_raw(), 0, signal) };
@@ -173,7 +174,7 @@ fn cont(pid: Pid, signal: i32) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Waits until a traced process stops; with which signal.
+/// Waits until a traced process stops, and returns the signal.
 fn stopped(pid: Pid) -> Result<i32, Failed> {
     let mut status = 0;
     // SAFETY: the kernel writes the status.
@@ -185,7 +186,8 @@ fn stopped(pid: Pid) -> Result<i32, Failed> {
     Ok(libc::WSTOPSIG(status))
 }
 
-/// Holds the process's first thread just behind that instruction, by a breakpoint there, once `ask` has made it come.
+/// Holds the process's first thread just behind that instruction, by a breakpoint there. `ask` makes the thread come to
+/// it.
 fn hold_before_own_stop<T>(pid: Pid, ask: impl FnOnce() -> T) -> Result<T, Failed> {
     let behind = (note_of_own_stop(pid)? + NOTE.len() as u64) as ptrace::AddressType;
     ptrace::seize(pid, ptrace::Options::empty()).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What the stubs' calls execute, instruction by instruction (`count-instructions`).
+//! Counts of the instructions in the stubs' calls (`count-instructions`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use stillpoint_tests::job;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::{Failed, ensure};
 
-/// Longest that single-stepping all the calls may take.
+/// The longest time for single-stepping all the calls.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What a call executes.
+/// The instructions of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Counted {
     upper: u64,
     lower: u64,
-    /// How often it writes FS.
+    /// The number of writes to FS.
     switches: u64,
 }
 
-/// The marked program, built with these flags.
+/// Builds the marked program with these flags.
 fn marked(directory: &Directory, name: &str, flags: &[&str]) -> Result<PathBuf, Failed> {
     let program = directory.file(name);
     let mut compiler = Command::new("mpicc");
@@ -33,7 +33,7 @@ fn marked(directory: &Directory, name: &str, flags: &[&str]) -> Result<PathBuf, 
     Ok(program)
 }
 
-/// By call, what it executes in the split process; on a node with these GPUs, or with none.
+/// Counts the instructions of each call in the split process, on a node with these GPUs, or with none.
 fn counted(
     directory: &Directory,
     program: &Path,
@@ -51,7 +51,7 @@ fn counted(
         gpus.reach(&mut counting)?;
     }
     let answer = command::run(counting, directory, LONGEST)?.expect(exit::DONE)?;
-    // A name may have blanks, and is followed by: application, upper, lower, real MPI, FS writes.
+    // A name may have blanks. The numbers after it are: application, upper, lower, real MPI, FS writes.
     let row = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (name, numbers) = words.split_at_checked(words.len().checked_sub(5)?)?;
@@ -66,7 +66,7 @@ fn counted(
     Ok(answer.stdout.lines().filter_map(row).collect())
 }
 
-/// Calls that programs make most.
+/// The calls that programs make most.
 const FREQUENT: [&str; 10] = [
     "MPI_Barrier",
     "MPI_Bcast",
@@ -80,7 +80,7 @@ const FREQUENT: [&str; 10] = [
     "MPI_Iprobe",
 ];
 
-/// They are *near*: a switch of the thread pointer would cost more than all the rest that is added to them.
+/// These calls are *near*: a switch of the thread pointer would cost more than all other overhead.
 #[test]
 fn frequent_calls_do_not_switch_the_thread_pointer() {
     let tested = (|| {
@@ -88,7 +88,7 @@ fn frequent_calls_do_not_switch_the_thread_pointer() {
             let program = marked(directory, "marked_calls", &[])?;
             let counted = counted(directory, &program, None)?;
             let switches = |call: &str| counted.get(call).map(|counted| counted.switches);
-            // One that is not frequent, so that it is known that switches are seen.
+            // A call that is not frequent shows that switches are seen.
             ensure!(switches("MPI_Comm_dup") > Some(0), "{counted:?}");
             for call in FREQUENT {
                 ensure!(switches(call) == Some(0), "{call}: {counted:?}");
@@ -101,8 +101,8 @@ fn frequent_calls_do_not_switch_the_thread_pointer() {
     }
 }
 
-/// On a node with GPUs each call of a program that uses none executes what it executes on a node without: the same number of instructions, to the last one.
-/// A program that has begun with the driver executes more, so it is known that a difference would be seen.
+/// A program without GPU use executes exactly the same number of instructions in each call, whether the node has GPUs or not. A program that has
+/// initialised the driver executes more, which shows that the test would see a difference.
 #[test]
 fn a_program_without_a_gpu_executes_no_instruction_for_one() {
     let tested = (|| {

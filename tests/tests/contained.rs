@@ -1,4 +1,4 @@
-//! Jobs in containers: PID and user namespaces of their own, for all of a job or for each rank. (`ci/containers` tries more of them.)
+//! Jobs in containers: PID and user namespaces of their own, for a whole job or for each rank. (`ci/containers` tests more kinds.)
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,7 +14,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure};
 
-/// A container whose first process is what follows.
+/// The prefix of a command line that runs in a container, as its first process.
 const CONTAINER: [&str; 6] = [
     "unshare",
     "--user",
@@ -44,7 +44,7 @@ fn tried_with(
     }
 }
 
-/// `LAUNCHER CONTAINER stillpoint WORDS`; without a launcher it is one rank.
+/// Makes `LAUNCHER CONTAINER stillpoint WORDS`. Without a launcher there is one rank.
 fn in_containers<'a>(
     ranks: Option<u32>,
     container: impl IntoIterator<Item = &'a str>,
@@ -54,9 +54,9 @@ fn in_containers<'a>(
     let mut command = match ranks {
         Some(ranks) => {
             let mut command = job::mpirun(ranks);
-            // Open MPI's shared memory does not reach from one such container into another, natively either.
+            // Open MPI's shared memory does not connect such containers, natively either.
             command.args(["--mca", "btl", "self,tcp"]);
-            // Other tests make network interfaces, and take them away again.
+            // Other tests add and remove network interfaces.
             command.args(["--mca", "btl_tcp_if_include", "lo"]);
             command
         }
@@ -83,7 +83,7 @@ fn run_of(trial: &Trial, target: &Path, ranks: Option<u32>) -> Result<Command, F
     Ok(command)
 }
 
-/// Checkpointed, suspended, restarted, and known to have finished, all from outside.
+/// Checks that the job can be checkpointed, suspended and restarted, and is known to have finished, all from outside.
 fn carries_on(trial: &Trial, ranks: Option<u32>) -> Result<(), Failed> {
     let target = trial.epochs_at();
     let mut started = trial.launch(run_of(trial, &target, ranks)?)?;
@@ -149,7 +149,7 @@ fn a_container_that_shows_other_processes_is_refused() {
     });
 }
 
-/// What Docker's and Podman's seccomp profiles forbid of what Stillpoint uses.
+/// Forbids the system calls that Stillpoint uses and that Docker's and Podman's seccomp profiles forbid.
 fn under_a_profile(mut command: Command) -> Command {
     // SAFETY: between fork and exec it makes two system calls, which read its own stack.
     unsafe { command.pre_exec(forbid) };

@@ -1,7 +1,8 @@
-//! An upper half of an older contract: a lower half that serves it runs it, writes it down and restarts it; another refuses it in one line.
+//! An upper half of an older contract. A lower half that serves the contract runs it, saves it and restarts it; other lower halves refuse it in one
+//! line.
 //!
-//! Images that earlier builds have written are kept in `images`, and restarted. Besides, an older library is made of this build's: with the number of
-//! its contract changed wherever it stands. What the contracts' definitions have in common is seen to in `wrappers/src/contract.rs`.
+//! Images that earlier builds have written are kept in `images`, and restarted. The tests also make an older library from this build's, by changing
+//! every occurrence of the number of its contract. `wrappers/src/contract.rs` tests that the contracts' definitions agree.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -17,7 +18,7 @@ use stillpoint_tests::{Failed, ensure, job};
 
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// Numbers of contracts that are served, this build's last.
+/// Returns the numbers of served contracts, this build's last.
 fn served() -> Vec<u32> {
     let path = place::project().join("wrappers/contract.txt");
     let text = fs::read_to_string(path).unwrap();
@@ -29,7 +30,7 @@ fn served() -> Vec<u32> {
     text.lines().filter_map(number).collect()
 }
 
-/// This build's library as if it had been built with that contract.
+/// Makes a copy of this build's library with the number of another contract.
 fn library(directory: &Directory, contract: u32) -> Result<PathBuf, Failed> {
     let this = *served().last().ok_or("no contract is served")?;
     let name = "libstillpoint_upper_openmpi.so";
@@ -68,7 +69,7 @@ fn with_library(contract: u32, test: impl FnOnce(&Trial, job::Job) -> Result<(),
     }
 }
 
-/// Whether a file of an epoch names its contract, in JSON.
+/// Checks that a file of an epoch names its contract, in JSON.
 fn says(file: &Path, contract: u32, blank: &str) -> Result<(), Failed> {
     let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let said = format!("\"gate_version\":{blank}{contract}");
@@ -98,13 +99,13 @@ fn an_epoch_of_every_contract_that_is_served_restarts() {
     }
 }
 
-/// What an image must find anew on every machine.
+/// A part of the reason on a machine that lacks something the image needs.
 const LACKS: &str = "restart on a processor that has them";
 
-/// No build has this contract alone: the next one came with it.
+/// A contract that no build has alone: the next one came with it.
 const NEVER_BUILT: u32 = 0x390b_4e2f;
 
-/// Restarts a stored image, which has everything but the processor and the user in it.
+/// Restarts a stored image, whose epoch matches everything but the processor and the user.
 fn restarts(image: &Path) -> Result<(), Failed> {
     Directory::new("stored")?.run(|directory| {
         let epochs = directory.epochs();
@@ -145,7 +146,7 @@ fn every_stored_image_restarts() {
     for contract in &served {
         let name = format!("tests/images/{contract:08x}.tar.zst");
         let image = place::project().join(&name);
-        // The newest may not be what it will be when another follows it.
+        // The newest contract may still change until another follows it.
         let may_lack = *contract == NEVER_BUILT || served.last() == Some(contract);
         if may_lack && !image.exists() {
             continue;

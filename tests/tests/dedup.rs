@@ -1,5 +1,5 @@
-//! Memory that is equal is written once: in a rank, and in all ranks of a node. What is restarted from it is what was there, and whatever an
-//! image needs is looked for before anything is restarted.
+//! Equal memory is written once, in a rank and in all ranks of a node. A restart gets the original bytes back, and checks that all images it
+//! needs are there before it restarts anything.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ const INCREMENTAL: &str = "STILLPOINT_INCREMENTAL";
 const MEGABYTE: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A job of `equal_tables` that is ready.
+/// Runs a test with a job of `equal_tables` that is ready.
 fn tried(
     name: &str,
     ranks: u32,
@@ -49,13 +49,13 @@ fn said(trial: &Trial, words: &[&str]) -> Result<Answer, Failed> {
     command::stillpoint(trial.directory, all.chain(rest.iter().copied()))
 }
 
-/// An epoch, as `inspect` tells of it.
+/// An epoch, as `inspect` describes it.
 struct Epoch {
     /// Bytes of all images.
     on_disk: u64,
     /// Bytes of memory in all images.
     memory: u64,
-    /// Bytes of memory that were not written, because the rank has them, or another.
+    /// Bytes of memory that were not written, because this rank or another one has them.
     within: u64,
     across: u64,
     needs: Vec<u64>,
@@ -95,7 +95,7 @@ fn checkpointed(trial: &Trial) -> Result<Epoch, Failed> {
     inspected(trial)
 }
 
-/// Suspends, restarts, and sees that everything is as it was.
+/// Suspends and restarts the job, and checks that everything is as before.
 fn carries_on(trial: &Trial, job: Job) -> Result<(), Failed> {
     trial.suspended(job)?;
     said(trial, &["verify"])?.expect(exit::DONE)?;
@@ -163,7 +163,7 @@ fn nobody_shares_who_is_told_not_to() {
     );
 }
 
-/// Later epochs carry what is shared, and keep what they need.
+/// Later epochs carry shared chunks, and keep the images that they need.
 #[test]
 fn what_is_shared_is_carried_by_later_epochs() {
     for how in ["pages", "blocks"] {
@@ -188,7 +188,7 @@ fn what_is_shared_is_carried_by_later_epochs() {
     }
 }
 
-/// An image that another one needs.
+/// Returns an image that another one needs.
 fn needed(trial: &Trial) -> Result<PathBuf, Failed> {
     let shown = said(trial, &["inspect", "--json"])?.expect(exit::DONE)?;
     let shown = shown.json()?;
@@ -207,7 +207,7 @@ fn needed(trial: &Trial) -> Result<PathBuf, Failed> {
     Err("no image needs another one".into())
 }
 
-/// A restart, of which nothing is left that could be checked by looking at it, says which file it lacks.
+/// If an image that others need is missing or broken, `verify` and the restart name its file.
 #[test]
 fn an_image_that_another_needs_is_missed_by_name() {
     tried("lost-tables", 2, &["20"], &[], |trial, job| {
@@ -229,16 +229,16 @@ fn an_image_that_another_needs_is_missed_by_name() {
             Ok(ended)
         };
         fs::remove_file(&path).map_err(|e| e.to_string())?;
-        // The rank of the image, or one that needs it, speaks first, and the launch ends.
+        // The rank of the image, or one that needs it, reports first, and then the launch ends.
         let missing = "cannot open the image";
         refused(missing, &[missing, "needs the image of rank"])?;
-        // Page data of it, in the middle of the table.
+        // This byte is page data of the image, in the middle of the table.
         let mut broken = sound.clone();
         let middle = broken.len() / 2;
         broken[middle] ^= 1;
         fs::write(&path, &broken).map_err(|e| e.to_string())?;
         let ended = refused("checksum", &["checksum"])?;
-        // Every rank needs it, and one of them says so.
+        // Every rank needs the image, and one of them reports it.
         reason::one(&ended.stderr, &[&name])?;
         fs::write(&path, &sound).map_err(|e| e.to_string())?;
         trial.go()?;

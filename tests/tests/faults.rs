@@ -1,9 +1,9 @@
-//! A process of the job is killed at any moment of a checkpoint: what was committed stays whole, and restarts.
+//! A process of the job is killed at any moment of a checkpoint: committed epochs stay whole, and restart.
 //!
-//! A chain is one job that is killed again and again: an epoch is committed, a second checkpoint is asked for, and a
-//! rank gets SIGKILL at a seeded moment of it; the newest committed epoch is verified and restarted, and the restarted
-//! job is the next one to be killed. At the end the program, which has checked every value on its way, must come to
-//! its right end. `STILLPOINT_TEST_SEED` repeats the moments.
+//! A chain is one job that is killed again and again. It commits an epoch, a second checkpoint is requested, and a rank
+//! gets SIGKILL at a seeded moment of it. The newest committed epoch is verified and restarted, and the restarted job
+//! is the next one to be killed. At the end the program, which has checked every value on its way, must come to its
+//! right end. `STILLPOINT_TEST_SEED` repeats the moments.
 
 use std::path::Path;
 use std::thread;
@@ -36,7 +36,7 @@ fn verified(trial: &Trial) -> Result<(), Failed> {
     Ok(())
 }
 
-/// How a second checkpoint ended whose job was struck.
+/// The result of a second checkpoint whose job was struck.
 struct Struck {
     answer: Answer,
     took: Duration,
@@ -57,7 +57,7 @@ fn strike_during(
             false => command::checkpoint(trial.directory, &target),
         });
         thread::sleep(delay);
-        // It may have ended already: the suspend was quicker.
+        // The process may have ended already, if the suspend was quicker.
         let _ = strike::signal(victim, Signal::SIGKILL);
         let answer = asking
             .join()
@@ -69,7 +69,7 @@ fn strike_during(
     })
 }
 
-/// What the command said must agree with what is on disk, and what is there must be whole.
+/// Checks that the command's answer agrees with the files on disk, and that these are whole.
 fn consistent(trial: &Trial, before: u64, struck: &Struck, ended: &Ended) -> Result<(), Failed> {
     let after = newest(trial);
     let show = || format!("{}\n{}", struck.answer.show(), ended.show());
@@ -95,7 +95,7 @@ fn chain(name: &str, salt: u64) {
     let mut seed = Seed::new();
     let start = seed.start;
     eprintln!("STILLPOINT_TEST_SEED={start} ({name})");
-    // Every chain has moments of its own, also with the same seed.
+    // Every chain has moments of its own, even with the same seed.
     for _ in 0..salt {
         seed.draw();
     }
@@ -115,7 +115,7 @@ fn killed_again_and_again(trial: &Trial, seed: &mut Seed) -> Result<(), Failed> 
     let mut job = trial.split()?;
     trial.ready(&mut job)?;
     let (mut committed, mut given_up, mut too_late) = (0, 0, 0);
-    // A job's first checkpoint may take longer than those that follow: moments are drawn from the shortest one seen.
+    // A job's first checkpoint may take longer than later ones, so moments are drawn from the shortest one seen.
     let mut shortest = Duration::MAX;
     while committed + given_up < MOMENTS {
         let moment = committed + given_up + too_late;
@@ -209,8 +209,7 @@ fn a_rank_killed_while_lines_are_written_to_a_file() {
     chain("numbered_lines", 400);
 }
 
-/// The coordinator is a process like any other: whenever it dies, another one takes over, the application runs on, and the
-/// next checkpoint is written.
+/// Whenever the coordinator dies, another one takes over, the application runs on, and the next checkpoint is written.
 #[test]
 fn another_coordinator_takes_over_whenever_one_dies() {
     let mut seed = Seed::new();
@@ -252,7 +251,7 @@ fn without_coordinator(trial: &Trial, seed: &mut Seed) -> Result<(), Failed> {
             job.stderr()
         );
     }
-    // The command finds the one that has taken over, and its epochs go on.
+    // The command finds the successor, and its epochs go on.
     let before = newest(trial);
     command::checkpoint(trial.directory, &target)?.expect(exit::DONE)?;
     ensure!(
@@ -266,7 +265,8 @@ fn without_coordinator(trial: &Trial, seed: &mut Seed) -> Result<(), Failed> {
         "nobody said that the coordinator died: {}",
         job.stderr()
     );
-    // Killed once more, and a signal that asks for a suspend before there is another one: it is not forgotten.
+    // The coordinator is killed again, and a signal asks for a suspend before there is a successor: the request is not
+    // forgotten.
     strike::signal(strike::coordinator(&target)?, Signal::SIGKILL)?;
     let rank = strike::ranks(&target)?[0];
     strike::signal(rank, Signal::SIGUSR1)?;

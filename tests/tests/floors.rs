@@ -1,7 +1,8 @@
-//! The halves have floors: the folders of each stand in an order, and a folder imports only from those before it.
+//! The halves have floors: the folders of each have an order, and a folder imports only from earlier ones.
 //!
-//! Imports are read from the code itself: `use` declarations, paths that begin with `crate`, `self` or `super`, in macros too. What stands
-//! under `#[cfg(test)]` may reach anywhere. Inside a floor, no cycle leads through two of its folders. Which crate uses which is held too.
+//! Imports are read from the code itself: `use` declarations, and paths that begin with `crate`, `self` or `super`, in macros too. Code
+//! under `#[cfg(test)]` may import from anywhere. Inside a floor, no cycle leads through two of its folders. The dependencies between
+//! crates are tested too.
 
 #[path = "floors/crates.rs"]
 mod crates;
@@ -41,7 +42,7 @@ const LOWER: House = House {
     ],
 };
 
-/// The `Cargo.toml` of a folder of the project.
+/// Reads the `Cargo.toml` of a folder of the project.
 fn manifest(folder: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let path = root.join(folder).join("Cargo.toml");
@@ -53,7 +54,7 @@ fn read(house: &House) -> Crate {
     Crate::read(&source).unwrap_or_else(|error| panic!("{}: {error}", source.display()))
 }
 
-/// Imports that lead upwards, and modules that stand on no floor.
+/// Returns imports that lead upwards, and modules that are on no floor.
 fn upward(house: &House, code: &Crate) -> Vec<String> {
     let floor = |module: &[String]| {
         let name = module.first()?;
@@ -75,7 +76,7 @@ fn upward(house: &House, code: &Crate) -> Vec<String> {
     wrong
 }
 
-/// A cycle through folders that stand side by side.
+/// Returns a cycle through sibling folders.
 fn cycle(code: &Crate) -> Option<Vec<String>> {
     let mut below: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
     for Import { from, to, .. } in code.imports() {
@@ -115,7 +116,7 @@ fn leads_back(
 
 fn stands(house: &House) {
     let code = read(house);
-    // A reader that finds nothing would find nothing wrong.
+    // A reader that finds no imports would find no errors.
     assert!(
         code.imports().count() > 400,
         "{}: {} imports",
@@ -148,7 +149,7 @@ fn no_floor_of_the_lower_half_imports_from_above() {
     stands(&LOWER);
 }
 
-/// Files below a folder, with their text.
+/// Collects the files below a folder, with their text.
 fn files(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -180,7 +181,7 @@ fn assembly_stands_in_arch() {
     }
 }
 
-/// A package is upgraded while jobs run: where the kernel says that a program is, it may not be any more.
+/// A package may be upgraded while jobs run, so the kernel's path of a program may be out of date.
 #[test]
 fn where_a_program_is_installed_is_asked_in_one_place() {
     const PLACE: &str = "../coordinator/protocol/src/installed.rs";

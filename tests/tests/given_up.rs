@@ -13,7 +13,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, job};
 
-/// The application may stand still for so long when a checkpoint is given up after a second.
+/// The longest stop of the application when a checkpoint is given up after a second.
 const STANDS: f64 = 1.2;
 
 #[test]
@@ -21,7 +21,7 @@ fn a_write_is_given_up_between_two_blocks() {
     given_up("off", 0.5..STANDS);
 }
 
-/// What is written behind the application holds it up no longer than any checkpoint.
+/// A checkpoint that is written behind the application stops it no longer than any other.
 #[test]
 fn a_write_behind_the_application_is_given_up_and_leaves_nothing() {
     given_up("on", 0.0..0.5);
@@ -41,7 +41,7 @@ fn given_up(copy: &str, stands: Range<f64>) {
     }
 }
 
-/// A rank without room for its image: here by the limit on its files, which a privileged job would lift.
+/// One rank has no room for its image, by the limit on its files, which a privileged job would lift.
 #[test]
 fn a_rank_that_cannot_write_lets_the_others_run_on() {
     let tested = (|| {
@@ -75,7 +75,7 @@ fn others_run_on(trial: &Trial) -> Result<(), Failed> {
     stood_still_for(trial, 0.0..STANDS)
 }
 
-/// The command without the right to lift limits, which root has.
+/// Runs the command without root's right to lift limits.
 fn as_anybody(command: Command) -> Result<Command, Failed> {
     let user = fs::metadata("/proc/self")
         .map_err(|error| error.to_string())?
@@ -104,7 +104,7 @@ fn stood_still_for(trial: &Trial, expected: Range<f64>) -> Result<(), Failed> {
 
 fn runs_on(trial: &Trial, copy: &str, stands: Range<f64>) -> Result<(), Failed> {
     let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
-    // Many times longer than a second.
+    // The write takes much longer than a second.
     command.env("STILLPOINT_COMPRESS", "zstd:19");
     command.env("STILLPOINT_COPY", copy);
     command.arg(trial.executable()).args(&trial.arguments);

@@ -1,4 +1,4 @@
-//! The emulated driver by itself, without Stillpoint: what tests of GPU jobs build on.
+//! The emulated driver by itself, without Stillpoint: the base of the tests of GPU jobs.
 
 #[path = "gpu_emulator/checkpoints.rs"]
 mod checkpoints;
@@ -18,7 +18,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::{Failed, ensure};
 
 const MEMORY: u64 = 100 << 20;
-/// What a holder has on each device: arrays, a table of them, and managed memory.
+/// Bytes that a holder has on each device: arrays, a table of them, and managed memory.
 const HELD: u64 = 6 << 20;
 const TABLE: u64 = 512;
 const MANAGED: u64 = 65536;
@@ -34,7 +34,7 @@ fn tested(name: &str, node: &Node, test: impl FnOnce(&Gpus, &Directory) -> Resul
     }
 }
 
-/// The digest that a heat program prints.
+/// Returns the digest that a heat program prints.
 fn heat(
     gpus: &Gpus,
     directory: &Directory,
@@ -84,7 +84,7 @@ fn each_call_answers_as_it_must() {
     });
 }
 
-/// What the links' bandwidths ask for is what copies take: nothing of it depends on how quick the machine is.
+/// Copies take exactly the time that the links' bandwidths give, whatever the speed of the machine.
 #[test]
 fn copies_take_their_time_on_the_links() {
     let (host, peer) = (50e6, 20e6);
@@ -122,7 +122,7 @@ fn copies_take_their_time_on_the_links() {
             for one in &traffic {
                 let rate = if one.to == "1" { peer } else { host };
                 let exact = one.bytes as f64 / rate * 1e9;
-                // Rounded up for each portion of a megabyte.
+                // The time is rounded up for each portion of a megabyte.
                 let portions = one.bytes.div_ceil(1 << 20) as f64;
                 ensure!(
                     (exact..=exact + portions).contains(&(one.busy as f64)),
@@ -130,7 +130,7 @@ fn copies_take_their_time_on_the_links() {
                 );
                 ensure!(one.last - one.first >= one.busy, "{one:?} is too quick");
             }
-            // Every byte's time has really gone by: two on one link, one after the other, and then the others.
+            // Every byte's time has really passed: two copies on one link, one after the other, and then the others.
             let least = Duration::from_nanos((2.0 * HELD as f64 / host * 1e9) as u64);
             ensure!(took >= least, "{took:?}, and not {least:?}");
             Ok(())

@@ -1,4 +1,4 @@
-//! The staging engine on emulated GPUs, by the driver's calls: every byte, and what goes wrong.
+//! The staging engine on emulated GPUs, with the driver's calls: every byte, and faults.
 
 use std::process::{Command, Output, Stdio};
 
@@ -6,7 +6,7 @@ use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 
-/// What the program says, and how it ends.
+/// Runs the program, and returns whether it succeeded and its output.
 fn check(arguments: &[&str]) -> (bool, String) {
     let output = Command::new(place::binaries().join("gpu-staging"))
         .arg("--check")
@@ -30,7 +30,7 @@ fn every_byte_is_staged_filled_back_and_drained() {
 fn where_no_gpu_has_room_all_goes_to_host_memory() {
     let (well, said) = check(&["--fault", "out-of-memory"]);
     assert!(well, "{said}");
-    // All that the check's ranks have.
+    // The whole memory of the check's ranks.
     assert_eq!(said, "in host memory: 39654323\n");
 }
 
@@ -38,16 +38,17 @@ fn where_no_gpu_has_room_all_goes_to_host_memory() {
 fn a_copy_that_fails_and_a_device_that_is_lost_are_named() {
     let (well, said) = check(&["--fault", "copy-error"]);
     assert!(well && said.contains("ECC_UNCORRECTABLE"), "{said}");
-    // Once a device is lost, the driver says so of every copy of the process.
+    // After a device is lost, the driver reports that error for every copy of the process.
     let (well, said) = check(&["--fault", "device-lost-3"]);
     let named = said.starts_with("a copy of ") && said.contains("CUDA_ERROR_UNKNOWN");
     assert!(well && named, "{said}");
 }
 
-/// A program's device memory is taken away and given back while it computes, again and again: it ends as it would have.
+/// A program's device memory is taken away and given back while it computes, again and again; its result must not
+/// change.
 #[test]
 fn a_program_goes_on_with_what_was_staged() {
-    // The program's two fields, and room for less than both of them besides.
+    // The memory fits the program's two fields, but not a copy of both.
     let gpus = Gpus::start(&Node::of(2, 24 << 20)).unwrap();
     let directory = Directory::new("gpu-staging").unwrap();
     let heat = Program::named(Kind::Gpu, "heat").unwrap().build().unwrap();
@@ -85,7 +86,7 @@ fn a_program_goes_on_with_what_was_staged() {
     );
     assert!(alone.contains("digest "), "{alone}");
     assert_eq!(alone, disturbed, "{staged}");
-    // What was measured is there for the next epoch, and for people.
+    // The measurements are there for the next epoch, and for people.
     let mut plan = Command::new(place::binaries().join("stillpoint"));
     plan.args(["plan", "streams", "--json", "--measured"])
         .arg(directory.path());

@@ -1,4 +1,4 @@
-//! What hinders a checkpoint and passes is waited for; what stays is the answer when the request's time is over.
+//! A checkpoint waits for hindrances that pass. One that stays is the answer when the request's time is over.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -33,7 +33,8 @@ fn a_child_that_ends_holds_a_suspend_up_and_no_longer() {
     }
 }
 
-/// Children that follow each other leave no moment in which no rank has one: the next of each rank waits.
+/// Children that follow each other leave no moment in which no rank has one. Therefore the next child of each rank
+/// waits.
 #[test]
 fn children_one_after_the_other_do_not_starve_a_checkpoint() {
     let tested = (|| {

@@ -1,4 +1,4 @@
-//! Epochs that hold what has changed since the ones before: programs that never hold still are checkpointed, suspended and restarted at random moments.
+//! Incremental epochs: programs that never hold still are checkpointed, suspended and restarted at random moments.
 
 use std::fs;
 use std::path::Path;
@@ -22,14 +22,15 @@ fn tested(test: impl FnOnce() -> Result<(), Failed>) {
     }
 }
 
-/// The ways that this machine has to know what was written to.
+/// Returns the ways of tracking that this machine has.
 fn ways() -> Vec<&'static str> {
     let offers = stillpoint_tracking::offer::all();
     let there = offers.iter().filter(|offer| offer.lacks.is_none());
     there.map(|offer| offer.tracking.name()).collect()
 }
 
-/// In each way that this machine has; pages as they are, in the best one: where pages are not told apart, `pages` is for whole epochs.
+/// Runs a program with each way of tracking of this machine. `pages` runs with the best one only: without tracking, `pages` means
+/// whole epochs.
 fn moves(program: &str, how: &'static str, copy: &'static str) {
     let ways = match how {
         "pages" => vec!["auto"],
@@ -73,7 +74,7 @@ fn threads_that_come_and_go() {
     moves("threads_come_and_go", "pages", "auto");
 }
 
-/// Mappings change in every way between two epochs, whatever tells which of their pages were written to.
+/// Mappings change in every way between two epochs, with any way of tracking.
 #[test]
 fn mappings_that_change_in_pages() {
     moves("mappings_change", "pages", "auto");
@@ -99,7 +100,7 @@ fn messages_of_all_kinds() {
     moves("random_messages", "auto", "auto");
 }
 
-/// What `inspect` says of the newest epoch.
+/// Returns `inspect`'s description of the newest epoch.
 fn shown(trial: &Trial) -> Result<Value, Failed> {
     let target = trial.epochs_at();
     let words = [Path::new("inspect"), target.as_path(), Path::new("--json")];
@@ -108,7 +109,7 @@ fn shown(trial: &Trial) -> Result<Value, Failed> {
         .json()
 }
 
-/// What `inspect` says of the newest epoch: bytes of pages that it has itself, of all its pages, and the epochs that it needs.
+/// Returns from `inspect` of the newest epoch: bytes of its own pages, of all its pages, and the epochs that it needs.
 fn inspected(trial: &Trial) -> Result<(u64, u64, Vec<u64>), Failed> {
     let shown = shown(trial)?;
     let sum = |field: &str| -> u64 {
@@ -127,7 +128,7 @@ fn checkpointed(trial: &Trial) -> Result<(u64, u64, Vec<u64>), Failed> {
     inspected(trial)
 }
 
-/// Memory that is not written to is written down once; where the epoch that has it is gone, again.
+/// Unchanged memory is written once, and again if the epoch that has it is gone.
 #[test]
 fn what_does_not_change_is_not_written_again() {
     for way in ways() {
@@ -139,7 +140,7 @@ fn is_not_written_again(way: &'static str) -> Result<(), Failed> {
     let program = Program::named(Kind::Special, "large_and_awake")?;
     Directory::new("increments")?.run(|directory| {
         let mut trial = Trial::new(&program, 1, directory)?.with(&["64"]);
-        // Hash-based: with `auto` it is for the model to say, by what it measures, whether hashing is worth its time where nobody tracks.
+        // Hash-based, because with `auto` the model's measurements decide whether hashing is worth its time without tracking.
         trial.settings = vec![(INCREMENTAL, "blocks"), (TRACKING, way)];
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
@@ -158,7 +159,7 @@ fn is_not_written_again(way: &'static str) -> Result<(), Failed> {
             own < 4 << 20 && all > 64 << 20 && needs.contains(&1),
             "{own} of {all}"
         );
-        // Two are kept, and what they need.
+        // Two epochs are kept, and those that they need.
         let epochs = command::epochs(&trial.epochs_at());
         ensure!(epochs == [1, 2, 3], "{epochs:?}");
         fs::remove_dir_all(trial.epochs_at().join("epoch-000001")).map_err(|e| e.to_string())?;
@@ -174,14 +175,15 @@ fn is_not_written_again(way: &'static str) -> Result<(), Failed> {
     })
 }
 
-/// In which way it was known what the newest epoch had to write, by its manifest.
+/// Returns the way of tracking of the newest epoch, from its manifest.
 fn tracked_by(trial: &Trial) -> Result<String, Failed> {
     let shown = shown(trial)?;
     let said = &shown["manifest"]["ranks"][0]["increment"]["tracking"];
     Ok(said.as_str().unwrap_or_default().to_owned())
 }
 
-/// A program that handles page faults itself has them for itself, whoever kept track of them before. From then on all memory is hashed.
+/// A program that handles page faults itself has them for itself, whichever tracking there was before. From then on all memory is
+/// hashed.
 #[test]
 fn page_faults_that_the_program_handles_are_its_own() {
     tested(|| {
@@ -211,7 +213,7 @@ fn page_faults_that_the_program_handles_are_its_own() {
     });
 }
 
-/// Pages are not written by themselves where nobody tells them apart.
+/// Increments by pages are refused without tracking.
 #[test]
 fn pages_that_nobody_tells_apart_are_refused() {
     tested(|| {
@@ -231,7 +233,7 @@ fn pages_that_nobody_tells_apart_are_refused() {
     });
 }
 
-/// Waits until every page has been written to since this was called: two more rounds have begun.
+/// Waits until every page has been written to since this call: two more rounds have begun.
 fn written_to_again(trial: &Trial, job: &mut Job) -> Result<(), Failed> {
     let rounds = || -> u64 {
         let text = fs::read_to_string(trial.directory.file("rounds")).unwrap_or_default();
@@ -245,7 +247,7 @@ fn written_to_again(trial: &Trial, job: &mut Job) -> Result<(), Failed> {
     job.until("in its next rounds", PATIENCE, |_| rounds() > begun + 1)
 }
 
-/// What `inspect` says of each region of at least so many bytes that was written to, one list a rank.
+/// Returns `inspect`'s regions of at least so many bytes that were written to, one list a rank.
 fn rewritten(shown: &Value, least: u64) -> Vec<Vec<&Value>> {
     let of = |image: &'_ Value| -> u64 { image["page_dirty"].as_u64().unwrap_or(0) };
     let images = shown["images"].as_array().into_iter().flatten();
@@ -256,8 +258,8 @@ fn rewritten(shown: &Value, least: u64) -> Vec<Vec<&Value>> {
         .collect()
 }
 
-/// Each region is written in its own way: the one that is rewritten with what it holds is hashed, the other is not, and the manifest says
-/// what was expected of that and what came of it.
+/// Each region is written in its own way. A region that is rewritten with the same bytes is hashed, the other is not, and the manifest
+/// has the prediction and the outcome.
 #[test]
 fn each_region_is_hashed_where_that_pays_for_it() {
     for way in ways() {
@@ -269,7 +271,7 @@ fn each_region_in_its_own_way(way: &'static str) -> Result<(), Failed> {
     let program = Program::named(Kind::Special, "two_ways")?;
     Directory::new("two-ways")?.run(|directory| {
         let mut trial = Trial::new(&program, 2, directory)?.with(&["16"]);
-        // Packing is what takes the time then, so that hashing pays whatever the disk.
+        // Compression takes most of the time then, so that hashing pays with any disk.
         let packing = ("STILLPOINT_COMPRESS", "zstd:9");
         trial.settings = vec![
             (INCREMENTAL, "auto"),
@@ -279,7 +281,7 @@ fn each_region_in_its_own_way(way: &'static str) -> Result<(), Failed> {
         ];
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
-        // Whole; hashed with nothing to compare with; hashed and compared; as that says.
+        // The epochs are: whole; hashed with nothing to compare with; hashed and compared; by the result of that.
         for _ in 1..=4 {
             written_to_again(&trial, &mut job)?;
             checkpointed(&trial)?;
@@ -335,13 +337,13 @@ fn says_what_was_expected(said: &Value) -> Result<(), Failed> {
     let region = f64::from(1 << 20);
     let dirty = number(&outcome["page_dirty"]);
     ensure!(dirty >= 32.0 * region, "{outcome}");
-    // Of each kind at least the 16 that are the stretch.
+    // Each kind has at least the 16 regions of its stretch.
     let others = number(&regions["full"]) + number(&regions["page"]);
     ensure!(
         number(&regions["hash"]) >= 16.0 && others >= 16.0,
         "{regions}"
     );
-    // Half of what was written to holds what it did.
+    // Half of the written memory has its old content.
     for alpha in [&predicted["alpha_hashed"], &outcome["alpha"]] {
         ensure!(number(alpha) > 0.9, "{predicted} {outcome}");
     }

@@ -1,4 +1,5 @@
-//! One member of a collective operation computes while all others are in it: a checkpoint waits for nobody whom none of them has gone past.
+//! One member of a collective operation computes while all others are in it. A checkpoint waits for the late member only if
+//! another one has gone past the operation and the late one has data to give to it.
 
 use std::ffi::OsStr;
 
@@ -32,7 +33,7 @@ fn each_on<'a, const ARGUMENTS: usize>(
     }
 }
 
-/// The late member never comes before it has been suspended and restarted, and again.
+/// The late member comes only after two suspends and restarts.
 fn waits_for_nobody(trial: &Trial) -> Result<(), Failed> {
     let mut job = trial.split()?;
     trial.ready(&mut job)?;
@@ -45,7 +46,7 @@ fn waits_for_nobody(trial: &Trial) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The checkpoint has to wait; the result is right all the same.
+/// The checkpoint has to wait, and the result is still right.
 fn waits_for_the_late_one(trial: &Trial) -> Result<(), Failed> {
     let mut job = trial.split()?;
     trial.ready(&mut job)?;
@@ -61,7 +62,7 @@ fn waits_for_the_late_one(trial: &Trial) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The checkpoint has to wait, and says for whom.
+/// The checkpoint has to wait, and names the rank that it waits for.
 fn says_whom_it_waits_for(trial: &Trial) -> Result<(), Failed> {
     let mut job = trial.split()?;
     trial.ready(&mut job)?;
@@ -156,7 +157,7 @@ fn several_operations_are_carried_out_for_it() {
     each([["several", "2", "0", "60"]], waits_for_nobody);
 }
 
-/// One of the two gets from the root what the other one needs.
+/// One of the two late members gets from the root what the other one needs.
 #[test]
 fn several_members_are_late() {
     let late = ["1,2,3", "2,3", "1,3"];
@@ -173,7 +174,7 @@ fn a_member_that_waits_for_a_message_is_late_too() {
     each([["behind", "1", "0", "40"]], waits_for_nobody);
 }
 
-/// Many programs ask for several threads that call MPI, and have one.
+/// Many programs request several threads that call MPI, and have one.
 #[test]
 fn one_thread_where_several_may_call() {
     let threads = |case: [&'static str; 4]| [case[0], case[1], case[2], case[3], "threads"];
@@ -191,8 +192,8 @@ fn one_thread_where_several_may_call() {
     );
 }
 
-/// MPI may change the input on the way. What is small is copied before, on the stub's stack or by the long way, and put back. A scatter's input is not where its
-/// result will be.
+/// MPI may change the input meanwhile. Small input is copied before, on the stub's stack or on the heap, and put back. A scatter's input is not in the place of
+/// its result.
 #[test]
 fn operations_in_place() {
     let of = |name: &'static str, elements, how| [name, "0", "0", elements, how];
@@ -224,7 +225,7 @@ fn operations_in_place() {
     each_on(3, scatters, waits_for_nobody);
 }
 
-/// Of what is in place, large input and what no count tells of is not copied.
+/// In-place operations with large input, or without a count for its size, are not copied.
 #[test]
 fn operations_in_place_that_are_waited_for() {
     let waits = [

@@ -1,4 +1,4 @@
-//! Launchers: MPICH's Hydra over several hosts and into containers, and jobs that one launcher starts and another carries on.
+//! Launchers: MPICH's Hydra over several hosts and into containers, and jobs that move from one launcher to another.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 
-/// A process id namespace of its own for what follows.
+/// The prefix of a command line that runs in a process id namespace of its own.
 const CONTAINER: [&str; 7] = [
     "unshare",
     "--user",
@@ -24,11 +24,11 @@ const CONTAINER: [&str; 7] = [
     "--mount-proc",
 ];
 
-/// MPICH 4.0 with UCX over TCP waits for itself in `MPI_Finalize` now and then, natively too, where one rank's connections are closed before another
-/// has heard that its last direct write has come: without such writes it does not.
+/// MPICH 4.0 with UCX over TCP sometimes hangs in `MPI_Finalize`, natively too. This happens if one rank's connections are closed before another has
+/// heard that its last direct write has arrived. Without direct writes it does not hang.
 const NO_DIRECT_WRITES: (&str, &str) = ("UCX_TCP_PUT_ENABLE", "n");
 
-/// Who starts a launch.
+/// The launcher of a launch.
 #[derive(Clone, Copy)]
 enum Launcher {
     Hydra,
@@ -89,7 +89,7 @@ fn tried(name: &str, run: impl FnOnce(Trial) -> Result<(), Failed>) {
     }
 }
 
-/// All ranks know the launch by one name, whose launcher's processes are others on each host.
+/// All ranks know the launch by one name, although its launcher has different processes on each host.
 #[test]
 fn hydra_over_two_hosts_and_mpirun_carry_on_each_others_jobs() {
     tried("two-launchers-two-hosts", |trial| {
@@ -126,7 +126,7 @@ fn ranks_of_hydra_in_process_id_namespaces_of_their_own_are_one_launch() {
         let mpich = mpich()?;
         let contained = |words: &[&str]| -> Result<Command, Failed> {
             let mut command = mpich.launcher(2);
-            // UCX's shared memory does not reach from one such container into another.
+            // UCX's shared memory does not connect such containers.
             command.env("UCX_TLS", "tcp,self");
             command.env("UCX_NET_DEVICES", "lo");
             command.env(NO_DIRECT_WRITES.0, NO_DIRECT_WRITES.1);

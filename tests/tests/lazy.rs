@@ -10,7 +10,7 @@ use stillpoint_tests::trial::{self, Trial};
 use stillpoint_tests::{Failed, broken, ensure};
 
 const LAZY: (&str, &str) = ("STILLPOINT_LAZY", "true");
-/// Every chunk takes longer to come, so that the program has the rest before it.
+/// The delay of every chunk, so that the program needs memory before it has come.
 const SLOWLY: usize = 60;
 
 fn tested(test: impl FnOnce() -> Result<(), Failed>) {
@@ -23,7 +23,7 @@ fn slowly() -> String {
     vec!["restart-arrive:stall=40"; SLOWLY].join(",")
 }
 
-/// The program is suspended, and let go before it is carried on.
+/// Suspends the program, and lets it go before it is restarted.
 fn touched(settings: &[(&'static str, &'static str)], epochs_before: u32) {
     tested(|| {
         let program = Program::named(Kind::Special, "touches_late_memory")?;
@@ -71,7 +71,7 @@ fn moves(program: &str, more: &[(&'static str, &'static str)]) {
     });
 }
 
-/// Checkpoints of a program whose memory is still coming wait for it.
+/// A checkpoint waits for memory that is still coming.
 #[test]
 fn memory_that_is_rewritten_by_restarts_and_epochs_in_turn() {
     moves(
@@ -90,14 +90,14 @@ fn threads_that_come_and_go() {
     moves("threads_come_and_go", &[]);
 }
 
-/// A part that cannot be read ends the job, in words, and leaves the epoch as it was.
+/// A chunk that cannot be read ends the job with a message, and leaves the epoch as it was.
 #[test]
 fn what_cannot_be_read_ends_the_job() {
     tested(|| {
         let program = Program::named(Kind::Special, "touches_late_memory")?;
         Directory::new("late-and-broken")?.run(|directory| {
             let mut trial = Trial::new(&program, 3, directory)?;
-            // What the ranks have alike lies in rank 1's own image too, most of which is memory that comes late.
+            // Shared chunks lie in rank 1's own image too, and most of these are memory that comes late.
             trial.settings = vec![("STILLPOINT_COMPRESS", "none"), ("STILLPOINT_DEDUP", "off")];
             let mut job = trial.split()?;
             trial.ready(&mut job)?;

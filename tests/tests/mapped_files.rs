@@ -1,4 +1,5 @@
-//! Files that a program has mapped privately: what it has not written to is left to them, and a restart finds them as they were, or is refused.
+//! Private mappings of files. Pages that the program has not written to are left to the file, and a restart finds the file unchanged, or is
+//! refused.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -14,10 +15,10 @@ use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, job, reason};
 
 const PATIENCE: Duration = Duration::from_secs(100);
-/// Length of the file, and most that an image may have which leaves it out.
+/// The length of the file, and the largest image that leaves it out.
 const LARGE: u64 = 300 << 20;
 const SMALL: u64 = 2 << 20;
-/// Where less will do.
+/// A smaller length, where it suffices.
 const LITTLE: u64 = 8 << 20;
 
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Failed {
@@ -25,7 +26,7 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Failed {
     move |error| format!("{path}: {error}")
 }
 
-/// Makes the file that the program wants.
+/// Makes the file that the program needs.
 fn data(path: &Path, bytes: u64) -> Result<(), Failed> {
     let make = || {
         let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
@@ -37,14 +38,14 @@ fn data(path: &Path, bytes: u64) -> Result<(), Failed> {
     make().map_err(failed(path))
 }
 
-/// A job that has a file mapped.
+/// A job that has mapped a file.
 struct Mapping<'a> {
     trial: &'a Trial<'a>,
     file: PathBuf,
 }
 
 impl Mapping<'_> {
-    /// Runs it until it is ready; `how` is what `run` is told.
+    /// Runs the job until it is ready; `how` are options of `run`.
     fn started(&self, how: &[&str], library: Option<&Path>) -> Result<job::Job, Failed> {
         let mut command = job::mpirun(2);
         command.arg(place::stillpoint()?).arg("run").args(how);
@@ -62,7 +63,7 @@ impl Mapping<'_> {
         self.trial.suspended(self.started(how, None)?)
     }
 
-    /// The image of rank 0 in the newest epoch.
+    /// Returns the image of rank 0 in the newest epoch.
     fn image(&self) -> Result<PathBuf, Failed> {
         let epochs = command::epochs(&self.trial.epochs_at());
         let newest = epochs.last().ok_or("there is no epoch")?;
@@ -76,7 +77,7 @@ impl Mapping<'_> {
         Ok(about.len())
     }
 
-    /// What `inspect` says of rank 0.
+    /// Returns `inspect`'s description of rank 0.
     fn inspected(&self) -> Result<Value, Failed> {
         let epochs = self.trial.epochs_at();
         let words = ["inspect".as_ref(), "--json".as_ref(), epochs.as_os_str()];
@@ -84,7 +85,7 @@ impl Mapping<'_> {
         Ok(answer.expect(exit::DONE)?.json()?["images"][0].clone())
     }
 
-    /// What rank 0's image leaves to a file.
+    /// Returns the bytes that rank 0's image leaves to a file.
     fn left_to(&self, path: &Path) -> Result<Option<u64>, Failed> {
         let image = self.inspected()?;
         let files = image["mapped_files"]
@@ -106,7 +107,7 @@ impl Mapping<'_> {
         Ok(answer.expect(exit::DONE)?.stdout)
     }
 
-    /// Restarts it, and has it look at its memory; of what was `kept` in the image it need not be a file's.
+    /// Restarts the job, and has it check its memory. Memory `kept` in the image need not be a file's.
     fn restarts(&self, kept: bool) -> Result<(), Failed> {
         if kept {
             let place = self.trial.directory.file("kept");
@@ -118,7 +119,7 @@ impl Mapping<'_> {
         Ok(())
     }
 
-    /// A restart is refused by one line that names the file, and `verify` tells so.
+    /// Checks that a restart is refused in one line that names the file, and that `verify` says so.
     fn is_refused(&self, what: &str) -> Result<(), Failed> {
         let file = self.file.to_str().unwrap_or_default();
         let words = [file, what, "--mapped-files keep"];
@@ -164,7 +165,8 @@ fn what_was_not_written_to_is_in_no_image_and_comes_from_the_file() {
             ensure!(bytes < SMALL, "the image has {bytes} bytes");
         }
         mapping.trial.suspended(job)?;
-        // All of it, the head and four more pages, and the page at the end: without three that are the process's own.
+        // The whole file, the head and four more pages, and the page at the end, without three pages that are the
+        // process's own.
         let pages = (LARGE + (1 << 20)) / 4096 + 4 + 1 - 3;
         let left = mapping.left_to(&mapping.file)?;
         ensure!(
@@ -173,7 +175,7 @@ fn what_was_not_written_to_is_in_no_image_and_comes_from_the_file() {
         );
         let told = mapping.verified()?;
         ensure!(!told.contains("note:"), "{told}");
-        // Once more, after a restart.
+        // The same again, after a restart.
         let mut command = job::restarted(2, &epochs)?;
         command.args(["--mapped-files", "refer"]);
         let mut job = mapping.trial.launch(command)?;
@@ -211,7 +213,7 @@ fn a_file_that_has_changed_is_refused_and_an_equal_one_is_not() {
         mapping.is_refused(&format!("{} bytes here and had {LITTLE}", LITTLE - 1))?;
         fs::remove_file(file).map_err(failed(file))?;
         mapping.is_refused("missing")?;
-        // A copy: another inode, another time.
+        // A copy has another inode and another time.
         fs::write(file, &whole).map_err(failed(file))?;
         let before = SystemTime::now() - Duration::from_secs(100_000);
         open()?.set_modified(before).map_err(failed(file))?;
@@ -231,7 +233,7 @@ fn what_is_kept_needs_no_file() {
     });
 }
 
-/// By itself, a suspended job counts on what is installed, and not on what is temporary: that may be gone.
+/// By default, a suspended job relies on installed files but not on temporary ones, which may be gone.
 #[test]
 fn temporary_files_are_kept_and_installed_ones_are_not() {
     with_file(LITTLE, |mapping| {
@@ -278,7 +280,7 @@ fn temporary_files_are_kept_and_installed_ones_are_not() {
     });
 }
 
-/// What has changed since may change again.
+/// A file that has changed since the start may change again.
 #[test]
 fn a_file_that_has_changed_since_the_job_began_is_kept() {
     with_file(LITTLE, |mapping| {
@@ -293,7 +295,7 @@ fn a_file_that_has_changed_since_the_job_began_is_kept() {
             left.is_none() == is_temporary,
             "{left:?} bytes are left to it"
         );
-        // Its bytes are what they were.
+        // The bytes of the file are the same.
         let touched = OpenOptions::new().write(true).open(&path);
         let touched = touched.and_then(|file| file.set_modified(SystemTime::now()));
         touched.map_err(failed(&path))?;

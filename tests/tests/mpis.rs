@@ -13,7 +13,7 @@ use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure};
 
-/// Unpacked by `ci/setup`.
+/// Returns the MPICH that `ci/setup` has unpacked.
 fn mpich() -> Result<Mpi, Failed> {
     Mpi::named(&place::target().join("mpis"), "mpich-debian")
 }
@@ -39,7 +39,7 @@ fn collective_operations_that_are_pending_come_there_and_back() {
     there_and_back(Kind::Still, "iallreduce_pending");
 }
 
-/// MPICH 4.0 itself knows some of this in some calls only.
+/// MPICH 4.0 itself knows some of these forms in only some calls.
 #[test]
 fn nobody_is_the_same_under_every_mpi() {
     there_and_back(Kind::Still, "sendrecv_forms");
@@ -50,7 +50,8 @@ fn what_never_holds_still_comes_there_and_back() {
     there_and_back(Kind::Moving, "ring");
 }
 
-/// A program that was built for MPICH, suspended on each of these and carried on on the next. What natively runs is tried natively too.
+/// Suspends a program that was built for MPICH on each of these MPIs and continues it on the next. If it works natively, that is tried
+/// too.
 fn of_mpich(kind: Kind, name: &str, native: bool) {
     let tested = (|| {
         let (own, other) = (Mpi::own(), mpich()?);
@@ -67,7 +68,7 @@ fn of_mpich(kind: Kind, name: &str, native: bool) {
     }
 }
 
-/// Natively, from its beginning to its right end.
+/// Runs the program natively, from its beginning to its right end.
 fn alone(program: &Program, ranks: u32, on: &Mpi) -> Result<(), Failed> {
     Directory::new(&format!("{}-alone", program.name))?.run(|directory| {
         let trial = Trial::new(program, ranks, directory)?;
@@ -99,7 +100,7 @@ fn functions_with_large_counts_are_carried() {
     of_mpich(Kind::Special, "large_counts", true);
 }
 
-/// Not natively: MPICH 4.0 has none of so many elements.
+/// Not natively, because MPICH 4.0 has no reductions of so many elements.
 #[test]
 fn reductions_of_more_elements_than_an_int_holds_go_in_parts() {
     of_mpich(Kind::Special, "large_reductions", false);
@@ -110,7 +111,7 @@ fn layouts_with_numbers_that_an_int_does_not_hold_are_carried() {
     of_mpich(Kind::Special, "large_layouts", true);
 }
 
-/// It asks for the bound of tags: started on Open MPI, which has more of them, it could not go on on MPICH.
+/// The program asks for the bound of tags. Open MPI's is larger, so a job started there could not go on on MPICH.
 #[test]
 fn what_mpich_allows_and_open_mpi_does_not_is_allowed() {
     let tested = (|| {
@@ -138,37 +139,37 @@ fn a_file_with_the_name_of_a_driver_is_opened_again_and_deleted() {
     }
 }
 
-/// Not natively: MPICH 4.0 calls no error handler of a session's.
+/// Not natively, because MPICH 4.0 calls no error handler of a session.
 #[test]
 fn sessions_are_carried() {
     of_mpich(Kind::Special, "sessions", false);
 }
 
-/// Not natively: MPICH 4.0 ends the job where a session is null.
+/// Not natively, because MPICH 4.0 ends the job for a null session.
 #[test]
 fn newer_constants_are_known() {
     of_mpich(Kind::Special, "newer_constants", false);
 }
 
-/// Not natively: MPICH 4.0 has none of these functions.
+/// Not natively, because MPICH 4.0 lacks these functions.
 #[test]
 fn requests_that_are_over_are_seen_without_being_ended() {
     of_mpich(Kind::Special, "seen_not_ended", false);
 }
 
-/// Not natively: MPICH 4.0 has none of these functions.
+/// Not natively, because MPICH 4.0 lacks these functions.
 #[test]
 fn buffers_of_communicators_and_sessions_and_flushes_are_carried() {
     of_mpich(Kind::Special, "buffers", false);
 }
 
-/// Not natively, as above.
+/// Not natively, for the same reason.
 #[test]
 fn buffers_that_are_in_use_all_the_time_are_carried() {
     of_mpich(Kind::Special, "buffers_in_use", false);
 }
 
-/// `partitioned` on an MPI, by `started`, with these arguments.
+/// Runs `partitioned` on an MPI, by `started`, with these arguments.
 fn partitioned(
     ranks: u32,
     arguments: &[&str],
@@ -188,7 +189,7 @@ fn partitioned(
     }
 }
 
-/// As long as there is a request of it.
+/// This holds as long as a partitioned request exists.
 #[test]
 fn partitioned_communication_refuses_a_checkpoint_by_name_and_the_program_runs_on() {
     partitioned(2, &["always"], |across, _, mpich| {
@@ -219,7 +220,7 @@ fn partitioned_communication_refuses_a_checkpoint_by_name_and_the_program_runs_o
     });
 }
 
-/// Asks for a checkpoint or a suspend, and waits for what hinders it to pass.
+/// Asks for a checkpoint or a suspend, and waits for hindrances to pass.
 fn patiently(trial: &Trial, what: &str) -> Result<(), Failed> {
     let epochs = trial.epochs_at().display().to_string();
     let words = [what, "--timeout", "30", epochs.as_str()];
@@ -227,7 +228,7 @@ fn patiently(trial: &Trial, what: &str) -> Result<(), Failed> {
     answer.expect(exit::DONE).map(drop)
 }
 
-/// What is refused is tried again until there is none.
+/// A refused checkpoint is tried again until no such request exists.
 #[test]
 fn between_partitioned_communication_a_job_is_checkpointed_and_restarted() {
     let mut seed = Seed::new();
@@ -257,7 +258,7 @@ fn between_partitioned_communication_a_job_is_checkpointed_and_restarted() {
     });
 }
 
-/// Open MPI 4.1 has none.
+/// Open MPI 4.1 has no partitioned communication.
 #[test]
 fn where_the_library_has_no_partitioned_communication_the_call_is_refused_by_name() {
     partitioned(2, &["always"], |across, own, _| {
@@ -270,7 +271,7 @@ fn where_the_library_has_no_partitioned_communication_the_call_is_refused_by_nam
     });
 }
 
-/// What a job has said of its MPI, by `before` or `after` and what it is about.
+/// A job's lines about its MPI, by `before` or `after` and by topic.
 type Said = BTreeMap<(String, String), String>;
 
 fn said(text: &str) -> Said {
@@ -282,7 +283,7 @@ fn said(text: &str) -> Said {
     lines.collect()
 }
 
-/// `seen` under Open MPI, and then under MPICH: what it said of each. Or the text of the restart that was refused.
+/// Runs `seen` under Open MPI, and then under MPICH, and returns its lines, or the text of the refused restart.
 fn seen(argument: Option<&str>) -> Result<Result<Said, String>, Failed> {
     let (own, other) = (Mpi::own(), mpich()?);
     let program = Program::named(Kind::Special, "seen")?;
@@ -303,7 +304,7 @@ fn seen(argument: Option<&str>) -> Result<Result<Said, String>, Failed> {
         told = Some(match ended.status {
             0 => Ok(said(&(before + &ended.stdout))),
             _ => {
-                // The epoch is as it was: it carries on where it was.
+                // The epoch is unchanged, and the job carries on on its first MPI.
                 let epochs = command::epochs(&trial.epochs_at());
                 ensure!(epochs.len() == 1, "epochs {epochs:?}: {}", ended.show());
                 trial.ends_well(across.restarted(&own)?)?;
@@ -315,7 +316,7 @@ fn seen(argument: Option<&str>) -> Result<Result<Said, String>, Failed> {
     told.ok_or_else(|| "nothing was told".to_owned())
 }
 
-/// The table of docs/users/mpi-libraries.md, line by line.
+/// This checks the table of docs/users/mpi-libraries.md, line by line.
 #[test]
 fn what_an_application_has_seen_changes_as_the_page_says() {
     let said = seen(None).and_then(|told| told.map_err(|text| format!("refused: {text}")));
@@ -350,7 +351,7 @@ fn what_an_application_has_seen_changes_as_the_page_says() {
     );
 }
 
-/// MPICH has fewer tags than Open MPI: who has been told of Open MPI's goes on there only.
+/// MPICH has fewer tags than Open MPI. A program that has asked for Open MPI's bound can go on only there.
 #[test]
 fn a_bound_that_was_told_is_kept_or_the_restart_refused() {
     match seen(Some("bound")) {

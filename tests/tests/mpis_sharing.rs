@@ -1,17 +1,17 @@
-//! What the ranks of a job share besides messages, where a restart has another MPI: memory of windows, and pointers of files. From the machine's Open MPI to Debian's MPICH and
-//! back, and from MPICH to MPICH.
+//! Resources other than messages that the ranks of a job share, with another MPI at a restart: memory of windows, and file pointers. From the machine's Open
+//! MPI to Debian's MPICH and back, and from MPICH to MPICH.
 
 use stillpoint_tests::Failed;
 use stillpoint_tests::mpis::{Mpi, changes};
 use stillpoint_tests::place;
 use stillpoint_tests::program::{Kind, Program};
 
-/// Unpacked by `ci/setup`.
+/// Returns the MPICH that `ci/setup` has unpacked.
 fn mpich() -> Result<Mpi, Failed> {
     Mpi::named(&place::target().join("mpis"), "mpich-debian")
 }
 
-/// A program built for either, on each of these and back.
+/// Runs a program built for either MPI, on each of these and back.
 fn goes_everywhere(kind: Kind, name: &str) {
     let tested = (|| {
         let (own, other) = (Mpi::own(), mpich()?);
@@ -39,7 +39,7 @@ fn files_with_shared_pointers() {
     goes_everywhere(Kind::Still, "files_shared_pointer");
 }
 
-/// Open MPI 4.1 makes none of memory that it is given.
+/// Open MPI 4.1 makes no such windows of the caller's memory.
 #[test]
 fn windows_of_one_process() {
     let tested = (|| {

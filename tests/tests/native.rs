@@ -1,4 +1,4 @@
-//! A program that runs natively runs the same under Stillpoint: what it says is compared, line by line.
+//! A program runs the same natively and under Stillpoint: its output is compared, line by line.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::{Failed, ensure};
 
-/// Longest that one run may take.
+/// The longest time for one run.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// The lines that the ranks wrote, in an order that does not depend on who wrote first.
+/// Returns the lines that the ranks wrote, in an order that does not depend on time.
 fn lines(ended: &Ended) -> Vec<String> {
     let mut lines: Vec<String> = ended.stdout.lines().map(str::to_owned).collect();
     lines.sort();
@@ -89,8 +89,8 @@ fn profiling_and_tools_work_as_they_do_natively() {
     says_the_same("same_tools");
 }
 
-/// What a crashed rank says of itself, without what differs from run to run: of the callers, which lie at other addresses, the names of
-/// the program's own and of what it called.
+/// Returns a crashed rank's report without parts that differ from run to run. Callers have different addresses, so only the names of
+/// the program's own functions and of those that it called are kept.
 fn report(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().filter_map(|line| {
         let (process, rest) = line.split_once("] ")?;
@@ -104,14 +104,14 @@ fn report(stderr: &str) -> Vec<String> {
     lines
         .filter_map(|line| match line.starts_with('[') {
             true => caller(line),
-            // UCX's own report, beside Open MPI's, is switched off.
+            // UCX has its own report, beside Open MPI's. It is switched off.
             false if line.starts_with("Caught signal") => None,
             false => (!line.starts_with("Failing at")).then(|| line.to_owned()),
         })
         .collect()
 }
 
-/// What `mpirun` says of a rank that a signal ends.
+/// Compares `mpirun`'s report of a rank that a signal ends.
 fn ended_by(signal: i32) -> Result<(), Failed> {
     let program = Program::named(Kind::Special, "ended_by_signal")?;
     let binary = program.build()?;

@@ -1,5 +1,5 @@
-//! MPI does not rewrite the code of the process that it runs in: threads of the lower half may be executing it. And the gate changes nothing of it but
-//! sites of the application's calls.
+//! MPI does not rewrite the code of its process: threads of the lower half may be executing that code. The gate changes only sites of the
+//! application's calls.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, strike};
 
-/// Code of a file, as `/proc/PID/maps` shows it.
+/// Code from a file, as in `/proc/PID/maps`.
 struct Code {
     start: u64,
     bytes: usize,
@@ -18,7 +18,7 @@ struct Code {
 }
 
 impl Code {
-    /// Of one line, if it is code of a file.
+    /// Parses one line, if it is code from a file.
     fn of(line: &str) -> Option<Code> {
         let mut words = line.split_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
@@ -35,7 +35,8 @@ impl Code {
         })
     }
 
-    /// Where the process has other code than the file, but for sites of the application's calls; and how many of these there are.
+    /// Returns the first difference between the code in the process and in the file, except for sites of the application's calls,
+    /// and the number of these sites.
     fn differs(&self, memory: &File) -> Result<(Option<u64>, usize), Failed> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.path);
         let (mut there, mut here) = (vec![0; self.bytes], vec![0; self.bytes]);
@@ -43,7 +44,7 @@ impl Code {
             .read_exact_at(&mut here, self.start)
             .map_err(failed)?;
         let file = File::open(&self.path).map_err(failed)?;
-        // Beyond the file's end there is nothing on the last page.
+        // Beyond the file's end the last page is empty.
         let length = file.metadata().map_err(failed)?.len() - self.offset;
         let known = self.bytes.min(length as usize);
         file.read_exact_at(&mut there[..known], self.offset)
@@ -60,10 +61,11 @@ impl Code {
     }
 }
 
-/// Where the application's libraries lie (`ARENA_START`, `ARENA_END`).
+/// The address range of the application's libraries (`ARENA_START`, `ARENA_END`).
 const UPPER: std::ops::Range<u64> = 0x5501_0000_0000..0x5555_0000_0000;
 
-/// Undoes what the gate changes of the application's code: of `mov eax, NUMBER; syscall` the first instruction is a jump.
+/// Undoes the gate's changes of the application's code: in `mov eax, NUMBER; syscall` it replaces the first instruction
+/// with a jump.
 fn take_back(here: &mut [u8], there: &[u8]) -> usize {
     let (mut at, mut sites) = (0, 0);
     while let Some((now, then)) = here.get(at..at + 7).zip(there.get(at..at + 7)) {
@@ -77,7 +79,7 @@ fn take_back(here: &mut [u8], there: &[u8]) -> usize {
     sites
 }
 
-/// Looks at the ranks of a program when they are ready.
+/// Inspects the ranks of a program when they are ready.
 fn looked_at(
     kind: Kind,
     name: &str,
@@ -108,7 +110,7 @@ fn the_code_in_memory_is_the_files() {
 
 #[test]
 fn places_of_the_program_that_make_calls_often_are_changed_and_nothing_else() {
-    // One for each of the calls that it makes from one place each.
+    // One for each call that it makes from one place.
     const PLACES: usize = 7;
     let looked = looked_at(Kind::Still, "calls_made_often", 1, |pid| {
         let processor = fs::read_to_string("/proc/cpuinfo").map_err(|error| error.to_string())?;
@@ -119,7 +121,7 @@ fn places_of_the_program_that_make_calls_often_are_changed_and_nothing_else() {
             0
         };
         let changed = unchanged(pid)?;
-        // A page that is changed is a mapping of its own.
+        // A changed page is a mapping of its own.
         let own = changed
             .iter()
             .filter(|(path, _)| path.ends_with("/calls_made_often"));
@@ -132,7 +134,7 @@ fn places_of_the_program_that_make_calls_often_are_changed_and_nothing_else() {
     }
 }
 
-/// Whether nothing but sites of calls is changed; and how many of these are, in each file's code.
+/// Checks that only sites of calls are changed, and returns their number for the code of each file.
 fn unchanged(pid: i32) -> Result<Vec<(String, usize)>, Failed> {
     let maps = format!("/proc/{pid}/maps");
     let maps = fs::read_to_string(&maps).map_err(|error| format!("{maps}: {error}"))?;

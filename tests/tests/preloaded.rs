@@ -1,5 +1,5 @@
-//! What the user has the dynamic loader do is the application's. What is preloaded the lower half is without, whose threads would see an
-//! allocator's storage twice; what audits sees the application's objects, and not the lower half's.
+//! The user's settings of the dynamic loader apply to the application. The lower half does without preloaded libraries, since its
+//! threads would see an allocator's storage twice. Audit libraries see the application's objects, and not the lower half's.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn an_allocator_that_the_job_is_started_with() {
     passes("own_allocator.c", |trial, library| {
         let mut command = started(trial)?;
         command.arg(trial.executable());
-        // For the ranks alone: mpirun loads libudev, which calls malloc_usable_size.
+        // The setting is for the ranks alone: mpirun loads libudev, which calls malloc_usable_size.
         command.env(
             "OMPI_MCA_mca_base_env_list",
             format!("LD_PRELOAD={library}"),
@@ -58,7 +58,7 @@ fn an_audit_library_that_a_script_names() {
 
 fn sees_the_application_alone(audited: &str) {
     assert!(audited.contains("libmpi.so"), "{audited}");
-    // The real MPI, with its components, is the lower half's.
+    // The real MPI, with its components, belongs to the lower half.
     assert!(!audited.contains("mca_btl_"), "{audited}");
 }
 
@@ -66,7 +66,7 @@ fn started(trial: &Trial) -> Result<Command, Failed> {
     job::under_stillpoint(RANKS, &trial.epochs_at())
 }
 
-/// It runs, is suspended, and carries on. Gives what an audit library has noted.
+/// Runs a job, suspends it, and carries it on. Returns the notes of an audit library.
 fn passes(source: &str, command: impl Fn(&Trial, &str) -> Result<Command, Failed>) -> String {
     let mut audited = String::new();
     let tested = (|| {

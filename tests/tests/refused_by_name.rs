@@ -1,5 +1,4 @@
-//! Everything that a program holds in the kernel and that cannot be carried refuses a checkpoint, each by its name, and the
-//! program runs on.
+//! Each kernel resource of a program that cannot be carried refuses a checkpoint by its name, and the program runs on.
 
 use std::fs;
 
@@ -10,7 +9,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure};
 
-/// What any kernel lets any program hold.
+/// Resources that any kernel lets any program hold.
 const EVERYWHERE: [&str; 4] = ["asynchronous I/O", "F_NOTIFY", "modify_ldt", "ptrace"];
 
 #[test]
@@ -35,7 +34,7 @@ fn what_is_held_in_the_kernel_is_named() {
 
 fn held(trial: &Trial, split: bool) -> Result<String, Failed> {
     for name in ["held", "go", "ready.0"] {
-        // Of the run before, if there was one.
+        // The files of an earlier run, if there was one.
         let _ = fs::remove_file(trial.directory.file(name));
     }
     let mut job = match split {
@@ -61,15 +60,15 @@ fn held(trial: &Trial, split: bool) -> Result<String, Failed> {
     Ok(held)
 }
 
-/// What becomes of a thing in the kernel at a checkpoint.
+/// The fate of a kernel resource at a checkpoint.
 enum Becomes {
     Carried,
-    /// The reason has this word.
+    /// A checkpoint is refused, and the reason contains this word.
     Refused(&'static str),
 }
 
-/// `holds_one` with that argument: natively it uses what it holds; here too, after a checkpoint that is refused by its name, or after a restart. Where the machine does not let
-/// it hold such a thing, it must not here either.
+/// Runs `holds_one` with that argument. Natively it uses its resource. Under Stillpoint it must use the resource too, after a checkpoint that is refused by its
+/// name, or after a restart. If the machine does not provide the resource, Stillpoint must not either.
 fn one(thing: &str, becomes: Becomes) {
     let tested = (|| {
         let program = Program::named(Kind::Special, "holds_one")?;
@@ -103,14 +102,14 @@ fn one(thing: &str, becomes: Becomes) {
     }
 }
 
-/// Takes away what an earlier run has left.
+/// Removes the files of an earlier run.
 fn anew(trial: &Trial) {
     for name in ["held", "go", "ready.0", "made-for-the-watch"] {
         let _ = fs::remove_file(trial.directory.file(name));
     }
 }
 
-/// What the program has said of what it holds.
+/// Returns the program's line about its resource.
 fn told(trial: &Trial, job: &mut Job) -> Result<String, Failed> {
     trial.ready(job)?;
     let path = trial.directory.file("held");

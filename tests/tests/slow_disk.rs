@@ -1,4 +1,4 @@
-//! A shared file system may take half a minute to force a few bytes to its disks: the coordinator answers in the meantime.
+//! A shared file system may take half a minute to force a few bytes to its disks. The coordinator answers in the meantime.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use stillpoint_tests::program::{self, Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, job};
 
-/// A checkpoint of a small job has got to job.json by then.
+/// The longest time until a checkpoint of a small job writes job.json.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -45,7 +45,7 @@ fn answers_while_it_writes(trial: &Trial) -> Result<(), Failed> {
             .join()
             .map_err(|_| "the thread that asks failed".to_owned())??;
         let status = status?;
-        // A command that gets no answer reads from files what it can.
+        // Without an answer, a command reads what it can from files.
         ensure!(
             status["coordinator"]["reachable"] == true,
             "the coordinator did not answer: {status}"
@@ -57,7 +57,7 @@ fn answers_while_it_writes(trial: &Trial) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What `stillpoint status` says of the job.
+/// Returns the output of `stillpoint status` for the job.
 fn status(trial: &Trial) -> Result<Value, Failed> {
     let target = trial.epochs_at();
     let words = [Path::new("status"), target.as_path(), Path::new("--json")];

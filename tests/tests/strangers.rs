@@ -1,4 +1,4 @@
-//! Whoever does not hold the job's key gets nothing from its coordinator, and cannot disturb it.
+//! Strangers without the job's key get nothing from its coordinator, and cannot disturb it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,9 +18,9 @@ use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, reason, strike};
 
-/// Connections that are opened and left alone: more than the coordinator serves at once.
+/// The number of connections that are opened and left alone: more than the coordinator serves at once.
 const HALF_OPEN: usize = 400;
-/// A connection that has not shown the key is closed by then.
+/// The longest time until a connection without the key is closed.
 const SHOWN_OUT: Duration = Duration::from_secs(15);
 
 fn disturbed(name: &str, test: impl FnOnce(&Trial, &[String]) -> Result<(), Failed>) {
@@ -63,7 +63,7 @@ fn connect(addresses: &[String]) -> Result<TcpStream, Failed> {
     Ok(stream)
 }
 
-/// A checkpoint is asked for, and committed, `seconds` at most after that.
+/// Checks that a checkpoint is committed within `seconds`.
 fn checkpoint_within(trial: &Trial, seconds: f64) -> Result<(), Failed> {
     let answer = command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
     ensure!(
@@ -74,7 +74,7 @@ fn checkpoint_within(trial: &Trial, seconds: f64) -> Result<(), Failed> {
     Ok(())
 }
 
-/// How long a checkpoint takes with nobody else there.
+/// Returns the time of a checkpoint without strangers.
 fn undisturbed(trial: &Trial) -> Result<f64, Failed> {
     let answer = command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
     Ok(answer.took.as_secs_f64())
@@ -94,13 +94,13 @@ fn a_wrong_key_is_refused() {
                 Ok(_) => return Err("a wrong key was let in".to_owned()),
             }
         }
-        // The command says so too: with the job.json of another job.
+        // The command reports it too, when it uses the job.json of another job.
         let forged = trial.directory.file("forged.d");
         fs::create_dir(&forged).map_err(|error| error.to_string())?;
         let mut file = strike::job_file(&trial.epochs_at())?;
         let key = Key::random().map_err(|error| error.to_string())?;
         file["key"] = serde_json::Value::String(String::from(key));
-        // As it would be if it had been written there: a copy is known as one.
+        // The file must not show that it is a copy.
         file["inode"] = serde_json::Value::Null;
         let text = serde_json::to_string(&file).map_err(|error| error.to_string())?;
         fs::write(forged.join("job.json"), text).map_err(|error| error.to_string())?;
@@ -143,7 +143,7 @@ fn garbage_is_not_listened_to() {
     });
 }
 
-/// The beginning of a right handshake, then nonsense: what lies behind the first bytes is reached, and refused.
+/// The beginning of a right handshake, then nonsense: this reaches the code behind the first bytes, which refuses it.
 #[test]
 fn a_handshake_that_goes_wrong_later_is_refused() {
     use stillpoint_protocol::handshake::{Client, Role};
@@ -175,7 +175,7 @@ fn a_handshake_that_goes_wrong_later_is_refused() {
     });
 }
 
-/// Somebody who holds no key lets a command's handshake pass and then speaks for it, or changes what it says.
+/// A stranger without a key lets a command's handshake pass and then speaks for it, or changes its messages.
 #[test]
 fn somebody_in_between_gives_no_orders() {
     use stillpoint_protocol::codec;
@@ -203,7 +203,7 @@ fn somebody_in_between_gives_no_orders() {
             sender
                 .send(&FromCommand::Status)
                 .map_err(|error| failed(&error))?;
-            // The coordinator hangs up, or has answered the one question that was asked.
+            // The coordinator hangs up, or has answered the one question.
             while let Ok(Received::Message(_)) = receiver.receive_within(SHOWN_OUT) {}
             sender.close();
             between.join().map_err(|_| "the one in between failed")?;
@@ -212,17 +212,17 @@ fn somebody_in_between_gives_no_orders() {
     });
 }
 
-/// What somebody in between does with the first bytes after a handshake.
+/// A change that a stranger in between makes to the first bytes after a handshake.
 enum Change {
-    /// Says something else before them.
+    /// Sends other bytes before them.
     Say(Vec<u8>),
     /// Changes a bit.
     Flip,
-    /// Says them twice.
+    /// Sends them twice.
     Repeat,
 }
 
-/// Passes one connection on, with that change; where to connect to.
+/// Forwards one connection with that change, and returns the address to connect to.
 fn between(
     addresses: &[String],
     change: Change,
@@ -266,7 +266,7 @@ fn hundreds_of_half_open_connections_do_not_keep_a_checkpoint_waiting() {
         for _ in 0..HALF_OPEN {
             held.push(connect(addresses)?);
         }
-        // Whoever has the key does not wait behind them.
+        // A command with the key does not wait behind the strangers.
         checkpoint_within(trial, alone * 3.0 + 2.0)?;
         for stream in &mut held {
             let mut byte = [0];
@@ -293,7 +293,7 @@ fn slow_strangers_do_not_keep_a_checkpoint_waiting() {
                 let mut slow = slow;
                 while !over.load(Ordering::Relaxed) {
                     for stream in &mut slow {
-                        // Shown out in the meantime: nothing to say any more.
+                        // The coordinator may have closed the connection in the meantime.
                         let _ = stream.write_all(b"S");
                     }
                     thread::sleep(Duration::from_millis(100));
@@ -311,7 +311,7 @@ fn slow_strangers_do_not_keep_a_checkpoint_waiting() {
     });
 }
 
-/// Strangers come and go all the while, and the job is suspended and restarted among them.
+/// Strangers connect and leave all the time, while the job is suspended and restarted.
 #[test]
 fn strangers_are_no_reason_to_lose_a_suspend() {
     let tested = (|| {

@@ -1,4 +1,4 @@
-//! What a batch system sees of a suspended job.
+//! A suspended job, as a batch system sees it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, command, ensure, job, strike};
 
-/// Longest that a launch may take.
+/// The longest time for a launch.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 fn on_trial(
@@ -32,7 +32,7 @@ fn on_trial(
     }
 }
 
-/// An unfinished job must not look finished: what depends on its success would start on half a result.
+/// An unfinished job must not look finished: jobs that depend on its success would start on half a result.
 #[test]
 fn a_suspended_job_is_no_success_where_a_batch_system_sees_it() {
     on_trial("ring", Kind::Moving, 2, |trial, directory| {
@@ -56,7 +56,7 @@ fn a_suspended_job_is_no_success_where_a_batch_system_sees_it() {
         };
         let mut command = job::under_stillpoint(2, &target)?;
         command.arg(trial.executable());
-        // LSF; Open MPI's mpirun has no eyes for this variable.
+        // The variable is LSF's, and Open MPI's mpirun ignores it.
         command.env("LSB_JOBID", "17");
         command.env_remove("STILLPOINT_SUSPENDED_STATUS");
         let mut job = trial.launch(command)?;
@@ -72,7 +72,7 @@ fn a_suspended_job_is_no_success_where_a_batch_system_sees_it() {
     });
 }
 
-/// The application does not notice the signal, whatever it waits in: the kernel ends some waits whenever a handler has run, ours too.
+/// The application does not notice the signal in any wait. The kernel ends some waits whenever a handler has run, even Stillpoint's.
 #[test]
 fn a_signal_that_asks_for_a_suspend_ends_no_wait_of_the_program() {
     on_trial("waits_when_asked", Kind::Special, 4, |trial, _| {
@@ -98,7 +98,7 @@ fn a_signal_that_asks_for_a_suspend_ends_no_wait_of_the_program() {
     });
 }
 
-/// A script that becomes one program after the other hears a signal at every moment, and so does the program that it becomes at last.
+/// A script that becomes one program after the other gets a signal at every moment, and so does the last program.
 #[test]
 fn a_signal_while_programs_become_others_suspends_the_last_one() {
     on_trial("self_messages", Kind::Still, 1, |trial, directory| {
@@ -118,7 +118,7 @@ fn a_signal_while_programs_become_others_suspends_the_last_one() {
         };
         job.until("there", PATIENCE, |_| there().is_some())?;
         let rank = there().ok_or("it has gone")?;
-        // Many moments of many of them, until the last one has ended.
+        // The signals come at many moments of many programs, until the last one has ended.
         let mut heard = 0;
         while heard < 40 && strike::signal(rank, Signal::SIGUSR1).is_ok() {
             heard += 1;
@@ -135,14 +135,15 @@ fn a_signal_while_programs_become_others_suspends_the_last_one() {
     });
 }
 
-/// Slurm is asked after the commit, and asked nothing for a job that its user has cancelled.
+/// Slurm is asked after the commit, and not at all for a job that its user has cancelled.
 #[test]
 fn a_suspended_job_is_requeued_once_it_is_committed_unless_it_was_cancelled() {
     for (state, requeued) in [("RUNNING", true), ("COMPLETING", false)] {
         on_trial("self_messages", Kind::Still, 1, |trial, directory| {
             let target = trial.epochs_at();
             let told = directory.file("told");
-            // What Slurm would say, and what it was told while the epoch was there and the rank still lived.
+            // The script gives Slurm's answers, and notes its requests while the epoch was there and the rank still
+            // lived.
             let script = format!(
                 "#!/bin/sh\nif [ \"$1\" = requeue ]; then\n\
                  ls -d {target}/epoch-000001 >>{told} 2>&1; grep -c '\"suspended\"' {target}/job.json >>{told}\n\
@@ -187,7 +188,7 @@ fn a_suspended_job_is_requeued_once_it_is_committed_unless_it_was_cancelled() {
     }
 }
 
-/// Also where the request finds the ranks ending: `mpirun` sees no failure, and the job is over or suspended.
+/// This holds even if the request finds the ranks ending: `mpirun` sees no failure, and the job is over or suspended.
 #[test]
 fn a_job_that_is_suspended_while_it_ends_is_finished_or_suspended() {
     for milliseconds in (0..24).step_by(2) {
@@ -221,7 +222,7 @@ fn a_job_that_is_suspended_while_it_ends_is_finished_or_suspended() {
     }
 }
 
-/// Who asks for a suspend may ask every rank, more than once, and until the job has ended: that is one suspend, and none of the launch after it.
+/// A suspend request may reach every rank, more than once, and until the job has ended. That is one suspend, and none for the next launch.
 #[test]
 fn what_asks_for_a_suspend_again_asks_nothing_of_the_next_launch() {
     for signal in [Signal::SIGUSR1, Signal::SIGTERM] {
@@ -236,7 +237,8 @@ fn what_asks_for_a_suspend_again_asks_nothing_of_the_next_launch() {
             let mut job = run(command)?;
             trial.ready(&mut job)?;
             let ranks = strike::ranks(&target)?;
-            // Some are delivered before the ranks stand still, some find them standing, some ending; which ones differs from rank to rank.
+            // Some signals arrive before the ranks stand still, some while they stand, some while they end. This differs from rank to
+            // rank.
             let mut ranks: Vec<_> = ranks.iter().map(|rank| (*rank, true)).collect();
             for moment in 0..60 {
                 for (place, (rank, there)) in ranks.iter_mut().enumerate() {
@@ -259,7 +261,7 @@ fn what_asks_for_a_suspend_again_asks_nothing_of_the_next_launch() {
             ensure!(before > 0, "nobody has asked");
             let mut job = run(job::restarted(2, &target)?)?;
             trial.runs_again(&mut job)?;
-            // A request of before would come with the first instruction.
+            // An old request would come with the first instruction.
             std::thread::sleep(Duration::from_millis(300));
             trial.go()?;
             trial.ends_well(job)?;

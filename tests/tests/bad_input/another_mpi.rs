@@ -1,4 +1,4 @@
-//! Programs that were built for another MPI than the launcher's. The MPI is a stand-in: what it is called and what it defines decides.
+//! Programs that were built for another MPI than the launcher's. That MPI is a stand-in, recognised by its name and its symbols.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use stillpoint_tests::{Failed, ensure, reason};
 
 use crate::common::{LONGEST, fails, io, must};
 
-/// MPICH's handles are numbers: with these a call of Open MPI's crashes.
+/// A stand-in for MPICH. Its handles are numbers, which would crash a call of Open MPI's.
 const MPICH: &str = "
 int PMPI_Init(int *c, char ***v) { (void)c; (void)v; return 0; }
 int MPI_Init(int *c, char ***v) __attribute__((weak, alias(\"PMPI_Init\")));
@@ -30,7 +30,7 @@ const LINKED: &str = "
 int use_mpi(void);
 int main(void) { return use_mpi(); }
 ";
-/// As an interpreter loads a language's binding.
+/// Loads a library at run time, as an interpreter loads a language's binding.
 const LOADING: &str = "
 #include <dlfcn.h>
 int main(int argc, char **argv)
@@ -41,7 +41,8 @@ int main(int argc, char **argv)
 }
 ";
 
-/// What is linked to the stand-in through a library of its own, and what loads that library later.
+/// Programs that use the stand-in: one linked to it through a library of its own, and one that loads that library
+/// later.
 struct Built {
     linked: PathBuf,
     loading: PathBuf,
@@ -87,10 +88,11 @@ fn a_program_that_is_linked_to_another_mpi_is_run_or_refused_where_it_shows_too_
             let target = directory.file("stillpoint.d");
             let mut command = job::under_stillpoint(2, &target)?;
             command.arg(&built.linked);
-            // What it calls is never the stand-in.
+            // The program's calls never go to the stand-in.
             let ended = Job::start(command, directory)?.end(LONGEST)?;
             ensure!(ended.status == 0, "{}", ended.show());
-            // A script shows no MPI, so that the launcher's is taken for its: it is told as soon as the program starts another.
+            // A script shows no MPI, so Stillpoint assumes the launcher's. It reports the other MPI as soon as the script
+            // starts the program.
             let mut command = job::under_stillpoint(2, &target)?;
             command
                 .args(["sh", "-c", "\"$0\"; exit $?"])
@@ -118,7 +120,8 @@ fn a_program_that_loads_another_mpi_is_refused_when_it_starts_it() {
     })());
 }
 
-/// A launcher that says which rank this is, but not of how many (`prterun`): one rank each would be a job.
+/// A launcher that tells the rank but not the number of ranks (`prterun`). Otherwise each rank would be a job of its
+/// own.
 #[test]
 fn a_rank_of_an_unknown_number_is_refused() {
     must((|| {

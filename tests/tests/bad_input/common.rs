@@ -1,4 +1,4 @@
-//! What these tests share.
+//! Helpers of these tests.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, reason};
 
-/// Longest that something that fails may take.
+/// The longest time for a failing command.
 pub const LONGEST: Duration = Duration::from_secs(30);
 
 pub fn must(tested: Result<(), Failed>) {
@@ -23,7 +23,7 @@ pub fn io(error: std::io::Error) -> Failed {
     error.to_string()
 }
 
-/// A launch that fails at its start ends with `status` and gives one reason.
+/// Checks that a launch that fails at its start ends with `status` and gives one reason.
 pub fn fails(job: Job, status: i32, words: &[&str]) -> Result<(), Failed> {
     let ended = job.end(LONGEST)?;
     ensure!(
@@ -39,7 +39,7 @@ pub fn verify(trial: &Trial) -> Result<Answer, Failed> {
     command::stillpoint(trial.directory, [Path::new("verify"), target.as_path()])
 }
 
-/// A job of the ring program, suspended: what the tests then break and restart.
+/// Runs a test with a suspended job of the ring program, which the test breaks and restarts.
 pub fn with_suspended(name: &str, test: impl FnOnce(&Trial, &Path) -> Result<(), Failed>) {
     must((|| {
         let program = Program::named(Kind::Moving, "ring")?;
@@ -50,7 +50,7 @@ pub fn with_suspended(name: &str, test: impl FnOnce(&Trial, &Path) -> Result<(),
             trial.suspended(job)?;
             let epoch = trial.epochs_at().join("epoch-000001");
             test(&trial, &epoch)?;
-            // All that was refused has not spoilt it.
+            // The refused restarts have not spoilt the job.
             trial.go()?;
             trial.ends_well(trial.restarted()?)?;
             Ok(())

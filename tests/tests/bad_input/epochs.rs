@@ -1,4 +1,4 @@
-//! Epochs that cannot be restarted from.
+//! Epochs that cannot be restarted.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use stillpoint_tests::{Failed, broken};
 
 use crate::common::{fails, io, verify, with_suspended};
 
-/// Neither `verify` nor `restart` accepts the epoch, and both name the file.
+/// Checks that `verify` and `restart` both refuse the epoch, and name the file.
 fn both_refuse(trial: &Trial, words: &[&str]) -> Result<(), Failed> {
     verify(trial)?.expect_one_reason(exit::FAILED, words)?;
     fails(trial.restarted()?, exit::FAILED, words).map_err(|failed| format!("restart: {failed}"))
@@ -76,7 +76,7 @@ fn images_with_a_flipped_bit() {
         let name = image_name(0);
         let path = epoch.join(&name);
         let bits = fs::metadata(&path).map_err(io)?.len() * 8;
-        // One in the header, one in the trailer, others anywhere: most of it is page data.
+        // One bit in the header, one in the trailer, others anywhere, mostly in page data.
         let mut chosen = vec![seed.below(64 * 8), bits - 1 - seed.below(24 * 8)];
         chosen.extend((0..4).map(|_| seed.below(bits)));
         for bit in chosen {
@@ -88,7 +88,7 @@ fn images_with_a_flipped_bit() {
                 )
             })?;
         }
-        // `verify` is quick: it can look at many.
+        // `verify` is quick, so it can check many bits.
         for _ in 0..40 {
             let bit = seed.below(bits);
             let _broken = broken::flipped(&path, bit)?;
@@ -110,7 +110,7 @@ fn an_image_of_another_version() {
     });
 }
 
-/// A feature that programs can use, and that no processor has together with what this one has.
+/// Returns a feature that programs can use, but that this processor lacks.
 fn lacking() -> Result<&'static str, Failed> {
     let flags = fs::read_to_string("/proc/cpuinfo").map_err(io)?;
     let has = |feature: &str| flags.split_whitespace().any(|flag| flag == feature);
@@ -125,7 +125,7 @@ fn an_image_from_another_processor() {
     with_suspended("processor", |trial, epoch| {
         let feature = lacking()?;
         let _broken = broken::needs_feature(epoch, 1, feature)?;
-        // As a file it is whole.
+        // As a file the image is whole.
         verify(trial)?.expect(exit::DONE)?;
         fails(trial.restarted()?, exit::FAILED, &[feature, &image_name(1)])
     });

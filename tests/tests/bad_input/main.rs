@@ -1,5 +1,5 @@
-//! Whatever is wrong with what Stillpoint is given: one line that says what and what to do, the documented exit
-//! status, nothing lost, nothing hanging.
+//! Bad input of all kinds. Stillpoint must print one line with the problem and the remedy, use the documented exit
+//! status, lose nothing and never hang.
 
 mod another_mpi;
 mod common;

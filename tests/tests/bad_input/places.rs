@@ -35,11 +35,11 @@ fn directories_that_cannot_be_written() {
     })());
 }
 
-/// What a scenario in a mount namespace of its own is told: where it may mount.
+/// The variable that tells a scenario that it has a mount namespace of its own and may mount.
 const INSIDE: &str = "STILLPOINT_TEST_INSIDE";
 
-/// Runs the test of this name again in a mount namespace of its own, where it may mount what it likes; says whether
-/// this is that run.
+/// Runs the test of this name again in a mount namespace of its own, where it may mount file systems. Tells whether
+/// this is already that run.
 fn inside_namespace(test: &str) -> Result<bool, Failed> {
     if std::env::var_os(INSIDE).is_some() {
         return Ok(true);
@@ -54,14 +54,14 @@ fn inside_namespace(test: &str) -> Result<bool, Failed> {
             .output()
             .map_err(io)
     };
-    // Without root one becomes it, in a user namespace of one's own.
+    // A user without root rights becomes root in a new user namespace.
     let options: &[&str] = match nix::unistd::geteuid().is_root() {
         true => &["--mount"],
         false => &["--mount", "--map-root-user"],
     };
     let output = run(options)?;
     let said = String::from_utf8_lossy(&output.stdout);
-    // A name that is no test's would pass, too.
+    // A name without a test would pass, too.
     ensure!(
         output.status.success() && said.contains("1 passed"),
         "in a namespace of its own ({options:?}): {said}{}",
@@ -73,14 +73,14 @@ fn inside_namespace(test: &str) -> Result<bool, Failed> {
 fn mount_small(directory: &Path, options: &str) -> Result<(), Failed> {
     fs::create_dir_all(directory).map_err(io)?;
     let mut mount = Command::new("mount");
-    // Nobody else may write there.
+    // Other users may not write there.
     let options = format!("{options},mode=0700");
     mount.args(["-t", "tmpfs", "-o", &options, "small"]);
     succeed(mount.arg(directory))
 }
 
 fn unmount(directory: &Path) -> Result<(), Failed> {
-    // Lazily: the coordinator may be about to close its log.
+    // Lazily, since the coordinator may be about to close its log.
     succeed(Command::new("umount").arg("--lazy").arg(directory))
 }
 
@@ -94,8 +94,7 @@ fn succeed(command: &mut Command) -> Result<(), Failed> {
     Ok(())
 }
 
-/// One epoch is committed; after `fill` writing fails for a reason that speaks of `words`; after `free` there is room
-/// again.
+/// Commits one epoch. After `fill`, writing fails for a reason that contains `words`; after `free` there is room again.
 fn survives(
     trial: &Trial,
     fill: impl FnOnce() -> Result<(), Failed>,
@@ -147,7 +146,7 @@ fn a_full_disk() {
             survives(
                 &trial,
                 || {
-                    // Half a megabyte is left: not enough for one image.
+                    // Half a megabyte is left, which is not enough for one image.
                     let room = free_bytes(&small)?.saturating_sub(512 << 10);
                     fs::write(&filler, vec![1; room as usize]).map_err(io)
                 },
@@ -172,7 +171,8 @@ fn free_bytes(directory: &Path) -> Result<u64, Failed> {
         .ok_or_else(|| format!("df says: {text}"))
 }
 
-/// A limit on the size of files (`ulimit -f`) is the application's: epochs are larger, and it holds again after each.
+/// A limit on the size of files (`ulimit -f`) applies to the application. Epochs may be larger, and the limit holds
+/// again after each.
 #[test]
 fn a_limit_on_the_size_of_files() {
     const LIMIT: &str = "100000";
@@ -202,7 +202,7 @@ fn a_limit_on_the_size_of_files() {
             };
             let mut job = trial.split()?;
             trial.ready(&mut job)?;
-            // By the first epoch job.json names the ranks' processes.
+            // After the first epoch, job.json lists the ranks' processes.
             let checkpoint = || {
                 command::checkpoint(trial.directory, &target)?
                     .expect(exit::DONE)
@@ -245,7 +245,7 @@ fn a_file_system_that_is_read_only() {
     })());
 }
 
-/// A second job must not write among the epochs of one that runs.
+/// A second job must not write among the epochs of a running one.
 #[test]
 fn a_directory_in_which_a_job_runs() {
     must((|| {

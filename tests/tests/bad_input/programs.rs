@@ -14,7 +14,7 @@ use stillpoint_tests::{ensure, reason};
 
 use crate::common::{LONGEST, fails, io, must};
 
-/// `stillpoint run -- PROGRAM` fails with `status` under `mpirun` and by itself.
+/// Checks that `stillpoint run -- PROGRAM` fails with `status`, both under `mpirun` and by itself.
 fn does_not_run(program: &Path, status: i32, words: &[&str]) {
     must((|| {
         Directory::new("does-not-run")?.run(|directory| {
@@ -37,7 +37,7 @@ fn does_not_run(program: &Path, status: i32, words: &[&str]) {
 
 fn file_with(name: &str, text: &[u8], mode: u32) -> PathBuf {
     let place = Directory::new(name).and_then(|directory| {
-        // It is the test's for as long as the target directory is there.
+        // The file is the test's as long as the target directory exists.
         let path = place::target().join("trials").join(format!(
             "{name}.{}",
             directory.path().file_name().unwrap_or_default().display()
@@ -115,7 +115,7 @@ fn a_statically_linked_program() {
     })());
 }
 
-/// What does not use MPI runs as it does without Stillpoint.
+/// A program without MPI runs as it does without Stillpoint.
 #[test]
 fn a_program_without_mpi_just_runs() {
     must((|| {

@@ -95,7 +95,7 @@ fn wrong_usage() {
     })());
 }
 
-/// What cannot be carried makes the job refuse, with the reason, as often as it is asked; it runs on.
+/// A job refuses a checkpoint for something that cannot be carried, with the reason, each time; it runs on.
 #[test]
 fn a_checkpoint_that_is_refused() {
     must((|| {

@@ -1,8 +1,8 @@
-//! Links between pages of Markdown: which a page has, and which headings it can be entered at.
+//! Links between Markdown pages: a page's links, and the headings that links can lead to.
 
 use std::collections::BTreeSet;
 
-/// Where the links of a page lead, as they are written. Not those in code.
+/// Returns the targets of a page's links, as written, except for those in code.
 pub fn targets(page: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in prose(page) {
@@ -17,7 +17,7 @@ pub fn targets(page: &str) -> Vec<String> {
     found
 }
 
-/// The names of a page's headings, as GitHub and mdBook make them.
+/// Returns the names of a page's headings, as GitHub and mdBook make them.
 pub fn headings(page: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for line in prose(page).filter(|line| line.starts_with('#')) {
@@ -38,7 +38,7 @@ pub fn headings(page: &str) -> BTreeSet<String> {
     found
 }
 
-/// The lines of a page that are no code.
+/// Returns the lines of a page that are not code.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
     page.lines().filter(move |line| {

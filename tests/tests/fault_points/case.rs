@@ -1,4 +1,4 @@
-//! A copy of a suspended job's directory, and the jobs that are started from it.
+//! A copy of a suspended job's directory, and the jobs that start from it.
 
 use std::fs;
 use std::path::Path;
@@ -16,15 +16,14 @@ use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, reason, strike};
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// What is said on stderr comes through `mpirun`, a little later.
+/// The longest delay of stderr lines, which come through `mpirun`.
 const SAID: Duration = Duration::from_secs(5);
-/// What an unfinished checkpoint of long ago has left.
+/// The leftover of an old unfinished checkpoint.
 const STALE: &str = "epoch-000001.deadbeef.part";
 /// The epochs in the template's folder.
 const EPOCHS: &str = "epochs";
 
-/// Gives a directory the epochs of a job that was suspended, in the state in which all tests find it. The job is suspended once
-/// for all of them.
+/// Gives a directory the epochs of a suspended job, in the same state for all tests. The job is suspended once for all of them.
 fn copy_template(program: &Program, to: &Path) -> Result<(), Failed> {
     let mut kept = Kept::named("fault-points").on_program(&program.build()?)?;
     for name in [
@@ -41,13 +40,13 @@ fn copy_template(program: &Program, to: &Path) -> Result<(), Failed> {
 }
 
 fn make_template(program: &Program, folder: &Path) -> Result<(), Failed> {
-    // The job's working directory has to be there when a copy of it is restarted.
+    // The job's working directory must exist when a copy of the job is restarted.
     let directory = Directory::staying(folder.join("job"))?;
     let trial = Trial::new(program, 2, &directory)?;
     let mut job = trial.split()?;
     trial.ready(&mut job)?;
     trial.suspended(job)?;
-    // What they end by is a signal.
+    // The file may exist from the start, since a signal ends the copies.
     trial.go()?;
     let failed = |error: std::io::Error| error.to_string();
     let epochs = folder.join(EPOCHS);
@@ -58,30 +57,30 @@ fn make_template(program: &Program, folder: &Path) -> Result<(), Failed> {
     fs::write(stale.join("rank-000000.img"), b"half").map_err(failed)
 }
 
-/// Far below what memory and this host's sockets carry.
+/// Far below the speed of memory and of this host's sockets.
 const PACE: &str = "40MB/s";
 
-/// How a copy is started.
+/// The way to start a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum How {
     Plainly,
     OnTiers,
-    /// Before all memory is there.
+    /// Before all memory has been read.
     Lazily,
 }
 
 /// One point, and a copy to try it on.
 pub struct Case<'a> {
     pub point: Point,
-    /// The pass at which it is struck.
+    /// The pass at which the point is struck.
     pub pass: u32,
     pub trial: Trial<'a>,
 }
 
-/// A job that runs, and how often it was struck before.
+/// A running job, and the number of earlier strikes.
 pub struct Running {
     pub job: Job,
-    /// What the log said of strikes when it was started.
+    /// The number of strikes in the log when the job started.
     logged: usize,
 }
 
@@ -103,12 +102,12 @@ impl Case<'_> {
         })
     }
 
-    /// The entry that strikes at the point, those before it failing first.
+    /// Returns the fault entry that strikes at the point. The points before it fail first.
     pub fn fault(&self, action: &str) -> String {
         let entry = |point: Point, pass: u32, action: &str| {
             let name = point.name();
             match point.process() {
-                // By turns, so that it is not always the rank that does more than others.
+                // The rank alternates, so that it is not always the one that does more.
                 Process::Rank => format!("{name}@{pass}:{}:{action}", self.rank()),
                 Process::Coordinator | Process::Launcher => format!("{name}@{pass}:{action}"),
             }
@@ -123,7 +122,7 @@ impl Case<'_> {
         self.point.number() % 2
     }
 
-    /// Whether the job goes on without the process that the point is in.
+    /// Tells whether the job goes on without the process of the point.
     pub fn is_the_coordinators(&self) -> bool {
         self.point.process() == Process::Coordinator
     }
@@ -136,7 +135,7 @@ impl Case<'_> {
             command.arg("--lazy");
         }
         if how == How::OnTiers {
-            // All ways equally fast, whatever is measured: the plan gives each of them something, so that all points are passed.
+            // All ways are equally fast, whatever is measured. So the plan uses each of them, and all points are passed.
             let fast = self.trial.directory.file("fast.%r");
             let (fast, slow) = (fast.display(), target.display());
             command.arg(format!("--tier=fast={fast},capacity=4M,limit={PACE}"));
@@ -191,7 +190,7 @@ impl Case<'_> {
         strikes(&self.log(), self.point)
     }
 
-    /// How often the point has been struck since the job was started, as far as it has been said.
+    /// Counts how often the point has been struck since the job started, as far as messages have arrived.
     fn strikes(&self, running: &Running) -> usize {
         strikes(&running.job.stderr(), self.point) + self.logged() - running.logged
     }
@@ -219,7 +218,7 @@ impl Case<'_> {
     pub fn ends_well(&self, running: Running) -> Result<Ended, Failed> {
         let mut running = running;
         let mut first = 0;
-        // It may not have got its handlers back yet.
+        // The restarted process may not have its handlers back yet.
         running.job.until("hearing signals", PATIENCE, |_| {
             let ranks = strike::ranks(&self.trial.epochs_at()).unwrap_or_default();
             first = ranks.first().copied().unwrap_or_default();
@@ -229,7 +228,7 @@ impl Case<'_> {
         self.trial.ends_well(running.job)
     }
 
-    /// What a command said agrees with what is there, and what was committed before is not lost.
+    /// Checks that a command's answer agrees with the files, and that earlier commits are not lost.
     pub fn consistent(&self, before: u64, answer: &Answer) -> Result<(), Failed> {
         let after = self.newest();
         let show = || format!("{}\n--- log\n{}", answer.show(), self.log());
@@ -243,7 +242,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// A restart without a fault comes to the right end, and nothing unfinished stays.
+    /// Checks that a restart without a fault comes to the right end and leaves nothing unfinished.
     pub fn restarts_well(&self) -> Result<(), Failed> {
         let before = self.newest();
         let running = self.start("", How::Plainly)?;
@@ -271,7 +270,7 @@ fn strikes(text: &str, point: Point) -> usize {
     text.matches(&mark).count()
 }
 
-/// Whether a process has a handler for a signal.
+/// Tells whether a process has a handler for a signal.
 fn catches(pid: i32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

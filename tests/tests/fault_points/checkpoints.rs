@@ -7,7 +7,7 @@ use stillpoint_tests::{Failed, ensure};
 
 use crate::case::{Case, How, PATIENCE, Running};
 
-/// Passed more than once by a checkpoint: two entries in turn may strike in the same one.
+/// Points that a checkpoint passes more than once: two entries in turn may strike in the same checkpoint.
 const AGAIN_AND_AGAIN: [Point; 13] = [
     Point::Drain,
     Point::ImagePages,
@@ -23,7 +23,7 @@ const AGAIN_AND_AGAIN: [Point; 13] = [
     Point::FlushWrite,
     Point::FlushSync,
 ];
-/// Checkpoints until one comes to the point: some clear up after an earlier one.
+/// The most checkpoints until one reaches the point: some clear up after an earlier one.
 const TRIES: u32 = 3;
 
 pub fn struck(case: &Case, how: How) -> Result<(), Failed> {
@@ -34,7 +34,7 @@ pub fn struck(case: &Case, how: How) -> Result<(), Failed> {
         true => format!("{fail},{stall}"),
         false => stall,
     };
-    // What comes here only after another fault would come to its death before a checkpoint has succeeded.
+    // At a point that comes only after another fault, the process would die before a checkpoint has succeeded.
     let apart = !case.point.after().is_empty() || AGAIN_AND_AGAIN.contains(&case.point);
     let plan = match apart {
         true => first,
@@ -78,7 +78,7 @@ pub fn struck(case: &Case, how: How) -> Result<(), Failed> {
     case.restarts_well()
 }
 
-/// Asks for checkpoints until the point has been struck so often; what the last one said.
+/// Asks for checkpoints until the point has been struck so often, and returns the last answer.
 fn until_struck(case: &Case, running: &Running, strikes: usize) -> Result<Option<Answer>, Failed> {
     let mut latest = None;
     for _ in 0..TRIES {
@@ -97,7 +97,7 @@ fn until_struck(case: &Case, running: &Running, strikes: usize) -> Result<Option
     Ok(latest)
 }
 
-/// A checkpoint is an epoch, and the job runs on.
+/// Checks that a checkpoint commits an epoch and that the job runs on.
 fn succeeds(case: &Case, running: &mut Running) -> Result<(), Failed> {
     let before = case.newest();
     let answer = case.checkpoint()?.expect(exit::DONE);
@@ -111,7 +111,7 @@ fn succeeds(case: &Case, running: &mut Running) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Faults while a job is suspended: it is, or runs on and can be suspended again.
+/// Strikes faults while a job is suspended: it is suspended, or runs on and can be suspended again.
 pub fn suspended(case: &Case) -> Result<(), Failed> {
     for action in ["fail", "die"] {
         if action == "fail" && !case.point.can_fail() {
@@ -128,7 +128,7 @@ fn suspend(case: &Case, running: Running, dies: bool) -> Result<(), Failed> {
     let target = case.trial.epochs_at();
     let ask = || command::suspend(case.trial.directory, &target);
     let answer = ask()?;
-    // Nobody may be left to say that it is done: then the command says how the job has ended.
+    // If no process is left to confirm the suspend, the command reports how the job has ended.
     let over = answer.status == exit::NO_SUCH && answer.stderr.contains("it is suspended");
     if !over {
         case.consistent(before, &answer)?;

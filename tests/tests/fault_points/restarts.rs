@@ -15,7 +15,7 @@ pub fn struck(case: &Case, how: How) -> Result<(), Failed> {
     case.restarts_well()
 }
 
-/// What takes a fast tier into use can be done without; who dies of it cannot.
+/// A fault while a fast tier is taken into use is no obstacle to a restart, unless a process dies of it.
 pub fn struck_on_tiers(case: &Case) -> Result<(), Failed> {
     let running = case.start(&case.fault("fail"), How::OnTiers)?;
     case.struck(&running, 1)?;
@@ -24,7 +24,7 @@ pub fn struck_on_tiers(case: &Case) -> Result<(), Failed> {
     case.restarts_well()
 }
 
-/// The restart fails, or dies, and leaves the epoch as it was.
+/// Checks that the restart fails or dies, and leaves the epoch as it was.
 fn ends(case: &Case, action: &str, how: How) -> Result<(), Failed> {
     let before = epoch(case)?;
     let running = case.launch(&case.fault(action), how)?;
@@ -49,7 +49,7 @@ fn ends(case: &Case, action: &str, how: How) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Every file of the newest epoch: name, inode, length, and when it was changed.
+/// Returns every file of the newest epoch: name, inode, length, and time of its change.
 fn epoch(case: &Case) -> Result<Vec<(String, u64, u64, i64)>, Failed> {
     let newest = format!("epoch-{:06}", case.newest());
     let path = case.trial.epochs_at().join(newest);

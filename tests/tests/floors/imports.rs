@@ -1,4 +1,4 @@
-//! What the modules of a crate import from each other.
+//! The imports between the modules of a crate.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,11 +10,11 @@ use syn::visit::Visit;
 /// A module's path from the root of its crate.
 type Module = Vec<String>;
 
-/// One module that names something of another.
+/// A module's use of an item of another module.
 pub struct Import {
     pub from: Module,
     pub to: Module,
-    /// As it reads from the crate's root.
+    /// The path, as it reads from the crate's root.
     pub path: String,
 }
 
@@ -32,7 +32,7 @@ impl Crate {
         Crate::new(&files).map_err(io::Error::other)
     }
 
-    /// A crate of modules and their text.
+    /// Makes a crate of modules and their text.
     pub fn of(files: &[(&str, &str)]) -> Crate {
         let module = |path: &str| path.split("::").map(str::to_owned).collect();
         let files: Vec<(Module, String)> = files
@@ -82,7 +82,7 @@ impl Crate {
         self.modules.keys()
     }
 
-    /// Whether a module has others inside.
+    /// Tells whether a module has others inside.
     pub fn is_folder(&self, module: &[String]) -> bool {
         self.modules
             .keys()
@@ -97,7 +97,7 @@ fn collect(folder: &Path, module: &Module, files: &mut Vec<(Module, String)>) ->
         let name = name.to_string_lossy().into_owned();
         let mut inner = module.clone();
         if entry.file_type()?.is_dir() {
-            // Unit tests in files of their own may reach anywhere, as those in the code's files.
+            // Unit tests in files of their own may import from anywhere, like those inside other files.
             if name != "tests" {
                 inner.push(name);
                 collect(&path, &inner, files)?;
@@ -114,7 +114,8 @@ fn collect(folder: &Path, module: &Module, files: &mut Vec<(Module, String)>) ->
     Ok(())
 }
 
-/// A path that begins with `crate`, `self` or `super`, from the crate's root. (One of these words alone says who may see something.)
+/// Converts a path that begins with `crate`, `self` or `super` to one from the crate's root. (One of these words alone is a
+/// visibility.)
 fn absolute(module: &Module, path: &[String]) -> Option<Module> {
     if path.len() < 2 {
         return None;
@@ -138,7 +139,7 @@ fn absolute(module: &Module, path: &[String]) -> Option<Module> {
     Some(base)
 }
 
-/// Collects paths, but for those of tests.
+/// Collects paths, except for those of tests.
 #[derive(Default)]
 struct Paths {
     found: Vec<Vec<String>>,
@@ -167,7 +168,7 @@ impl Paths {
         }
     }
 
-    /// Paths in what a macro is given: `crate :: a :: b`.
+    /// Collects paths in a macro's input: `crate :: a :: b`.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;

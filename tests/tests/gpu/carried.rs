@@ -1,4 +1,4 @@
-//! What is on GPUs is carried.
+//! Device memory is carried through checkpoints and restarts.
 
 use stillpoint_tests::command::exit;
 use stillpoint_tests::gpu::{Gpus, Node};
@@ -10,7 +10,7 @@ use stillpoint_tests::{Failed, ensure};
 
 use crate::heat::{self, Heat, LONG, node};
 
-/// Checkpoints and carries on, then is suspended and restarted three times.
+/// Checkpoints a job and lets it carry on, then suspends and restarts it three times.
 pub fn again_and_again(heat: &Heat, options: &[&str]) -> Result<(), Failed> {
     let natively = heat.natively()?;
     let mut job = heat.start(options)?;
@@ -37,7 +37,7 @@ fn four_ranks_that_share_two_gpus_carry_on_and_restart() {
     });
 }
 
-/// What a device writes to memory no page fault tells of.
+/// Writes of a device to host memory cause no page fault.
 #[test]
 fn increments_hold_what_devices_have_written() {
     heat::on(&node(2), 3, LONG, |heat| {
@@ -52,7 +52,7 @@ fn the_application_runs_on_while_its_image_is_written() {
     });
 }
 
-/// Another node's GPUs of the same kind take the place of those that there were, whatever they are called.
+/// Another node's GPUs of the same kind replace the earlier ones, whatever their uuids.
 #[test]
 fn other_gpus_of_the_same_kind_are_taken() {
     heat::on(&node(3), 3, LONG, |heat| {
@@ -72,7 +72,7 @@ fn other_gpus_of_the_same_kind_are_taken() {
     });
 }
 
-/// A helper that has died is started again.
+/// A new helper replaces one that has died.
 #[test]
 fn one_helper_serves_a_node() {
     heat::on(&Node::of(1, 1 << 30), 2, LONG, |heat| {
@@ -83,10 +83,10 @@ fn one_helper_serves_a_node() {
             "a helper before there is a checkpoint"
         );
         heat.checkpoint()?.expect(exit::DONE)?;
-        // Until then it has what it staged.
+        // Until then the helper holds the staged memory.
         heat.idle(&mut job)?;
         heat.end_helper(&job)?;
-        // Another one takes its place.
+        // A new helper takes its place.
         heat.checkpoint()?.expect(exit::DONE)?;
         let helpers = heat.helpers(&job);
         ensure!(helpers.len() == 1, "{helpers:?}");
@@ -94,7 +94,7 @@ fn one_helper_serves_a_node() {
     });
 }
 
-/// None stays behind.
+/// No helper stays behind.
 #[test]
 fn a_helper_that_nobody_needs_ends() {
     heat::on(&node(1), 1, 10, |heat| {
@@ -108,7 +108,7 @@ fn a_helper_that_nobody_needs_ends() {
     });
 }
 
-/// Who uses no GPU pays for none, also where there are some: not at a checkpoint, and not at a restart.
+/// A job without GPUs pays for none, even on a node with GPUs, neither at a checkpoint nor at a restart.
 #[test]
 fn a_job_without_gpus_starts_no_helper() {
     let tested = (|| {

@@ -1,4 +1,4 @@
-//! What the helper has on GPUs itself: nothing but while a checkpoint is under way.
+//! The helper's own contexts on GPUs: it has none except during a checkpoint.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -9,19 +9,19 @@ use stillpoint_tests::{Failed, ensure};
 
 use crate::heat::{self, Heat, LONG, PATIENCE, node};
 
-/// What a context takes of a device's memory.
+/// Bytes that a context takes of a device's memory.
 const CONTEXT: u64 = 8 << 20;
 const HELPER: &str = "stillpoint-gpu";
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Asks for a checkpoint; the most contexts that helpers of the job had on the devices until it was there.
+/// Asks for a checkpoint, and returns the most contexts that helpers of the job had on the devices until it was there.
 fn most_while_checkpointed(heat: &mut Heat, helpers: impl Fn() -> Vec<i32>) -> Result<u64, Failed> {
     let (directory, target) = (heat.directory, heat.directory.epochs());
     let (told, ends) = mpsc::channel();
     thread::scope(|scope| {
         scope.spawn(move || {
             let answer = heat::ask("checkpoint", directory, target);
-            // Whoever waits for it is there until it comes.
+            // The receiver waits until the answer comes.
             let _ = told.send(answer.and_then(|answer| answer.expect(exit::DONE).map(drop)));
         });
         let mut most = 0;

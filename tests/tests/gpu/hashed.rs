@@ -1,4 +1,4 @@
-//! Memory of GPUs is hashed where it is staged, and what has not changed does not come down.
+//! GPU memory is hashed where it is staged, and unchanged blocks are not copied to host memory.
 
 use serde_json::Value;
 use stillpoint_tests::command::{self, exit};
@@ -6,12 +6,12 @@ use stillpoint_tests::{Failed, ensure};
 
 use crate::heat::{self, Heat, LONG, node};
 
-/// MiB of each rank's that nobody writes to again.
+/// MiB of each rank that are not written to again.
 const IDLE: u64 = 64;
 
 const OPTIONS: [&str; 6] = ["--gpu-staging", "on", "--compress", "none", "--copy", "on"];
 
-/// What the newest epoch's manifest says of each rank's memory of GPUs.
+/// Returns the entries of the newest epoch's manifest for each rank's GPU memory.
 fn of_devices(heat: &Heat) -> Result<Vec<Value>, Failed> {
     let target = heat.target().display().to_string();
     let answer = command::stillpoint(heat.directory, ["inspect", "--json", &target])?;
@@ -26,21 +26,21 @@ fn sum(of: &[Value], name: &str) -> u64 {
     of.iter().filter_map(|one| one[name].as_u64()).sum()
 }
 
-/// Bytes that have gone down to host memory.
+/// Counts the bytes copied to host memory.
 fn down(heat: &mut Heat) -> Result<u64, Failed> {
     let traffic = heat.gpus.traffic()?;
     let down = traffic.iter().filter(|one| one.to == "host");
     Ok(down.map(|one| one.bytes).sum())
 }
 
-/// A checkpoint: what its manifest says, and what has gone down for it.
+/// Makes a checkpoint, and returns its manifest's entries and the bytes copied to host memory.
 fn epoch(heat: &mut Heat) -> Result<(Vec<Value>, u64), Failed> {
     let before = down(heat)?;
     heat.checkpoint()?.expect(exit::DONE)?;
     Ok((of_devices(heat)?, down(heat)? - before))
 }
 
-/// The first epoch takes everything down, later ones what has changed; and a restart goes on with all of it.
+/// The first epoch copies everything to host memory, later ones only changed blocks. A restart uses all of it.
 #[test]
 fn what_has_not_changed_stays_on_its_gpu() {
     heat::on(&node(2), 2, LONG, |heat| {
@@ -58,7 +58,7 @@ fn what_has_not_changed_stays_on_its_gpu() {
             sum(&second, "by_gpus") == all && sum(&second, "came") < all / 16,
             "little has changed: {second:?}"
         );
-        // What is hashed says so in 16 bytes for each 64 KiB; the program itself takes its field's edges down.
+        // The hashes take 16 bytes for each 64 KiB; the program itself copies its field's edges to host memory.
         ensure!(went < all / 8, "{went} bytes of {all} went down");
         let came = sum(&second, "came");
         eprintln!("of {all} bytes {went} went down, {came} came to the ranks");
@@ -74,8 +74,8 @@ fn what_has_not_changed_stays_on_its_gpu() {
     });
 }
 
-/// Each rank's model chooses by rates that it has measured, and of an emulated GPU these are a busy processor's. Before anything was measured it takes GPUs.
-/// Whatever it takes, each byte is hashed where it lies and does not come unless it has changed, or comes, and the restart has all of them.
+/// Each rank's model chooses the hasher by measured rates, and an emulated GPU has the rate of a busy processor. Without measurements it chooses GPUs. With
+/// either choice, each byte is hashed in place and copied only if it has changed, or it is copied, and the restart has all bytes.
 #[test]
 fn whoever_hashes_by_the_model() {
     heat::on(&node(2), 2, LONG, |heat| {
@@ -97,7 +97,7 @@ fn whoever_hashes_by_the_model() {
     });
 }
 
-/// What lies in host memory and on peers is hashed too, and what is neither here nor there as a whole comes.
+/// Memory staged in host memory and on peers is hashed too, and blocks that are split between places are copied.
 #[test]
 fn wherever_it_is_staged() {
     let mut narrow = node(2);
@@ -119,7 +119,7 @@ fn wherever_it_is_staged() {
     });
 }
 
-/// GPUs that are older than the kernel: then everything comes, and the ranks' processors hash it.
+/// If GPUs are too old for the kernel, everything is copied, and the ranks' processors hash it.
 #[test]
 fn gpus_that_do_not_hash() {
     let mut older = node(2);
@@ -145,7 +145,7 @@ fn gpus_that_do_not_hash() {
     });
 }
 
-/// By pages nothing of a GPU is known: all of it comes, and nobody hashes it.
+/// With tracking by pages nothing is known of GPU memory: all of it is copied, and none is hashed.
 #[test]
 fn whoever_does_not_hash_takes_everything() {
     heat::on(&node(2), 2, LONG, |heat| {

@@ -1,4 +1,4 @@
-//! Heat on a plate, on the GPUs of an emulated node: what it computes natively it computes under Stillpoint.
+//! Heat on a plate, on the GPUs of an emulated node: the result under Stillpoint must equal the native one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ use stillpoint_tests::{Failed, ensure, strike};
 
 pub const PATIENCE: Duration = Duration::from_secs(200);
 
-/// Steps of the longest run that a test needs.
+/// The steps of the longest run in these tests.
 pub const LONG: u32 = 900;
 
 /// A plate, and the node whose GPUs compute it.
@@ -26,7 +26,7 @@ pub struct Heat<'a> {
     pub ranks: u32,
     executable: PathBuf,
     steps: u32,
-    /// MiB of each rank's that nobody writes to again.
+    /// MiB of each rank that are not written to again.
     pub idle: u32,
 }
 
@@ -35,7 +35,7 @@ pub fn on(node: &Node, ranks: u32, steps: u32, test: impl FnOnce(&mut Heat) -> R
     on_with("heat", node, ranks, steps, test);
 }
 
-/// The same with another program for it.
+/// Does the same with another program for it.
 pub fn on_with(
     program: &str,
     node: &Node,
@@ -61,8 +61,8 @@ pub fn on_with(
     }
 }
 
-/// `stillpoint checkpoint DIR` or `suspend`. What hinders it - on a busy machine a lock of the devices may come too late - is waited for, as by everybody who does
-/// not say otherwise.
+/// Runs `stillpoint checkpoint DIR` or `suspend`. It waits for hindrances to pass, as users do by default: on a busy machine a lock of the devices may time
+/// out.
 pub fn ask(what: &str, directory: &Directory, target: &Path) -> Result<Answer, Failed> {
     let mut command = Command::new(place::stillpoint()?);
     command.args([what, "--timeout", "150"]).arg(target);
@@ -70,7 +70,7 @@ pub fn ask(what: &str, directory: &Directory, target: &Path) -> Result<Answer, F
     command::run(command, directory, PATIENCE)
 }
 
-/// A node of so many equal GPUs.
+/// Makes a node of so many equal GPUs.
 pub fn node(devices: u32) -> Node {
     Node::of(devices, 1 << 30)
 }
@@ -88,7 +88,7 @@ impl Heat<'_> {
         command
     }
 
-    /// What it computes natively. Many tests have the same plate: it is computed once, and again when anything changes that it depends on.
+    /// Returns the native result. Many tests have the same plate, so it is computed once, and again when any of its inputs changes.
     pub fn natively(&self) -> Result<String, Failed> {
         let mut command = self.with_program(job::mpirun(self.ranks));
         let program = self.executable.file_name().unwrap_or_default();
@@ -116,7 +116,7 @@ impl Heat<'_> {
         })
     }
 
-    /// Starts it under Stillpoint with options of `run`, and waits until it computes.
+    /// Starts the job under Stillpoint with options of `run`, and waits until it computes.
     pub fn start(&self, options: &[&str]) -> Result<Job, Failed> {
         self.start_with(options, &[])
     }
@@ -135,7 +135,7 @@ impl Heat<'_> {
         Ok(job)
     }
 
-    /// Starts it again from its newest epoch.
+    /// Starts the job again from its newest epoch.
     pub fn restart(&self, variables: &[(&str, &str)]) -> Result<Job, Failed> {
         self.restart_with(&[], variables)
     }
@@ -152,7 +152,7 @@ impl Heat<'_> {
         Job::start(command, self.directory)
     }
 
-    /// ... and waits until it runs.
+    /// Starts the job again, and waits until it runs.
     pub fn restarted(&self) -> Result<Job, Failed> {
         self.restarted_with(&[], &[])
     }
@@ -181,7 +181,7 @@ impl Heat<'_> {
         ask("checkpoint", self.directory, self.target())
     }
 
-    /// Suspends the job, which ends well.
+    /// Suspends the job, which must end well.
     pub fn suspend(&self, job: Job) -> Result<(), Failed> {
         ask("suspend", self.directory, self.target())?.expect(exit::DONE)?;
         let ended = job.end(PATIENCE)?;
@@ -189,19 +189,19 @@ impl Heat<'_> {
         Ok(())
     }
 
-    /// Nobody has anything to do with it any more.
+    /// Lets the ranks go on to their end.
     pub fn let_go(&self) -> Result<(), Failed> {
         let go = self.directory.file("go");
         std::fs::write(&go, "").map_err(|error| format!("{}: {error}", go.display()))
     }
 
-    /// Whoever is started from now on waits again.
+    /// Makes ranks that start from now on wait again.
     pub fn hold_back(&self) -> Result<(), Failed> {
         let go = self.directory.file("go");
         std::fs::remove_file(&go).map_err(|error| format!("{}: {error}", go.display()))
     }
 
-    /// Lets it come to its end, and compares.
+    /// Lets the job come to its end, and compares the result.
     pub fn ends_as(&self, job: Job, natively: &str) -> Result<(), Failed> {
         self.let_go()?;
         let ended = job.end(PATIENCE)?;
@@ -210,17 +210,17 @@ impl Heat<'_> {
         Ok(())
     }
 
-    /// Waits until no rank computes before it is let go: what befalls the devices from here on befalls the checkpoint alone.
+    /// Waits until no rank computes before it is let go, so that later faults of the devices strike only the checkpoint.
     pub fn waits(&self, job: &mut Job) -> Result<(), Failed> {
         let waits = |rank: u32| self.directory.file(&format!("waits.{rank}")).exists();
         job.until("waiting", PATIENCE, |_| (0..self.ranks).all(waits))
     }
 
-    /// Waits until every rank has come out of the checkpoint that there was: that there is an epoch is told before its devices work again.
+    /// Waits until every rank has come out of the last checkpoint. The epoch is reported before its devices work again.
     pub fn idle(&self, job: &mut Job) -> Result<(), Failed> {
         let target = self.target().display().to_string();
         job.until("idle", PATIENCE, |_| {
-            // The command takes processor time from the job that it asks about.
+            // The command takes processor time from the job.
             thread::sleep(Duration::from_millis(20));
             let shown = command::stillpoint(self.directory, ["status", &target, "--json"]);
             let shown = shown.and_then(|answer| answer.json());
@@ -228,7 +228,7 @@ impl Heat<'_> {
         })
     }
 
-    /// The helpers of the job on this node.
+    /// Returns the helpers of the job on this node.
     pub fn helpers(&self, job: &Job) -> Vec<i32> {
         job.processes("stillpoint-gpu")
     }
@@ -243,7 +243,7 @@ impl Heat<'_> {
     }
 }
 
-/// The line that rank 0 says.
+/// Returns the line that rank 0 prints.
 fn digest(ended: &Ended) -> Result<String, Failed> {
     ensure!(ended.status == 0, "{}", ended.show());
     result(ended).ok_or_else(|| format!("no digest: {}", ended.show()))

@@ -1,5 +1,5 @@
-//! Jobs with GPUs, and everything else that a job can ask for: increments, equal memory, several epochs, memory that comes late, storage tiers with a
-//! partner and the loss of a node, and what looks at epochs. With device memory in a section of the image, and in the rank's own.
+//! Jobs with GPUs, combined with all other options of a job: increments, equal memory, several epochs, memory that comes late, storage tiers with a
+//! partner and the loss of a node, and the commands for epochs. Device memory is in a section of the image, or in the rank's own memory.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use stillpoint_tests::{Failed, ensure, strike};
 
 use crate::heat::{self, Heat, LONG, PATIENCE, node};
 
-/// Both ways that device memory goes.
+/// Both ways to save device memory.
 const WAYS: [&str; 2] = ["--gpu-staging=on", "--gpu-staging=off"];
 
 fn stillpoint(heat: &Heat, words: &[&str]) -> Result<Answer, Failed> {
@@ -55,7 +55,7 @@ fn increments_equal_memory_and_memory_that_comes_late() {
     }
 }
 
-/// Each rank is a node with a fast tier of its own.
+/// A job with each rank on a node of its own, with a fast tier.
 struct Tiers<'a, 'b> {
     heat: &'a Heat<'b>,
     way: &'a str,
@@ -75,7 +75,7 @@ impl Tiers<'_, '_> {
         ]
     }
 
-    /// Asks for an epoch, and kills the job when that is staged on fast tiers, and not durable yet.
+    /// Asks for an epoch, and kills the job when the epoch is staged on fast tiers but not durable yet.
     fn killed_before_flush(&self, job: Job) -> Result<(), Failed> {
         let target = self.heat.target();
         let shown = target.display().to_string();
@@ -118,7 +118,7 @@ fn fast_tiers_with_a_partner_and_the_loss_of_a_node() {
             let job = heat.restarted_with(&options, &[])?;
             heat.suspend(job)?;
             verified(heat)?;
-            // Without tiers, as on nodes that have none.
+            // The restart has no tiers, as on nodes without them.
             let job = heat.restarted_with(&[way], &[])?;
             heat.ends_as(job, &natively)?;
             for rank in ["0", "1"] {
@@ -132,7 +132,7 @@ fn fast_tiers_with_a_partner_and_the_loss_of_a_node() {
     }
 }
 
-/// A byte of a GPU's memory that the disk gives wrong.
+/// The disk returns a wrong byte of a GPU's memory.
 #[test]
 fn a_byte_that_is_not_as_it_was_is_found_before_anything_runs() {
     heat::on(&node(2), 2, LONG, |heat| {
@@ -145,7 +145,7 @@ fn a_byte_that_is_not_as_it_was_is_found_before_anything_runs() {
         let wrong = |error: std::io::Error| format!("{}: {error}", image.display());
         let bytes = fs::read(&image).map_err(wrong)?;
         let mut other = bytes.clone();
-        // What is staged comes last, and is most of the image.
+        // Staged memory comes last in the image, and is most of it.
         let place = other.len() - (8 << 20);
         other[place] ^= 1;
         fs::write(&image, other).map_err(wrong)?;
@@ -163,7 +163,7 @@ fn a_byte_that_is_not_as_it_was_is_found_before_anything_runs() {
     });
 }
 
-/// Every GPU that a rank could use needs one that takes its place.
+/// Every GPU that a rank could use needs a replacement.
 #[test]
 fn fewer_gpus_than_before_are_refused_by_name() {
     heat::on(&node(3), 2, LONG, |heat| {

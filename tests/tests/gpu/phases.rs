@@ -1,5 +1,5 @@
-//! Every fault that the emulated devices can make, in every phase of a checkpoint and of a restart: what becomes of the job. Each strikes, or it is
-//! shown that it did not; whatever the job survives, its result is the native run's.
+//! Every fault of the emulated devices, in every phase of a checkpoint and of a restart, and the job's fate. Each fault strikes, or the test shows
+//! that it did not. If the job survives, its result is the native run's.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,22 +16,22 @@ use crate::heat::{self, Heat, LONG, PATIENCE, node};
 /// The device that is lost.
 const LOST: u32 = 1;
 
-/// When a fault is there. It comes when the phase begins, and is gone when the next one does.
+/// The phase of a fault. The fault exists from the beginning of the phase until the next one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The devices are locked.
     Quiet,
-    /// Device memory comes into the rank's own.
+    /// Device memory is copied to the rank's own memory.
     Save,
-    /// It goes back out of there.
+    /// Device memory is copied back from there.
     Restore,
     /// The devices are unlocked.
     Unlock,
     /// Device memory is staged.
     Stage,
-    /// What is staged goes into the image.
+    /// Staged memory goes into the image.
     Drain,
-    /// What is staged goes back.
+    /// Staged memory goes back.
     Unstage,
     /// A restart, with device memory in the rank's own.
     Restart,
@@ -39,19 +39,19 @@ enum Phase {
     Refill,
 }
 
-/// What becomes of the job.
+/// The job's fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Becomes {
-    /// Nothing that the fault could strike is done in this phase.
+    /// The phase does nothing that the fault could strike.
     Untouched,
-    /// It strikes, and the epoch is written all the same.
+    /// The fault strikes, and the epoch is written all the same.
     Written,
     /// There is no epoch, for this reason; the job runs on.
     RunsOn(&'static str),
-    /// There is no epoch, for this reason, and the driver fails the program's own calls from then on, as it would without Stillpoint: the program
-    /// ends by itself. It carries on from its last epoch.
+    /// There is no epoch, for this reason, and the driver fails the program's own calls from then on, as it would without Stillpoint. The program
+    /// ends by itself, and carries on from its last epoch.
     Fails(&'static str),
-    /// The job ends, and says this; it carries on from its last epoch.
+    /// The job ends with this message, and carries on from its last epoch.
     Ends(&'static str),
     /// There is no restart, for this reason; the next one is right.
     Refused(&'static str),
@@ -59,7 +59,7 @@ enum Becomes {
 
 use Becomes::{Ends, Fails, Refused, RunsOn, Untouched, Written};
 
-/// The table. It does not compile without all of its cells.
+/// The table of fates, which does not compile unless all its cells are there.
 fn becomes(phase: Phase, fault: Fault) -> Becomes {
     use Fault::{
         CheckpointBreaks, CheckpointFails, CopyError, DeviceLost, LockTimeout, OutOfMemory,
@@ -91,9 +91,9 @@ fn becomes(phase: Phase, fault: Fault) -> Becomes {
             RestoreBreaks | OutOfMemory | CopyError | DeviceLost(_) => Untouched,
         },
         Phase::Stage => match fault {
-            // The other way is not tried: whoever demands staging is told.
+            // There is no fallback to the other way, since the user demanded staging.
             CheckpointFails => RunsOn("--gpu-staging on"),
-            // Other places get more.
+            // Other places take more.
             OutOfMemory => Written,
             CheckpointBreaks | CopyError | DeviceLost(_) => Ends(STAGE),
             LockTimeout | RestoreFails | RestoreBreaks => Untouched,
@@ -117,7 +117,7 @@ fn becomes(phase: Phase, fault: Fault) -> Becomes {
 }
 
 impl Phase {
-    /// The fault points at which it begins, and at which the next one does.
+    /// Returns the fault points at which this phase and the next one begin.
     fn points(self) -> (&'static str, Option<&'static str>) {
         match self {
             Phase::Quiet => ("gpu-lock", Some("gpu-save")),
@@ -137,7 +137,7 @@ impl Phase {
     }
 }
 
-/// Where ranks can be held.
+/// The points at which ranks can be held.
 const POINTS: [&str; 7] = [
     "gpu-lock",
     "gpu-save",
@@ -148,7 +148,7 @@ const POINTS: [&str; 7] = [
     "gpu-unstage",
 ];
 
-/// One job after the other, on devices that are well but for one fault at a time.
+/// Runs one job after the other, on devices with one fault at a time.
 struct Table<'a, 'b> {
     heat: &'a mut Heat<'b>,
     options: &'a [&'a str],
@@ -159,7 +159,7 @@ impl Table<'_, '_> {
         self.heat.directory.file(&format!("hold-{point}"))
     }
 
-    /// What holds the ranks at every point whose file is there.
+    /// Returns the fault plan that holds the ranks at every point whose file exists.
     fn plan(&self) -> String {
         let entry = |point: &&str| format!("{point}:hold={}", self.hold(point).display());
         POINTS.iter().map(entry).collect::<Vec<_>>().join(",")
@@ -172,7 +172,7 @@ impl Table<'_, '_> {
         Ok(job)
     }
 
-    /// From the newest epoch, until it runs.
+    /// Starts the job from its newest epoch, and waits until it runs.
     fn again(&self) -> Result<Job, Failed> {
         self.heat
             .restarted_with(self.options, &[(VARIABLE, &self.plan())])
@@ -180,7 +180,7 @@ impl Table<'_, '_> {
 
     fn arm(&self, faults: &[Fault]) -> Result<(), Failed> {
         faults.iter().try_for_each(|fault| {
-            // A device that is lost stays so.
+            // A lost device stays lost.
             let lost = matches!(fault, Fault::DeviceLost(_));
             let times = (!lost).then_some(1);
             self.heat.gpus.fault(&fault.to_string(), times)
@@ -197,7 +197,7 @@ impl Table<'_, '_> {
         faults.try_fold(0, |sum, fault| Ok(sum + self.heat.gpus.struck(*fault)?))
     }
 
-    /// Asks for a checkpoint; the faults are there in this phase only.
+    /// Asks for a checkpoint with the faults in this phase only.
     fn checkpoint(
         &mut self,
         job: &mut Job,
@@ -227,7 +227,7 @@ impl Table<'_, '_> {
             fs::remove_file(self.hold(point)).map_err(|error| format!("{point}: {error}"))
         };
         let (target, directory) = (self.heat.target(), self.heat.directory);
-        // That there is an epoch may be told before the ranks go on.
+        // The epoch may be reported before the ranks go on.
         let failed = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| {
@@ -245,7 +245,7 @@ impl Table<'_, '_> {
             };
             let begun = come(0).and_then(|()| self.arm(faults));
             let released = release(points[0]);
-            // A job that has ended comes to nothing any more.
+            // The next point is not reached if the job has ended.
             if points.len() > 1 {
                 let _ = come(1);
             }
@@ -267,7 +267,7 @@ impl Table<'_, '_> {
         })
     }
 
-    /// Faults that the job survives, and one that strikes nothing together with all such.
+    /// Tests faults that the job survives. Faults that strike nothing are injected together.
     fn survives(&mut self, job: &mut Job, phase: Phase) -> Result<(), Failed> {
         let untouched = phase.faults(|becomes| becomes == Untouched);
         let before = self.struck(&untouched)?;
@@ -301,7 +301,7 @@ impl Table<'_, '_> {
         Ok(())
     }
 
-    /// Faults that end the job, which carries on from its last epoch.
+    /// Tests faults that end the job, which carries on from its last epoch.
     fn ends(&mut self, mut job: Job, phase: Phase) -> Result<Job, Failed> {
         for fault in phase.faults(|becomes| matches!(becomes, Ends(_) | Fails(_))) {
             let (Ends(word) | Fails(word)) = becomes(phase, fault) else {
@@ -340,7 +340,7 @@ impl Table<'_, '_> {
         Ok(job)
     }
 
-    /// Faults of a restart, after a suspend: none begins, and the next one is right.
+    /// Tests faults of a restart, after a suspend: the restart fails, and the next one is right.
     fn restarts(&mut self, job: Job, phase: Phase) -> Result<Job, Failed> {
         self.heat.suspend(job)?;
         for fault in phase.faults(|becomes| matches!(becomes, Refused(_))) {
@@ -374,7 +374,7 @@ impl Table<'_, '_> {
     }
 }
 
-/// A job goes through these phases, with everything that can go wrong in them, and comes to its result.
+/// Takes a job through these phases, with all their faults, to its result.
 fn through(options: &[&str], phases: &[Phase], last: Phase) {
     heat::on(&node(2), 2, LONG, |heat| {
         let natively = heat.natively()?;
@@ -383,7 +383,7 @@ fn through(options: &[&str], phases: &[Phase], last: Phase) {
         for phase in phases {
             table.survives(&mut job, *phase)?;
         }
-        // What it has come through is what it carries on from.
+        // The job carries on from this epoch.
         table.heat.checkpoint()?.expect(exit::DONE)?;
         for phase in phases {
             job = table.ends(job, *phase)?;

@@ -1,5 +1,5 @@
-//! Programs that use the driver in ways of their own: kinds of memory, work that is under way, cudarc. What the driver cannot checkpoint is refused by its own
-//! word, and the job runs on.
+//! Programs that use the driver in special ways: kinds of memory, work under way, cudarc. Work that the driver cannot checkpoint is refused in the driver's
+//! own words, and the job runs on.
 
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::ensure;
@@ -9,7 +9,7 @@ use crate::carried::again_and_again;
 use crate::heat::{self, LONG, node};
 use crate::running::on;
 
-/// It is checkpointed twice, moved twice, and ends right, whether memory is staged or not.
+/// Checkpoints a job twice and moves it twice; it must end right, whether memory is staged or not.
 fn carried(kind: &str) {
     for option in ["--gpu-staging=on", "--gpu-staging=off"] {
         on(&node(1), ("kinds", kind), |kinds| {
@@ -32,19 +32,19 @@ fn work_under_way_and_every_kind_of_memory_are_carried() {
     carried("managed");
 }
 
-/// Memory that has several addresses, and memory that has none.
+/// Some memory has several addresses, and some has none.
 #[test]
 fn memory_that_is_made_and_mapped_in_two_steps_is_carried() {
     carried("mapped");
 }
 
-/// Launched work is done before the devices are locked; what was written down is launched on after a restart.
+/// Launched work is done before the devices are locked; captured work can still be launched after a restart.
 #[test]
 fn graphs_are_carried() {
     carried("graph");
 }
 
-/// What the driver does not checkpoint: it says so, there is no epoch, and the job runs on to its end.
+/// Checks that a checkpoint is refused if the driver does not support the program's work; the job runs on to its end.
 fn refused(node: &Node, kind: &str) {
     on(node, ("kinds", kind), |kinds| {
         let mut job = kinds.start("--gpu-staging=auto")?;
@@ -73,7 +73,7 @@ fn managed_memory_is_refused_by_a_driver_that_does_not_carry_it() {
     refused(&other, "managed");
 }
 
-/// The same plate as the C program's, and so the same result.
+/// The plate is the same as the C program's, and so is the result.
 #[test]
 fn heat_with_cudarc() {
     heat::on_with("heat_cudarc", &node(2), 2, LONG, |heat| {

@@ -1,4 +1,4 @@
-//! What GPUs cannot be carried to, or from, is refused by name.
+//! Nodes to or from which GPU memory cannot be carried are refused by name.
 
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::gpu::{Gpus, Node};
@@ -6,7 +6,7 @@ use stillpoint_tests::{Failed, ensure};
 
 use crate::heat::{self, Heat, LONG, PATIENCE, node};
 
-/// Suspends the job, and tries to restart it on another node; then on its own again.
+/// Suspends the job, tries to restart it on another node, then restarts it on its own again.
 fn not_on(heat: &mut Heat, other: &Node, words: &[&str]) -> Result<(), Failed> {
     let natively = heat.natively()?;
     let job = heat.start(&[])?;
@@ -66,7 +66,7 @@ fn no_gpu_at_all() {
     });
 }
 
-/// `check` says what is wrong with the node, a checkpoint is refused for that reason, and the job runs on.
+/// Checks that `check` names the node's problem, that a checkpoint is refused for it, and that the job runs on.
 fn never_on(other: &Node, needed: &str, named: &str) {
     heat::on(other, 2, LONG, |heat| {
         let natively = heat.natively()?;
@@ -74,7 +74,7 @@ fn never_on(other: &Node, needed: &str, named: &str) {
         let missing = rows.lines().filter(|line| line.contains(needed));
         ensure!(missing.count() == 2 && rows.contains(named), "{rows}");
         let job = heat.start(&[])?;
-        // Nothing that passes: who waits for it is told when his patience is over.
+        // The hindrance does not pass: a waiting user is told when the patience is over.
         let answer = command::checkpoint(heat.directory, heat.target())?;
         answer.expect_reason(exit::REFUSED, needed)?;
         ensure!(command::epochs(heat.target()).is_empty(), "an epoch");
@@ -82,7 +82,7 @@ fn never_on(other: &Node, needed: &str, named: &str) {
     });
 }
 
-/// A driver that is older than these calls.
+/// The driver is older than these calls.
 #[test]
 fn a_driver_without_checkpoints() {
     let mut older = node(1);
@@ -91,7 +91,7 @@ fn a_driver_without_checkpoints() {
     never_on(&older, needed, "cuCheckpointProcessLock");
 }
 
-/// Processes see one part of a GPU each, and the helper another one than its ranks: nothing is checkpointed there, and nothing restarted.
+/// Each process sees one part of a GPU, and the helper another one than its ranks, so checkpoints and restarts are refused there.
 #[test]
 fn parts_of_gpus() {
     let mut parts = node(2);
@@ -100,7 +100,7 @@ fn parts_of_gpus() {
     heat::on(&node(2), 2, LONG, |heat| not_on(heat, &parts, &["(MIG)"]));
 }
 
-/// One that has them, and lends no memory.
+/// The driver has these calls, but lends no memory.
 #[test]
 fn a_driver_without_custom_storage_is_told_by_check() {
     let mut older = node(1);
@@ -116,7 +116,7 @@ fn a_driver_without_custom_storage_is_told_by_check() {
     });
 }
 
-/// What `stillpoint check` says of this node.
+/// Returns the output of `stillpoint check` on this node.
 fn checked(heat: &Heat) -> Result<String, Failed> {
     let mut command = std::process::Command::new(stillpoint_tests::place::stillpoint()?);
     command.arg("check");

@@ -1,4 +1,4 @@
-//! Memory of GPUs that is staged: copied to wherever the node has room, given back, and drained into images. And what goes wrong meanwhile.
+//! Staged GPU memory: it is copied to any place with room, given back, and drained into images. Also faults meanwhile.
 
 use serde_json::Value;
 use stillpoint_faults::{MARK, VARIABLE};
@@ -11,7 +11,7 @@ use crate::heat::{self, Heat, LONG, PATIENCE, node};
 
 const ON: [&str; 2] = ["--gpu-staging", "on"];
 
-/// What `inspect` says of the newest epoch's images.
+/// Returns `inspect`'s description of the newest epoch's images.
 fn images(heat: &Heat) -> Result<Vec<Value>, Failed> {
     let target = heat.target().display().to_string();
     let answer = command::stillpoint(heat.directory, ["inspect", "--json", &target])?;
@@ -20,7 +20,7 @@ fn images(heat: &Heat) -> Result<Vec<Value>, Failed> {
     images.ok_or_else(|| format!("no images: {shown}"))
 }
 
-/// Every rank's device memory lies in a section of its image, and was staged; how much that was, and where to: on its own GPU, on peers, in host memory.
+/// Checks that every rank's device memory lies in a section of its image and was staged. Returns the bytes on its own GPU, on peers, and in host memory.
 fn was_staged(heat: &Heat) -> Result<[u64; 3], Failed> {
     let mut places = [0; 3];
     for image in images(heat)? {
@@ -43,7 +43,7 @@ fn was_staged(heat: &Heat) -> Result<[u64; 3], Failed> {
     Ok(places)
 }
 
-/// Every copy to where memory was staged and back is in the record, beside what the model had said of it: `status` and `plan streams` tell that.
+/// Checks that every copy to a staged place and back is in the record, beside the model's prediction: `status` and `plan streams` show it.
 fn measured(heat: &Heat, epoch: u64) -> Result<(), Failed> {
     let target = heat.target().display().to_string();
     let answer = command::stillpoint(heat.directory, ["status", "--json", &target])?;
@@ -66,7 +66,7 @@ fn measured(heat: &Heat, epoch: u64) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Checkpoints and carries on, then is suspended and restarted three times.
+/// Checkpoints a job and lets it carry on, then suspends and restarts it three times.
 fn again_and_again(heat: &Heat, options: &[&str]) -> Result<[u64; 3], Failed> {
     let natively = heat.natively()?;
     let mut job = heat.start(&[&ON, options].concat())?;
@@ -100,11 +100,11 @@ fn four_ranks_that_share_two_gpus() {
     });
 }
 
-/// Where a GPU has no room for what is on it, peers and host memory have.
+/// If a GPU has no room for its memory, peers and host memory have.
 #[test]
 fn what_does_not_fit_goes_elsewhere() {
     let mut narrow = node(2);
-    // Two fields of half of 400 x 300 numbers are a rank's, and the driver's own.
+    // A rank has two fields of half of 400 x 300 numbers, and the driver has memory of its own.
     narrow.devices[0].memory = 5 << 18;
     heat::on(&narrow, 2, LONG, |heat| {
         let [_, peer, host] = again_and_again(heat, &[])?;
@@ -133,7 +133,7 @@ fn increments_and_other_gpus() {
     });
 }
 
-/// Of device memory that has not changed an epoch has nothing itself: it lies in the one before, which has to be there.
+/// An epoch contains no unchanged device memory: that lies in the epoch before, which must exist.
 #[test]
 fn what_has_not_changed_is_not_written_again() {
     heat::on(&node(2), 2, LONG, |heat| {
@@ -188,7 +188,7 @@ fn what_has_not_changed_is_not_written_again() {
     });
 }
 
-/// Each GPU's memory is the program's again as soon as nothing is left of it there: that of a rank whose image is drained does not wait for another's, which
+/// Each GPU's memory is free for the program again as soon as its staged bytes have gone. A rank whose image is drained does not wait for another one, which
 /// is held up.
 #[test]
 fn memory_is_given_back_as_it_is_drained() {
@@ -228,7 +228,7 @@ fn memory_is_given_back_as_it_is_drained() {
     });
 }
 
-/// A driver without custom storage: by itself the other way is taken; who demands staging is refused.
+/// The driver has no custom storage. By default the other way is taken; a job that demands staging is refused.
 #[test]
 fn a_driver_that_lends_no_memory() {
     let mut older: Node = node(2);
@@ -266,9 +266,9 @@ fn switched_off_nothing_is_staged() {
     });
 }
 
-/// Something happens in the second checkpoint, while a step of it takes longer in every rank: not before all have come to it, however long that is,
-/// since until then they compute, and what happens would happen to the program. No epoch is lost, and the job runs on to its end, or ends, says so, and
-/// carries on from an epoch. Gives what the checkpoint said, and whether the job ran on.
+/// Makes an event happen in the second checkpoint, while a step of it takes longer in every rank. It waits, however long, until all ranks have come to
+/// the step, since until then they compute, and the event would strike the program. No epoch is lost. The job runs on to its end, or it ends with a
+/// message and carries on from an epoch. Returns the checkpoint's answer, and whether the job ran on.
 fn meanwhile(
     heat: &Heat,
     copy: &str,
@@ -277,7 +277,8 @@ fn meanwhile(
 ) -> Result<(Answer, bool), Failed> {
     let natively = heat.natively()?;
     let options = ["--gpu-staging", "on", "--copy", copy];
-    // Behind a program that runs on it is held until that has its memory again, however busy the node is: before, what is staged is the only copy.
+    // If the program runs on meanwhile, the step is held until the program has its memory again, however busy the node is. Before that, the staged
+    // memory is the only copy.
     let held = heat.directory.file("held");
     let (action, mut marks) = match copy {
         "on" => ("hold", vec![" gpu-unlock: stall".to_owned()]),
@@ -338,7 +339,8 @@ fn meanwhile(
     Ok((answer, false))
 }
 
-/// The helper is ended: before anything is staged the job runs on, and behind its back too; otherwise what it held is lost.
+/// The helper is killed. Before anything is staged the job runs on, also while it is drained in the background; otherwise
+/// the helper's memory is lost.
 #[test]
 fn a_helper_that_dies() {
     for (copy, point, runs_on) in [
@@ -361,7 +363,8 @@ fn a_helper_that_dies() {
     }
 }
 
-/// Where GPUs give less memory than they said, other places get more. A copy that fails ends the job: the driver makes no other one for the helper then.
+/// If GPUs have less memory than they reported, other places take more. A failed copy ends the job, since the driver then makes no other copy for the
+/// helper.
 #[test]
 fn copies_that_fail() {
     for (fault, times, runs_on) in [

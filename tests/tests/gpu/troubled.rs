@@ -1,17 +1,17 @@
-//! What goes wrong with GPUs: the job runs on, or it ends and its last epoch is whole.
+//! Faults of GPUs: the job runs on, or it ends and its last epoch is whole.
 
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::{Failed, ensure};
 
 use crate::heat::{self, Heat, LONG, PATIENCE, node};
 
-/// A checkpoint fails for a reason; the next one does not, and the job comes to its end.
+/// Checks that a checkpoint fails for a reason, that the next one succeeds, and that the job comes to its end.
 fn runs_on(heat: &Heat, fault: &str, status: i32, word: &str) -> Result<(), Failed> {
     let natively = heat.natively()?;
     let mut job = heat.start(&[])?;
     heat.checkpoint()?.expect(exit::DONE)?;
     heat.gpus.fault(fault, None)?;
-    // What hinders it is the answer at once.
+    // The answer is the hindrance, at once.
     let answer = command::checkpoint(heat.directory, heat.target())?;
     answer.expect_reason(status, word)?;
     ensure!(command::epochs(heat.target()) == [1], "an epoch too many");
@@ -40,13 +40,13 @@ fn a_checkpoint_that_the_driver_does_not_make_is_none() {
     });
 }
 
-/// The devices' memory is gone: the job ends, says so, and carries on from the epoch before.
+/// The devices' memory is lost: the job ends, says so, and carries on from the epoch before.
 fn ends(heat: &Heat, fault: &str) -> Result<(), Failed> {
     let natively = heat.natively()?;
     let job = heat.start(&["--copy", "off"])?;
     heat.checkpoint()?.expect(exit::DONE)?;
     heat.gpus.fault(fault, Some(1))?;
-    // Whether it is told before that depends on what ends first.
+    // The answer may come before that or not.
     let _ = heat.checkpoint()?;
     let ended = job.end(PATIENCE)?;
     ensure!(

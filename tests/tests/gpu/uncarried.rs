@@ -1,4 +1,5 @@
-//! What a driver does not carry: while it is there a checkpoint is refused, and it is said what it may be; the job runs on. When it has gone, all is as with every job.
+//! Resources that a driver does not support. While one exists, a checkpoint is refused with the possible causes, and the job runs on. Afterwards the job
+//! behaves like any other.
 
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::ensure;
@@ -6,7 +7,8 @@ use stillpoint_tests::ensure;
 use crate::heat::node;
 use crate::running;
 
-/// Refused while it is there, by each way for device memory; carried when it has gone.
+/// Checks that a checkpoint is refused while the resource exists, with each way to save device memory, and succeeds
+/// when it has gone.
 fn refused_until_it_has_gone(kind: &str, named: &str) {
     for option in ["--gpu-staging=auto", "--gpu-staging=off"] {
         running::on(&node(2), ("uncarried", kind), |it| {

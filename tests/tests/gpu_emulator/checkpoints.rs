@@ -1,4 +1,4 @@
-//! Checkpoints of a process with memory on the devices: what each call answers, and what is left.
+//! Checkpoints of a process with memory on the devices: the result of each call, and the remaining memory.
 
 use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::{Failed, ensure};
@@ -203,7 +203,7 @@ fn another_driver_and_another_chip_are_refused() {
             &Gpus::start(&Node::of(1, MEMORY))?,
             "CUDA_ERROR_INVALID_DEVICE",
         )?;
-        // What is the same elsewhere takes it.
+        // Another node of the same kind takes the process.
         let elsewhere = Gpus::start(&Node::of(2, MEMORY))?;
         let lines = holder.asked_of(&elsewhere, &["restore", "unlock"])?;
         same(&lines, &["restore: CUDA_SUCCESS", "unlock: CUDA_SUCCESS"])?;

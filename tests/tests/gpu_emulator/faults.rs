@@ -1,4 +1,4 @@
-//! What goes wrong on purpose, and processes that die.
+//! Injected faults, and processes that die.
 
 use std::time::Instant;
 
@@ -97,7 +97,7 @@ fn what_a_dead_process_had_is_free() {
             holder.asked(&["free=0"])
         );
         kill(Pid::from_raw(pid), Signal::SIGKILL).map_err(|error| error.to_string())?;
-        // The device notices by itself, as it comes to it.
+        // The device notices by itself after a while.
         let started = Instant::now();
         while free(&holder.asked(&["free=0"])?)? != MEMORY {
             ensure!(started.elapsed() < PATIENCE, "its memory is still in use");

@@ -1,4 +1,4 @@
-//! A process with memory on the devices, and another one that asks its driver to do something with it.
+//! A process with memory on the devices, and another one that sends requests to its driver.
 
 use std::fs;
 use std::process::Command;
@@ -36,12 +36,12 @@ impl<'a> Holder<'a> {
         })
     }
 
-    /// What another process's driver says to some commands: all of its lines.
+    /// Sends commands by another process's driver, and returns all lines of the answers.
     pub fn asked(&self, commands: &[&str]) -> Result<Vec<String>, Failed> {
         self.asked_of(self.gpus, commands)
     }
 
-    /// The same with the devices of another folder.
+    /// Does the same with the devices of another folder.
     pub fn asked_of(&self, gpus: &Gpus, commands: &[&str]) -> Result<Vec<String>, Failed> {
         let mut command = Command::new(Program::named(Kind::Gpu, "checkpointer")?.build()?);
         command.arg(self.job.id().to_string()).args(commands);
@@ -51,7 +51,7 @@ impl<'a> Holder<'a> {
         Ok(answer.stdout.lines().map(str::to_owned).collect())
     }
 
-    /// Lets it come to its end, which must be good.
+    /// Lets the process come to its end, which must be good.
     pub fn ends_well(self) -> Result<(), Failed> {
         let go = self.directory.file("go");
         fs::write(&go, "").map_err(|error| format!("{}: {error}", go.display()))?;
@@ -60,7 +60,7 @@ impl<'a> Holder<'a> {
         Ok(())
     }
 
-    /// Lines of what it has open or mapped that speak of a device.
+    /// Returns lines of its open files and mappings that name a device.
     pub fn of_devices(&self) -> Result<Vec<String>, Failed> {
         let process = format!("/proc/{}", self.job.id());
         let wrong = |error: std::io::Error| format!("{process}: {error}");
@@ -88,7 +88,7 @@ pub fn held(
     });
 }
 
-/// Fails unless lines are as they must be.
+/// Fails unless the lines are equal.
 pub fn same(lines: &[String], right: &[&str]) -> Result<(), Failed> {
     ensure!(lines == right, "{lines:#?} and not {right:#?}");
     Ok(())

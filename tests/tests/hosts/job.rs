@@ -1,4 +1,4 @@
-//! The job of these tests: six ranks over some nodes, which agree all the time on whether to go on.
+//! The job of these tests: six ranks over some nodes, which keep agreeing on whether to go on.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, strike};
 
-/// How long a host may be silent in these jobs.
+/// The longest silence of a host in these jobs.
 pub const SILENCE: Duration = Duration::from_secs(4);
-/// mpirun's own: how long it asks a daemon that is silent, in seconds: first question, pause, number of questions.
+/// mpirun's own settings for a silent daemon, in seconds: time to the first probe, pause, number of probes.
 const DAEMONS: [(&str, &str); 3] = [
     ("oob_tcp_keepalive_time", "2"),
     ("oob_tcp_keepalive_intvl", "1"),
@@ -27,11 +27,11 @@ const DAEMONS: [(&str, &str); 3] = [
 pub struct Hosts<'a> {
     pub trial: Trial<'a>,
     pub network: Network,
-    /// What `run` and `restart` are told besides.
+    /// Further options of `run` and `restart`.
     pub options: Vec<String>,
     /// `STILLPOINT_FAULT` of the first launch.
     pub fault: Option<String>,
-    /// mpirun has the patience with its daemons that it has by itself: eight minutes.
+    /// Whether mpirun keeps its default patience with its daemons: eight minutes.
     pub patient: bool,
 }
 
@@ -42,7 +42,7 @@ impl Hosts<'_> {
 
     fn mpirun(&self, places: &[(u32, u32)]) -> Result<Command, Failed> {
         let own = self.trial.directory.file("fast");
-        // Every node has one of its own, and sees no other.
+        // Every node has one of its own, and does not see the others.
         for (node, _) in places {
             let fast = self.fast(*node);
             fs::create_dir_all(&fast).map_err(|error| format!("{}: {error}", fast.display()))?;
@@ -55,7 +55,7 @@ impl Hosts<'_> {
         Ok(command)
     }
 
-    /// A node's fast tier.
+    /// Returns a node's fast tier.
     pub fn fast(&self, node: u32) -> PathBuf {
         let name = format!("fast.{}", self.network.host(node));
         self.trial.directory.file(&name)
@@ -67,7 +67,7 @@ impl Hosts<'_> {
         self.trial.launch(command)
     }
 
-    /// Starts it, and waits until it is ready.
+    /// Starts the job, and waits until it is ready.
     pub fn start(&self, places: &[(u32, u32)]) -> Result<Job, Failed> {
         let mut command = self.mpirun(places)?;
         command.arg("run").arg("--dir").arg(self.target());
@@ -83,7 +83,7 @@ impl Hosts<'_> {
         Ok(job)
     }
 
-    /// Starts it again on other nodes.
+    /// Starts the job again on other nodes.
     pub fn restart(&self, places: &[(u32, u32)]) -> Result<Job, Failed> {
         let mut command = self.mpirun(places)?;
         command
@@ -116,18 +116,18 @@ impl Hosts<'_> {
         command::stillpoint(self.trial.directory, words.chain([target]))
     }
 
-    /// The newest durable epoch there is.
+    /// Returns the newest durable epoch.
     pub fn newest(&self) -> u64 {
         command::epochs(&self.target()).pop().unwrap_or(0)
     }
 
-    /// What the coordinators have written down.
+    /// Returns the coordinators' log.
     pub fn log(&self) -> String {
         let log = fs::read(self.target().join("coordinator.log"));
         String::from_utf8_lossy(&log.unwrap_or_default()).into_owned()
     }
 
-    /// The launch that job.json is of, and what it says of its state.
+    /// Returns the launch in job.json, and its state there.
     pub fn recorded(&self) -> Result<(String, String), Failed> {
         let job = strike::job_file(&self.target())?;
         let text = |field: &str| job[field].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! A checkpoint directory that answers late: the job runs on, no epoch is lost, and whoever waits is told for what.
+//! A slow checkpoint directory: the job runs on, no epoch is lost, and waiting commands name the cause.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure};
 
-/// Something is said to take long by then.
+/// The longest time until a message reports a delay.
 const SAID: Duration = Duration::from_secs(20);
 
 struct Place<'a> {
@@ -47,7 +47,7 @@ impl Place<'_> {
         Ok(job)
     }
 
-    /// Asks while nothing can be written, and thaws the directory when `thaws` says so.
+    /// Runs a command while writes are frozen, and thaws the directory when `thaws` returns.
     fn while_frozen(
         &self,
         words: &[&str],
@@ -72,7 +72,7 @@ impl Place<'_> {
             thread::sleep(Duration::from_millis(100));
             said = self.waits_for()?;
         }
-        // Whoever asked is told every second.
+        // The command reports every second.
         thread::sleep(Duration::from_millis(1500));
         Ok(())
     }
@@ -100,7 +100,7 @@ fn a_directory_that_answers_late_costs_no_epoch_and_is_named() {
 fn play(place: &Place) -> Result<(), Failed> {
     let job = place.start()?;
     place.stillpoint(&["checkpoint"])?.expect(exit::DONE)?;
-    // Waited for: it is committed when the directory answers again.
+    // The command waits, and the epoch is committed when the directory answers again.
     let busy = "is the file system busy?";
     let answer = place.while_frozen(&["checkpoint"], || place.until_said(busy))?;
     let answer = answer.expect(exit::DONE)?;
@@ -112,7 +112,7 @@ fn play(place: &Place) -> Result<(), Failed> {
         "{}",
         answer.show()
     );
-    // Given up in time: the job runs on, and loses no epoch.
+    // The checkpoint is given up in time: the job runs on, and loses no epoch.
     let patient = || {
         thread::sleep(Duration::from_secs(5));
         Ok(())
@@ -124,12 +124,12 @@ fn play(place: &Place) -> Result<(), Failed> {
     place.stillpoint(&["checkpoint"])?.expect(exit::DONE)?;
     let newest = place.epochs().pop().unwrap_or(0);
     ensure!(newest > 2, "no epoch after those that there were");
-    // So with a suspend.
+    // A suspend behaves the same.
     let answer = place.while_frozen(&["suspend"], || place.until_said(busy))?;
     answer.expect(exit::DONE)?;
     let ended = job.end(SAID)?;
     ensure!(ended.status == 0, "{}", ended.show());
-    // And a restart waits for it too.
+    // A restart waits for the directory too.
     place.late.freeze()?;
     let again = place
         .trial

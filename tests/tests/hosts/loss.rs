@@ -1,5 +1,5 @@
-//! One loss: a job over four nodes, one of which is lost in the middle of its second checkpoint; what remains of the job ends by itself, and the newest
-//! durable epoch is carried on on the three nodes that are left.
+//! One loss: a job over four nodes loses one of them in the middle of its second checkpoint. The rest of the job ends by itself, and the newest durable
+//! epoch is carried on on the three remaining nodes.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,18 +13,19 @@ use stillpoint_tests::{Failed, ensure};
 use crate::job::{Hosts, SILENCE, on_hosts};
 use crate::scene::{Blow, Moment, NODES, RANKS, Scene, Storage};
 
-/// From the loss to mpirun's end: it asks a silent daemon for 5 s, and then ends the others, which end their ranks. The rest is for a busy machine.
+/// The time from the loss to mpirun's end: it asks a silent daemon for 5 s, and then ends the others, which end their ranks. The rest is for a busy
+/// machine.
 const MPIRUN: Duration = Duration::from_secs(20);
-/// From there until a restart has the directory: a coordinator notices within `SILENCE`, waits 2 s for the silent to come back, and no restart waits longer
-/// than 10 s.
+/// The time from there until a restart has the directory. A coordinator notices within `SILENCE`, waits 2 s for the silent to come back, and no restart
+/// waits longer than 10 s.
 const BEGUN: Duration = Duration::from_secs(20);
-/// From the moment when a lost node answers again until nothing of the job is left there: mpirun's daemon finds out when it next sends again what was not
-/// acknowledged.
+/// The time from the moment when a lost node answers again until no process of the job is left there. mpirun's daemon notices at its next retransmission
+/// of unacknowledged data.
 const REMAINS: Duration = Duration::from_secs(40);
-/// A point that is to be passed is passed by then.
+/// The longest time until a point is passed.
 const PASSED: Duration = Duration::from_secs(10);
 
-/// What became of a loss.
+/// The outcome of a loss.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub scene: Scene,
@@ -81,12 +82,12 @@ fn play(hosts: &Hosts, scene: &Scene) -> Result<Outcome, Failed> {
         let answer = asking.join();
         lost.and_then(|lost| Ok((lost, answer.map_err(|_| "the thread that asks failed")??)))
     })?;
-    // A commit that was told is one.
+    // A reported commit is a commit.
     let told = if answer.status == exit::DONE { 2 } else { 1 };
-    // What is left of it on the lost node stays until it ends by itself.
+    // Processes on the lost node stay until they end by themselves.
     job.until_over(MPIRUN)?;
     let took = lost.elapsed();
-    // Whoever is lost may still hold the directory for a moment.
+    // The lost node may still hold the directory for a moment.
     let (launch, _) = hosts.recorded()?;
     let mut again = hosts.restart(&scene.after())?;
     let after = hosts.newest();
@@ -100,7 +101,8 @@ fn play(hosts: &Hosts, scene: &Scene) -> Result<Outcome, Failed> {
             hosts.recorded().is_ok_and(|(new, _)| new != launch)
         })
         .map_err(|failed| format!("{failed}\n{}\n{}", job.stderr(), hosts.log()))?;
-    // It is a job like any other. Its ranks are all there when it has a checkpoint: then it says what it carries on.
+    // The job is like any other. All its ranks are there once it has a checkpoint, and then its status names the epoch
+    // that it carries on.
     let answer = hosts.checkpoint()?;
     let answer = answer.expect(exit::DONE);
     answer.map_err(|failed| format!("{failed}\n{}\n{}", again.stderr(), hosts.log()))?;
@@ -126,7 +128,7 @@ fn play(hosts: &Hosts, scene: &Scene) -> Result<Outcome, Failed> {
     })
 }
 
-/// The node that was lost answers again. What is left there of the job finds out that it is over, and leaves the directory alone.
+/// Checks that when the lost node answers again, the processes there notice that the job is over, and leave the directory alone.
 fn comes_back(hosts: &Hosts, lost: u32) -> Result<(), Failed> {
     let recorded = hosts.recorded()?;
     let epochs = hosts.newest();
@@ -155,14 +157,14 @@ fn comes_back(hosts: &Hosts, lost: u32) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Waits for the moment, and takes the node away; when that was.
+/// Waits for the moment, takes the node away, and returns the time.
 fn strike(hosts: &Hosts, scene: &Scene, job: &Job) -> Result<Instant, Failed> {
     match scene.moment {
         Moment::After(time) => thread::sleep(time),
         Moment::At(point) => {
             let mark = format!(" {point}: stall");
             let asked = Instant::now();
-            // A point that is not passed by this rank in this checkpoint: the end of the wait is the moment then.
+            // If this rank does not pass the point in this checkpoint, the end of the wait is the moment.
             while asked.elapsed() < PASSED
                 && !job.stderr().contains(&mark)
                 && !hosts.log().contains(&mark)
@@ -182,7 +184,7 @@ fn strike(hosts: &Hosts, scene: &Scene, job: &Job) -> Result<Instant, Failed> {
     Ok(lost)
 }
 
-/// What the bound is made of, for the page.
+/// Describes the parts of the bound, for the page.
 pub fn bound() -> String {
     let (mpirun, begun) = (MPIRUN.as_secs(), BEGUN.as_secs());
     format!(

@@ -1,5 +1,5 @@
-//! Nodes that are lost at moments by seed. `STILLPOINT_HOSTS_SEEDS=1..31` plays thirty, two at a time; `STILLPOINT_HOSTS_TABLE=FILE` says where a table
-//! of them goes.
+//! Nodes that are lost at seeded moments. `STILLPOINT_HOSTS_SEEDS=1..31` plays thirty, two at a time; `STILLPOINT_HOSTS_TABLE=FILE` names the file for
+//! a table of them.
 
 use std::env;
 use std::fs;
@@ -12,7 +12,7 @@ use stillpoint_tests::{Failed, ensure};
 use crate::loss::{Outcome, bound, lose};
 use crate::scene::{Blow, Moment, Scene, Storage};
 
-/// What is played in the suite: links and a whole node, rank 0's node and others, with tiers, with copies there and without either.
+/// The scenes in the suite: a link and a whole node, rank 0's node and others, with tiers, with copies there and without either.
 const ALWAYS: [u64; 3] = [2, 3, 5];
 
 fn seeds() -> Vec<u64> {

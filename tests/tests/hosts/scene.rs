@@ -1,4 +1,4 @@
-//! What a seed decides: where the ranks are, what is lost, when, and where the job carries on.
+//! A scene by seed: the ranks' places, the lost node, the moment, and the nodes of the restart.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,9 +10,9 @@ pub const RANKS: u32 = 6;
 /// Nodes of the network.
 pub const NODES: u32 = 4;
 
-/// How many ranks are on each node, at the start.
+/// The number of ranks on each node, at the start.
 const STARTS: [[u32; 4]; 4] = [[2, 2, 1, 1], [1, 2, 1, 2], [2, 1, 2, 1], [1, 1, 2, 2]];
-/// And on each of the three that are left.
+/// The number of ranks on each of the three remaining nodes.
 const RESTARTS: [[u32; 3]; 4] = [[3, 2, 1], [1, 2, 3], [2, 2, 2], [4, 1, 1]];
 
 /// Points of a checkpoint at which a node is lost.
@@ -29,7 +29,7 @@ const PLAIN: [&str; 11] = [
     "epoch-rename",
     "committed",
 ];
-/// And of one on storage tiers.
+/// Points of a checkpoint on storage tiers.
 const STAGED: [&str; 11] = [
     "flag",
     "size",
@@ -53,18 +53,18 @@ const OF_THE_COORDINATOR: [&str; 6] = [
     "durable-rename",
 ];
 
-/// Where images go.
+/// The destination of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// To the checkpoint directory.
     Plain,
     /// By way of the nodes' fast tiers.
     Tiers,
-    /// The same, every block twice.
+    /// The same, with a second copy of every block.
     Partner,
 }
 
-/// What becomes of a node.
+/// The fate of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
     /// Its link is taken away; its processes live.
@@ -73,12 +73,12 @@ pub enum Blow {
     Dead,
 }
 
-/// When it is lost.
+/// The moment of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// When this point is passed, which then takes a while.
+    /// When this point, which then takes a while, is passed.
     At(&'static str),
-    /// So long after a checkpoint was asked for.
+    /// This long after a checkpoint was requested.
     After(Duration),
 }
 
@@ -95,7 +95,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// The one of a seed.
+    /// Returns the scene of a seed.
     pub fn of(number: u64) -> Scene {
         let mut seed = Seed::from(number);
         let storage = [Storage::Plain, Storage::Tiers, Storage::Partner][seed.below(3) as usize];
@@ -123,23 +123,23 @@ impl Scene {
         }
     }
 
-    /// The nodes and their ranks, at the start.
+    /// Returns the nodes and their ranks, at the start.
     pub fn before(&self) -> Vec<(u32, u32)> {
         (0..).zip(self.start).collect()
     }
 
-    /// The nodes that are left and their ranks, in the restart.
+    /// Returns the remaining nodes and their ranks, in the restart.
     pub fn after(&self) -> Vec<(u32, u32)> {
         let left = (0..NODES).filter(|node| *node != self.lost);
         left.zip(self.restart).collect()
     }
 
-    /// The first rank of the node that is lost.
+    /// Returns the first rank of the lost node.
     fn first_rank(&self) -> u32 {
         self.start[..self.lost as usize].iter().sum()
     }
 
-    /// What makes the second checkpoint take a while at its point.
+    /// Returns the fault that makes the second checkpoint take a while at its point.
     pub fn fault(&self) -> Option<String> {
         let Moment::At(point) = self.moment else {
             return None;

@@ -1,4 +1,4 @@
-//! A checkpoint directory on a file system in user space that is late in one operation after the other: epochs are committed, and whoever asks meanwhile is told.
+//! A checkpoint directory on a file system in user space that delays one operation after the other: epochs are committed, and waiting commands are told.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use stillpoint_tests::trial::{PATIENCE, Trial};
 use stillpoint_tests::user_space::UserSpace;
 use stillpoint_tests::{Failed, ensure};
 
-/// What is late together, by how many milliseconds, and whether a checkpoint waits for it.
+/// Operations that are late together, the delay in milliseconds, and whether a checkpoint waits for it.
 const LATE: [(&[&str], u64, bool); 9] = [
     (&["open", "create"], 200, true),
     (&["write"], 30, true),
@@ -22,17 +22,17 @@ const LATE: [(&[&str], u64, bool); 9] = [
     (&["getattr"], 50, true),
     (&["flush"], 150, true),
     (&["fsyncdir"], 500, true),
-    // What the kernel keeps of a file is not read again, and nobody waits for the last one to let go.
+    // The kernel does not read cached data again, and the last release of a file delays no process.
     (&["read", "opendir", "readdir", "releasedir"], 150, false),
     (&["release"], 500, false),
 ];
-/// At once, by this.
+/// Operations that are late at the same time, by this delay.
 const ALL: [&str; 16] = [
     "open", "create", "write", "fsync", "rename", "mkdir", "unlink", "rmdir", "getattr", "flush",
     "fsyncdir", "read", "opendir", "readdir", "release", "flock",
 ];
 const ALL_BY: Duration = Duration::from_millis(20);
-/// An open that nobody waits for.
+/// The delay of an open that the application does not wait for.
 const LATE_OPEN: Duration = Duration::from_secs(3);
 
 #[test]
@@ -49,7 +49,7 @@ fn a_directory_in_user_space_that_is_late_in_any_operation_costs_no_epoch() {
     }
 }
 
-/// The earlier image that an incremental one builds on is opened again. That holds up the checkpoint, and not the application.
+/// An incremental image opens its earlier image again. That delays the checkpoint, but not the application.
 #[test]
 fn an_earlier_image_that_is_opened_late_does_not_hold_the_application() {
     let tested = (|| {

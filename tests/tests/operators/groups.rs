@@ -1,4 +1,4 @@
-//! Jobs of one user in several groups: each is suspended, and is to be carried on in its own.
+//! Jobs of one user in several groups: each is suspended, and must be resumed in its own group.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use stillpoint_tests::{Failed, ensure};
 use super::house::{GROUP, House, PATIENCE, Work, shown, text};
 use super::{on_trial, outcomes};
 
-/// The group that a login of this test's user has.
+/// The group of a login of this test's user.
 const LOGIN: u32 = 61_233;
 /// The name of GROUP.
 const NAME: &str = "stillpoint-trial";
 
-/// Who is not root has one group's jobs, and no word of a group to keep.
+/// Checks that a user without root rights has jobs in one group, and that no group is named.
 fn alone(house: &House, directory: &Directory) -> Result<(), Failed> {
     let work = Work::new(house, house.users[0], 0)?;
     let mut job = work.run(directory)?;
@@ -55,7 +55,7 @@ fn jobs_of_several_groups_are_suspended_and_each_carries_on_in_its_own() {
             let ended = job.end(PATIENCE)?;
             ensure!(ended.status == 0, "{}", ended.show());
         }
-        // No table of the system knows this user, or his groups.
+        // No table of the system lists this user or the groups.
         let resume = house.stillpoint(directory, &["resume", "--all", "--json"])?;
         for work in &works {
             let right = command_for(&resume.json()?, work)?;
@@ -86,7 +86,7 @@ fn jobs_of_several_groups_are_suspended_and_each_carries_on_in_its_own() {
     });
 }
 
-/// What `resume --all` says of a job.
+/// Returns the command that `resume --all` prints for a job.
 fn command_for(said: &serde_json::Value, work: &Work) -> Result<String, Failed> {
     let waiting = outcomes(said, "waits").into_iter();
     let mut his = waiting.filter(|job| job["name"] == *work.name);
@@ -95,7 +95,7 @@ fn command_for(said: &serde_json::Value, work: &Work) -> Result<String, Failed> 
     Ok(command.to_owned())
 }
 
-/// The system's tables with a user and his groups in them, for processes of a mount namespace.
+/// The system's tables with a user and that user's groups, for processes in a mount namespace.
 struct Tables {
     place: PathBuf,
     user: u32,
@@ -117,7 +117,7 @@ impl Tables {
         Ok(Tables { place, user })
     }
 
-    /// The command with these tables, by root or by the user in a group.
+    /// Runs the command with these tables, as root or as the user in a group.
     fn with(&self, command: &Command, group: Option<u32>) -> Command {
         let mut all = Command::new("unshare");
         let script = "for name in passwd group; do mount --bind \"$0/$name\" \"/etc/$name\"; done; exec \"$@\"";
@@ -140,7 +140,7 @@ impl Tables {
     }
 }
 
-/// The line that is printed is typed in a login of the user's, which has another group.
+/// The printed line is typed in a login of the user, which has another group.
 #[test]
 fn the_command_that_is_printed_carries_a_job_on_in_a_group_that_a_login_does_not_have() {
     on_trial("login", |house, directory| {

@@ -1,4 +1,4 @@
-//! What a user can do who wants to be in the way of whoever looks at his jobs.
+//! A hostile user's obstacles to operators and other users.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use stillpoint_tests::{Failed, strike};
 
 use super::house::{Work, text};
 
-/// Does what a user can who wants to be in the way of whoever looks at his jobs; a file that nobody may have read.
+/// Puts every obstacle in place that a user can make, and returns a file that no process may have read.
 pub fn be_hostile(work: &Work<'_>, another: &Work<'_>) -> Result<PathBuf, Failed> {
     let secret = work.house.root.join("secret");
     fs::write(
@@ -20,7 +20,7 @@ pub fn be_hostile(work: &Work<'_>, another: &Work<'_>) -> Result<PathBuf, Failed
     )
     .map_err(text)?;
     fs::set_permissions(&secret, Permissions::from_mode(0o600)).map_err(text)?;
-    // Read long ago, changed since: whoever reads it now leaves a trace.
+    // The access time is old and the file has changed since, so a read leaves a trace.
     let long_ago = fs::FileTimes::new().set_accessed(std::time::UNIX_EPOCH);
     let file = File::options().write(true).open(&secret).map_err(text)?;
     file.set_times(long_ago).map_err(text)?;
@@ -29,7 +29,7 @@ pub fn be_hostile(work: &Work<'_>, another: &Work<'_>) -> Result<PathBuf, Failed
     mkfifo(&registry.join("fifo.json"), all).map_err(text)?;
     symlink(&secret, registry.join("link.json")).map_err(text)?;
     symlink("/dev/zero", registry.join("endless.json")).map_err(text)?;
-    // A job of his that is nothing but a FIFO, and one that is another user's.
+    // One job consists only of a FIFO, and one belongs to another user.
     let trap = work.directory.join("trap");
     fs::create_dir(&trap).map_err(text)?;
     mkfifo(&trap.join("job.json"), all).map_err(text)?;

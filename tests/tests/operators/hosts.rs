@@ -1,4 +1,4 @@
-//! A job of two hosts is found from either, also from the one that its coordinator does not run on.
+//! A job of two hosts is found from either, even from the one without its coordinator.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ use stillpoint_tests::{Failed, ensure, strike};
 use super::house::{House, PATIENCE, shown, text};
 use super::{on_trial, outcomes};
 
-/// `stillpoint` on every host, with a registry of the host's own, as each has its own `/run`.
+/// Runs `stillpoint` on every host, with a registry of the host's own, as each has its own `/run`.
 fn on_hosts(
     network: &Network,
     house: &House,
@@ -67,7 +67,7 @@ fn a_job_of_two_hosts_is_suspended_from_the_one_without_its_coordinator() {
     });
 }
 
-/// Who cannot make hosts has one: a registry that knows of no job has none suspended.
+/// Without the right to make hosts, checks that a registry without jobs has none suspended.
 fn alone(house: &House, directory: &Directory) -> Result<(), Failed> {
     let answer = house.stillpoint(directory, &["suspend", "--all"])?;
     let answer = answer.expect(exit::DONE)?;

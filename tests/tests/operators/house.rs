@@ -15,18 +15,18 @@ use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::{Failed, ensure};
 
-/// Longest that a launch may take on a busy machine.
+/// The longest time for a launch on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// A group that nobody is in.
+/// A group without members.
 pub const NOBODY: u32 = 65534;
-/// The group of their processes: no table says that they are in it.
+/// The group of their processes. No table lists them as its members.
 pub const GROUP: u32 = 61_234;
 
 pub fn text(error: impl ToString) -> Failed {
     error.to_string()
 }
 
-/// Where programs are that every user may start, and the users' own directories.
+/// The directory of programs that every user may start, and of the users' own directories.
 pub struct House {
     pub root: PathBuf,
     pub users: Vec<u32>,
@@ -34,14 +34,15 @@ pub struct House {
 }
 
 impl House {
-    /// Users of this test alone, by number; a suite that is not root has one, itself, with a registry of its own.
+    /// Makes users of this test alone, by number. A suite without root rights has one user, itself, with a registry of
+    /// its own.
     pub fn new(name: &str) -> Result<House, Failed> {
         let root = std::env::temp_dir();
         let root = root.join(format!("stillpoint-house-{name}-{}", std::process::id()));
         fs::create_dir_all(&root).map_err(text)?;
         fs::set_permissions(&root, Permissions::from_mode(0o755)).map_err(text)?;
         let mine = geteuid().as_raw();
-        // Tests run at once: each has users of its own.
+        // Tests run in parallel, so each has users of its own.
         static HOUSES: AtomicU32 = AtomicU32::new(0);
         let house = HOUSES.fetch_add(1, Ordering::Relaxed);
         let first = 100_000 + std::process::id() % 60_000 * 30 + house * 3;
@@ -63,7 +64,7 @@ impl House {
         let copies = binaries.map(|name| (place::binaries().join(name), house.root.join(name)));
         let copies = copies.into_iter().chain([(program, house.program.clone())]);
         for (from, to) in copies {
-            // By another process: a file that this one has open for writing cannot be executed.
+            // Another process copies: a file that this one has open for writing cannot be executed.
             let copied = Command::new("cp").arg(&from).arg(&to).status();
             ensure!(copied.map_err(text)?.success(), "no {}", from.display());
             fs::set_permissions(&to, Permissions::from_mode(0o755)).map_err(text)?;
@@ -87,7 +88,7 @@ impl House {
         command::run(command, directory, PATIENCE)
     }
 
-    /// The suite's own user has a registry of his own, so that other tests' jobs are none of his.
+    /// Gives the suite's own user a separate registry, without other tests' jobs.
     pub fn at_home(&self, command: &mut Command) {
         command.env_remove("STILLPOINT_RUNTIME_DIR");
         if !self.is_root() {
@@ -95,7 +96,7 @@ impl House {
         }
     }
 
-    /// Where a user's jobs are noted.
+    /// Returns the directory of a user's job entries.
     pub fn registry(&self, user: u32) -> Result<PathBuf, Failed> {
         let places = [
             self.root.join("registry"),
@@ -109,7 +110,7 @@ impl House {
 
 impl Drop for House {
     fn drop(&mut self) {
-        // What cannot be removed is in a place for temporary files.
+        // The system cleans this place for temporary files.
         let _ = fs::remove_dir_all(&self.root);
         if self.is_root() {
             for user in &self.users {
@@ -124,7 +125,7 @@ impl Drop for House {
 pub struct Work<'a> {
     pub house: &'a House,
     pub user: u32,
-    /// Its processes'.
+    /// The group of its processes.
     pub group: u32,
     pub name: String,
     pub directory: PathBuf,

@@ -1,4 +1,4 @@
-//! What operators do with all jobs of a machine: of three users, one of whom does what he can to be in the way.
+//! Operators' commands for all jobs of a machine. There are three users, one of them hostile.
 
 mod groups;
 mod hostile;
@@ -24,9 +24,9 @@ use stillpoint_tests::{Failed, ensure, strike};
 use hostile::be_hostile;
 use house::{House, NOBODY, PATIENCE, Work, shown, text};
 
-/// Jobs of each user; the last one of the last user is the hostile one.
+/// The number of jobs of each user; the last one of the last user is the hostile one.
 const JOBS: [usize; 3] = [7, 7, 6];
-/// A signal has been acted on by then.
+/// The longest time until a signal has been acted on.
 const SIGNALLED: Duration = Duration::from_secs(10);
 const REASON: &str = "maintenance of node 7";
 
@@ -48,7 +48,7 @@ fn outcomes<'a>(answer: &'a Value, outcome: &str) -> Vec<&'a Value> {
 #[test]
 fn nineteen_jobs_of_three_users_are_suspended_and_the_hostile_one_is_named() {
     on_trial("operators", |house, directory| {
-        // Root's first look makes the place for all users.
+        // Root's first command makes the place for all users.
         house
             .stillpoint(directory, &["status", "--all"])?
             .expect(exit::DONE)?;
@@ -142,8 +142,8 @@ fn caller() -> String {
     known.map_or_else(|| format!("user {}", geteuid()), |user| user.name)
 }
 
-/// A job that no entry leads to is found by its coordinator; where that leads nowhere either, by its ranks, which take a signal for a wish to be
-/// suspended. A registry of one's own is all there is to whoever has named it.
+/// A job without an entry is found by its coordinator or, if that fails too, by its ranks, which take a signal for a suspend request. A command
+/// with a private registry sees only that registry.
 #[test]
 fn jobs_that_no_entry_leads_to_are_found_but_for_those_of_a_private_registry() {
     on_trial("unnoted", |house, directory| {
@@ -153,7 +153,7 @@ fn jobs_that_no_entry_leads_to_are_found_but_for_those_of_a_private_registry() {
             work.ready(&mut job)?;
             let registry = house.registry(work.user)?;
             for entry in fs::read_dir(&registry).map_err(text)?.flatten() {
-                // A folder is none.
+                // A folder is no entry.
                 let _ = fs::remove_file(entry.path());
             }
             if broken {
@@ -180,13 +180,13 @@ fn jobs_that_no_entry_leads_to_are_found_but_for_those_of_a_private_registry() {
     });
 }
 
-/// The letter of a process's state, if it is there.
+/// Returns the letter of a process's state, if it exists.
 fn state_of(process: i32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit(") ").next()?.chars().next()
 }
 
-/// A job that cannot be suspended stays, is stopped, or is killed, as the operator says; and carries on from the epoch that it has.
+/// A job that cannot be suspended is left, stopped, or killed, as the operator chooses. It carries on from its last epoch.
 #[test]
 fn a_job_that_stays_is_left_stopped_or_killed() {
     on_trial("left", |house, directory| {
@@ -211,7 +211,7 @@ fn a_job_that_stays_is_left_stopped_or_killed() {
                 "kill" => matches!(state, None | Some('Z' | 'X')),
                 _ => matches!(state, Some('R' | 'S' | 'D')),
             };
-            // A signal that was sent may find a process in the middle of a call.
+            // A signal may find a process in the middle of a call.
             let sent = Instant::now();
             while !right(state_of(rank)) {
                 ensure!(
@@ -235,7 +235,7 @@ fn a_job_that_stays_is_left_stopped_or_killed() {
     });
 }
 
-/// A member of the group that the site names may have a job suspended, and may do nothing else; whoever is no member may do nothing.
+/// A member of the site's group may suspend another user's job and do nothing else; other users may do nothing.
 #[test]
 fn operators_may_suspend_others_jobs_and_nothing_else() {
     on_trial("members", |house, directory| {
@@ -255,7 +255,7 @@ fn operators_may_suspend_others_jobs_and_nothing_else() {
         let epochs = work.epochs();
         let run = ["run", "--dir", shown(&epochs), "--", shown(&program)];
         if !house.is_root() {
-            // The file is not root's own: nothing is started with it, and nobody is left out of what he may not change.
+            // The file is not root's own, so jobs do not start with it.
             let ended = start(&run)?.end(PATIENCE)?;
             ensure!(ended.status != 0, "{}", ended.show());
             ensure!(ended.stderr.contains("not root's own"), "{}", ended.show());

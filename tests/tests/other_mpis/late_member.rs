@@ -7,7 +7,7 @@ const DEBIAN: &str = "mpich-debian";
 const NEWER: &str = "mpich";
 const INTEL: &str = "impi";
 
-/// An operation of each kind, its late rank, root, number of elements.
+/// An operation of each kind, with its late rank, root, and number of elements.
 const ALL: [[&str; 4]; 9] = [
     ["barrier", "1", "0", "40"],
     ["allreduce", "1", "0", "40"],
@@ -82,7 +82,7 @@ fn intel_mpi() {
     );
 }
 
-/// What lies between them: builds that do not yield unless they are told.
+/// Builds in between, which yield only on request.
 #[test]
 fn mpich_4_1() {
     between("mpich-4.1");

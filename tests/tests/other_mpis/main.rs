@@ -1,4 +1,4 @@
-//! What MPIs beside the machine's own and Debian's MPICH must show, which `ci/setup` does not get: `ci/other-mpis` gets them and runs this.
+//! Tests with other MPIs than the machine's own and Debian's MPICH. `ci/setup` does not get these; `ci/other-mpis` gets them and runs this.
 
 mod late_member;
 mod waits;

@@ -1,4 +1,4 @@
-//! What killed jobs leave on fast tiers goes when no restart needs it, and stays as long as one does.
+//! Leftovers of killed jobs on fast tiers: they stay as long as a restart needs them, and go afterwards.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use stillpoint_tests::{Failed, ensure};
 
 use crate::nodes::{Nodes, on_nodes};
 
-/// Entries on the fast tiers of both nodes.
+/// Counts the entries on the fast tiers of both nodes.
 fn left(nodes: &Nodes) -> usize {
     let entries = |rank| fs::read_dir(nodes.fast(rank)).into_iter().flatten().count();
     entries(0) + entries(1)
@@ -94,7 +94,7 @@ fn the_next_job_on_a_node_makes_room_for_itself() {
                 "{} entries are left by the job",
                 left(nodes)
             );
-            // It starts afresh in the same directory: another job, which says itself when it is ready.
+            // Another job starts in the same directory, and reports by itself when it is ready.
             for rank in 0..2 {
                 let ready = nodes.trial.directory.file(&format!("ready.{rank}"));
                 fs::remove_file(ready).map_err(|error| error.to_string())?;

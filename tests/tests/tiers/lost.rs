@@ -1,4 +1,4 @@
-//! What is lost before it is durable: the restart is right all the same, or is refused.
+//! Losses before an epoch is durable: the restart is still right, or is refused.
 
 use stillpoint_tests::command::exit;
 use stillpoint_tests::ensure;

@@ -18,7 +18,7 @@ use stillpoint_tests::{Failed, ensure, strike};
 
 pub const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Two ranks, one of them too large for its own fast tier unless a test says otherwise.
+/// Two ranks; one of them is too large for its own fast tier unless a test changes that.
 pub struct Nodes<'a> {
     pub trial: Trial<'a>,
     /// Megabytes of each rank.
@@ -27,7 +27,7 @@ pub struct Nodes<'a> {
     /// Fields behind the slow tier's path.
     pub slow: &'static str,
     pub more: &'static [&'static str],
-    /// Where they are nodes of a network, and not only directories.
+    /// The network, if the nodes are more than directories.
     pub network: Option<Network>,
 }
 
@@ -36,7 +36,7 @@ impl Nodes<'_> {
         self.trial.epochs_at()
     }
 
-    /// The fast tier of a rank.
+    /// Returns the fast tier of a rank.
     pub fn fast(&self, rank: u32) -> PathBuf {
         let node = match &self.network {
             Some(network) => network.host(rank),
@@ -45,7 +45,7 @@ impl Nodes<'_> {
         self.trial.directory.file(&format!("fast.{node}"))
     }
 
-    /// What every launch is told of its tiers.
+    /// Returns the tier options of every launch.
     pub fn options(&self) -> Vec<String> {
         let node = if self.network.is_some() { "%h" } else { "%r" };
         let fast = self.trial.directory.file(&format!("fast.{node}"));
@@ -71,7 +71,7 @@ impl Nodes<'_> {
         self.run(&[])
     }
 
-    /// Starts another job in the directory, which gives the epochs there up.
+    /// Starts another job in the directory, which discards the epochs there.
     pub fn start_another(&self) -> Result<Job, Failed> {
         self.run(&["--discard"])
     }
@@ -86,12 +86,12 @@ impl Nodes<'_> {
         Ok(job)
     }
 
-    /// Starts it again, without tiers.
+    /// Starts the job again, without tiers.
     pub fn restart(&self) -> Result<Job, Failed> {
         self.trial.restarted()
     }
 
-    /// Starts it again with its tiers.
+    /// Starts the job again with its tiers.
     pub fn restart_on_tiers(&self) -> Result<Job, Failed> {
         let mut command = self.mpirun()?;
         command.arg(place::stillpoint()?).arg("restart");
@@ -119,7 +119,7 @@ impl Nodes<'_> {
         )
     }
 
-    /// Waits until an epoch is staged; it is not durable then.
+    /// Waits until an epoch is staged. It is not durable then.
     pub fn until_staged(&self, epoch: u64) -> Result<(), Failed> {
         let began = Instant::now();
         while self.status()?["staged"] != epoch {
@@ -129,7 +129,7 @@ impl Nodes<'_> {
         Ok(())
     }
 
-    /// Asks for an epoch and kills the job when it is staged and not durable yet.
+    /// Asks for an epoch and kills the job when the epoch is staged but not durable yet.
     pub fn killed_before_flush(&self, job: Job, epoch: u64) -> Result<(), Failed> {
         let asked = thread::scope(|scope| {
             let asking = scope.spawn(|| self.checkpoint());
@@ -148,13 +148,13 @@ impl Nodes<'_> {
         Ok(())
     }
 
-    /// What the coordinator has written down.
+    /// Returns the coordinator's log.
     pub fn log(&self) -> Result<String, Failed> {
         let path = self.target().join("coordinator.log");
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// As a node that fails would end it.
+    /// Kills the job, as a failing node would.
     pub fn kill(&self, job: Job) -> Result<(), Failed> {
         for rank in strike::ranks(&self.target())? {
             strike::signal(rank, Signal::SIGKILL)?;
@@ -164,7 +164,7 @@ impl Nodes<'_> {
         Ok(())
     }
 
-    /// What was on a node's fast tier is gone.
+    /// Removes a node's fast tier.
     pub fn lose(&self, rank: u32) -> Result<(), Failed> {
         fs::remove_dir_all(self.fast(rank)).map_err(|error| error.to_string())
     }

@@ -1,4 +1,4 @@
-//! What cannot be done is said in words, and the job runs on.
+//! Impossible requests get a message, and the job runs on.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -84,7 +84,7 @@ fn a_stranger_at_the_peers_port_gets_nowhere() {
                 .write_all(&[b'G'; 100])
                 .map_err(|error| error.to_string())?;
             let mut answer = vec![];
-            // It is shown out: an end, or a reset.
+            // The coordinator closes the connection: an end, or a reset.
             let _ = stranger.read_to_end(&mut answer);
             ensure!(
                 answer.is_empty(),

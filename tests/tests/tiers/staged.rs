@@ -1,4 +1,4 @@
-//! What goes where, and becomes durable.
+//! The places of staged blocks, and how they become durable.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -32,7 +32,7 @@ fn what_fits_stays_on_its_own_node_until_it_is_durable() {
                 "{status}"
             );
             nodes.ends_well(job)?;
-            // What is durable does not fill the nodes' memory when the job has ended.
+            // Durable epochs do not fill the nodes' memory when the job has ended.
             for rank in 0..2 {
                 let left = fs::read_dir(nodes.fast(rank))
                     .map_err(|error| error.to_string())?
@@ -63,7 +63,7 @@ fn what_does_not_fit_goes_to_a_peer_and_to_the_slow_tier_and_is_read_where_it_is
             }
             nodes.verified()?.expect(exit::DONE)?;
             nodes.kill(job)?;
-            // The first blocks of page data are broken where they are far; the near ones are whole.
+            // The first blocks of page data are broken on the slow tier; the copies on fast tiers are whole.
             let image = nodes.target().join("epoch-000001/rank-000001.img");
             OpenOptions::new()
                 .write(true)

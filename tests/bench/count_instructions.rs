@@ -1,14 +1,15 @@
-//! Counts the instructions that a call executes, exactly: single-steps it (ptrace(2)) from one mark of the program to
-//! the next, and says where they lie. A split process cannot run under valgrind.
+//! Counts the instructions of a call exactly: single-steps it (ptrace(2)) from one mark of the program to the next, and
+//! reports where they lie. A split process cannot run under valgrind.
 //!
 //! ```text
 //! count-instructions [--trace NAME] COMMAND...    marks: see tests/programs/bench/marked_calls.c
 //! count-instructions --table [MPI]                the table of bench/results/instructions-*, of the machine's own MPI or one of `ci/mpis target/mpis`
 //! ```
-//! Columns: the application with its dynamic linker's stubs, Stillpoint's upper half, its lower half (with the gate), everything else (the real
-//! MPI and the libraries below it), and how many of all these write FS, the thread pointer. The empty call's instructions (the mark itself)
-//! have been taken off. A call is marked several times in a row, and the one of them with the fewest instructions is told: what Open MPI does besides
-//! in each eighth look for progress, Stillpoint's part in it included, falls into one or another of them by chance. A repeated string instruction (`rep movsb`) counts once, as in the processor's own counters, however often it is stepped.
+//! Columns: the application with its dynamic linker's stubs, Stillpoint's upper half, its lower half (with the gate), everything else (the real MPI and the
+//! libraries below it), and how many of all these write FS, the thread pointer. The empty call's instructions (the mark itself) have been subtracted. A call is
+//! marked several times in a row, and the table shows the one with the fewest instructions: Open MPI does extra work in every eighth look for progress,
+//! Stillpoint's part in it included, and this falls into one or another call by chance. A repeated string instruction (`rep movsb`) counts once, as in the
+//! processor's own counters, however often it is stepped.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -25,7 +26,7 @@ use stillpoint_tests::place::{self, Directory};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Where an instruction lies.
+/// The part of the process that contains an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Application,
@@ -84,7 +85,7 @@ impl Map {
     }
 }
 
-/// The text at an address of the traced process.
+/// Reads the text at an address of the traced process.
 fn text_at(pid: Pid, mut at: u64) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     loop {
@@ -98,7 +99,7 @@ fn text_at(pid: Pid, mut at: u64) -> Result<String, Failure> {
     }
 }
 
-/// What was executed between two marks.
+/// The instructions between two marks.
 #[derive(Default)]
 struct Counts {
     places: BTreeMap<Place, u64>,
@@ -116,7 +117,7 @@ impl Counts {
     }
 }
 
-/// The calls that were counted so far, in their order: what each executes at least.
+/// The counted calls so far, in their order, each with its smallest count.
 #[derive(Default)]
 struct Calls(Vec<(String, Counts)>);
 
@@ -154,7 +155,7 @@ impl Calls {
     }
 }
 
-/// Whether the instruction that begins with these bytes writes FS: `wrfsbase`, or `arch_prctl(ARCH_SET_FS)`.
+/// Tells whether the instruction that begins with these bytes writes FS: `wrfsbase`, or `arch_prctl(ARCH_SET_FS)`.
 fn writes_fs(code: &[u8], registers: &libc::user_regs_struct) -> bool {
     const ARCH_SET_FS: u64 = 0x1002;
     let is_wrfsbase = |operand: &u8| operand & 0xf8 == 0xd0;
@@ -168,7 +169,8 @@ fn writes_fs(code: &[u8], registers: &libc::user_regs_struct) -> bool {
     }
 }
 
-/// Whether the instruction that begins with these bytes is a repeated string instruction, which stops at each step of a single-stepped program.
+/// Tells whether the instruction that begins with these bytes is a repeated string instruction, which stops at each step of a single-stepped
+/// program.
 fn is_repeated(code: &[u8]) -> bool {
     let behind_prefix = match code {
         [0xf2 | 0xf3, 0x40..=0x4f, rest @ ..] | [0xf2 | 0xf3, rest @ ..] => rest,
@@ -181,7 +183,7 @@ fn is_repeated(code: &[u8]) -> bool {
 fn step(pid: Pid, map: &Map, trace: bool) -> Result<Counts, Failure> {
     let mut counts = Counts::default();
     let mut before = 0;
-    // Nothing changes the code between two marks, and asking the kernel for it is a good part of a step.
+    // The code does not change between two marks, and reading it from the kernel takes a good part of a step.
     let mut known = HashMap::new();
     loop {
         let registers = ptrace::getregs(pid)?;
@@ -216,7 +218,7 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
     let program = program.rsplit('/').next().unwrap_or(program).to_owned();
     let mut child = Command::new(&command[0]);
     child.args(&command[1..]);
-    // Both on one processor: a step on another one is waited for ten times longer than it takes.
+    // Both run on one processor: waiting for a step on another one takes ten times longer than the step.
     let mut here = CpuSet::new();
     here.set(sched_getcpu()?)?;
     sched_setaffinity(Pid::from_raw(0), &here)?;
@@ -240,7 +242,7 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
             WaitStatus::Stopped(_, Signal::SIGTRAP) => {
                 let registers = ptrace::getregs(pid)?;
                 let before = ptrace::read(pid, (registers.rip - 1) as *mut _)? as u8;
-                // Otherwise an exec on the way to the program.
+                // Otherwise this is an exec on the way to the program.
                 if before == 0xcc && registers.rax != 0 {
                     let name = text_at(pid, registers.rax)?;
                     let map = map.get_or_insert(Map::read(pid, &program)?);
@@ -256,7 +258,7 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
     }
 }
 
-/// What was counted of a call: its name, and the numbers of the columns.
+/// The counts of a call: its name, and the numbers of the columns.
 type Counted = (String, Vec<i64>);
 
 /// Counts all marked calls of a program, started by an MPI's launcher and these words.
@@ -278,7 +280,7 @@ fn counted(mpi: &Mpi, words: &[&std::ffi::OsStr]) -> Result<Vec<Counted>, Failur
     Ok(lines.collect())
 }
 
-/// Prints what is added to each call, under an MPI, and what the real MPI does more than natively.
+/// Prints the instructions added to each call, under an MPI, and the real MPI's extra ones compared with native calls.
 fn table(name: &str) -> Result<ExitCode, Failure> {
     let mpi = Mpi::named(&place::target().join("mpis"), name)?;
     let directory = Directory::new("count-instructions")?;

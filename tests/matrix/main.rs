@@ -41,7 +41,7 @@ struct Options {
     program: Vec<String>,
 }
 
-/// Messages in both directions, in parts and on their way, collective operations, objects, windows, files, errors, and what never holds still.
+/// Messages in both directions, in parts and under way, collective operations, objects, windows, files, errors, and a moving program.
 const FEW: [&str; 12] = [
     "attributes",
     "collective_mix",
@@ -57,7 +57,7 @@ const FEW: [&str; 12] = [
     "windows_fence",
 ];
 
-/// What came of all programs that were built for one MPI, on one pair.
+/// The results of all programs that were built for one MPI, on one pair.
 struct Pair {
     built_for: String,
     from: String,
@@ -65,7 +65,7 @@ struct Pair {
     lines: Vec<Line>,
 }
 
-/// What came of one program on one pair.
+/// The result of one program on one pair.
 struct Line {
     program: String,
     why: Option<String>,
@@ -82,14 +82,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Two names with a comma between them.
+/// Parses two names with a comma between them.
 fn pair(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once(',');
     pair.map(|(from, to)| (from.to_owned(), to.to_owned()))
         .ok_or_else(|| "START,RESTART".to_owned())
 }
 
-/// Whether every program came through on every pair.
+/// Returns whether every program succeeded on every pair.
 fn run(options: &Options) -> Result<bool, Failed> {
     let named = |names: &[String]| -> Result<Vec<Mpi>, Failed> {
         let mpis = names.iter().map(|name| Mpi::named(&options.mpis, name));
@@ -131,7 +131,7 @@ fn run(options: &Options) -> Result<bool, Failed> {
         .all(|pair| pair.lines.iter().all(|line| line.why.is_none())))
 }
 
-/// Those that are named, else every library with every library.
+/// Returns the named pairs, or else every library with every library.
 fn pairs_of(options: &Options) -> Vec<(String, String)> {
     if !options.pair.is_empty() {
         return options.pair.clone();
@@ -143,7 +143,7 @@ fn pairs_of(options: &Options) -> Vec<(String, String)> {
     options.on.iter().flat_map(with_all).collect()
 }
 
-/// Programs of all languages, `still` and `moving`.
+/// Returns programs of all languages, `still` and `moving`.
 fn programs(names: &[String]) -> Result<Vec<Program>, Failed> {
     let mut programs = Program::all(Kind::Still)?;
     programs.extend(Program::all(Kind::Moving)?);
@@ -151,7 +151,7 @@ fn programs(names: &[String]) -> Result<Vec<Program>, Failed> {
     Ok(programs)
 }
 
-/// There, and back where that is another one.
+/// Moves a program there, and back if that is another MPI.
 fn tried(program: &Program, from: &Mpi, to: &Mpi) -> Line {
     let begun = Instant::now();
     let ranks = program.ranks.first().copied().unwrap_or(2);
@@ -175,7 +175,7 @@ fn tried(program: &Program, from: &Mpi, to: &Mpi) -> Line {
     }
 }
 
-/// The line of a failure's text that says most: the application's own, else Stillpoint's, else the first.
+/// Returns the most useful line of a failure's text: the application's own, else Stillpoint's, else the first.
 fn reason(failed: &str) -> String {
     let lines = || {
         failed

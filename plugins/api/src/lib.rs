@@ -112,7 +112,8 @@ pub trait Part<Still: ?Sized, Back: ?Sized>: Sync {
     /// **Release**: the application is about to run on, whether there is an image or the checkpoint was given up. This can come at any moment. Undoes the
     /// work of [`Part::quiet`] and [`Part::save`].
     ///
-    /// # Errors The application cannot run on and is lost. The text tells people why.
+    /// # Errors
+    /// The application cannot run on and is lost. The text tells people why.
     fn release(&self) -> Result<(), String> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Epochs that hold what has changed, and what it costs to know that.
+//! Incremental epochs, and the cost of tracking.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use crate::programs;
 use crate::running::{Medium, Running, figure, now, pause};
 use crate::table::Table;
 
-/// What epochs hold, and what `run` is told for it.
+/// The kinds of epochs, and the options of `run` for each.
 pub const WAYS: [(&str, &[&str]); 3] = [
     ("full", &[]),
     ("page-based", &["--incremental=pages"]),
     ("hash-based", &["--incremental=blocks"]),
 ];
 
-/// A program that rewrites a tenth of its pages between two epochs, half of them with what was there.
+/// A program that rewrites a tenth of its pages between two epochs, half of them with their old content.
 pub fn rewritten(options: &Options) -> Result<Vec<Table>, Failed> {
     let program = programs::memory()?;
     let columns = [("MB written", 1), ("seconds", 3), ("seconds stopped", 3)];
@@ -26,7 +26,7 @@ pub fn rewritten(options: &Options) -> Result<Vec<Table>, Failed> {
     for (way, told) in WAYS {
         let how = [&["--copy", "off", "--compress", "none"], told].concat();
         let running = Running::start(Medium::Memory, &how, &program, &["512", "rewrite"])?;
-        // The first one is full in any case.
+        // The first epoch is full in any case.
         running.checkpoint()?;
         jobs.push((way, running));
     }
@@ -47,7 +47,7 @@ pub fn rewritten(options: &Options) -> Result<Vec<Table>, Failed> {
     Ok(vec![table])
 }
 
-/// What a loop over all memory takes between epochs, with and without the kernel keeping track of what is written.
+/// Measures a loop over all memory between epochs, with and without the kernel's tracking of writes.
 pub fn tracking(options: &Options) -> Result<Vec<Table>, Failed> {
     let program = programs::memory()?;
     let columns = [
@@ -77,7 +77,7 @@ pub fn tracking(options: &Options) -> Result<Vec<Table>, Failed> {
         .collect())
 }
 
-/// What `run` is told.
+/// Returns the options of `run`.
 pub fn tracked(way: &str) -> &'static str {
     match way {
         "full" => "without `--incremental`",
@@ -86,7 +86,8 @@ pub fn tracked(way: &str) -> &'static str {
     }
 }
 
-/// Seconds of a lap: the median of all, the median of each rank's first after an epoch, and the mean, in some seconds with an epoch each.
+/// Returns the seconds of a lap: the median of all, the median of each rank's first after an epoch, and the mean, over some seconds with
+/// an epoch each.
 fn triad(program: &Path, told: &[&str]) -> Result<(f64, f64, f64), Failed> {
     let how = [&["--copy", "off"], told].concat();
     let running = Running::start(Medium::Memory, &how, program, &["192", "triad"])?;
@@ -95,7 +96,7 @@ fn triad(program: &Path, told: &[&str]) -> Result<(f64, f64, f64), Failed> {
         running.checkpoint()?;
         let begun = now();
         pause(1.0);
-        // Those that the epoch did not interrupt.
+        // Laps that the epoch did not interrupt.
         let laps: Vec<(f64, f64)> = running.laps();
         let laps = laps
             .into_iter()

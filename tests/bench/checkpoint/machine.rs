@@ -1,10 +1,10 @@
-//! What the figures were taken on.
+//! The machine behind the figures.
 
 use std::fs;
 use std::process::Command;
 use std::thread;
 
-/// Processor, memory, kernel, and how busy others keep it.
+/// Describes the processor, memory, kernel, and load by others.
 pub fn describe() -> String {
     let value = |file: &str, name: &str| {
         let text = fs::read_to_string(file).unwrap_or_default();

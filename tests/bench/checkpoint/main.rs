@@ -1,6 +1,6 @@
-//! What epochs cost: `./ci/bench checkpoint`.
+//! The cost of epochs: `./ci/bench checkpoint`.
 //!
-//! Whatever is compared is measured in turn, in one run, beside what the machine does without Stillpoint.
+//! Compared figures are measured in turn, in one run, beside the machine's speed without Stillpoint.
 
 mod applications;
 mod epochs;
@@ -25,7 +25,7 @@ use stillpoint_tests::results::{self, Named};
 use options::Options;
 use table::Table;
 
-/// A section: its name for `--only`, and what measures it.
+/// A section: its name for `--only`, and its measuring function.
 type Section = (&'static str, fn(&Options) -> Result<Vec<Table>, Failed>);
 
 const SECTIONS: [Section; 9] = [
@@ -57,7 +57,7 @@ fn run(options: &Options) -> Result<(), Failed> {
         if options.wants(name) {
             eprintln!("checkpoints: {name}");
             tables.extend(measure(options)?);
-            // Whoever has no patience for the rest has this at least.
+            // An interrupted run leaves at least these tables.
             write(options, &machine, &tables)?;
         }
     }

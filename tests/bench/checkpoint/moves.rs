@@ -1,4 +1,4 @@
-//! What an application waits for: its first instruction after a restart, and the break between its last one here and its first one there.
+//! The waits of an application: its first instruction after a restart, and the break between its last one here and its first one there.
 
 use stillpoint_tests::{Failed, ensure};
 
@@ -17,7 +17,7 @@ fn where_from(medium: Medium) -> &'static str {
     }
 }
 
-/// Restarts that read all memory first, in turn with those that do not.
+/// Measures restarts that read all memory first, in turn with those that do not.
 pub fn lazy(options: &Options) -> Result<Vec<Table>, Failed> {
     let program = programs::memory()?;
     let columns = [
@@ -72,7 +72,7 @@ const WAYS: [Way; 2] = [
     },
 ];
 
-/// Jobs that go on elsewhere, as far as one machine shows it: the break of each.
+/// Measures the break of jobs that move, as far as one machine shows it.
 pub fn moves(options: &Options) -> Result<Vec<Table>, Failed> {
     let program = programs::memory()?;
     let columns = [
@@ -96,8 +96,8 @@ pub fn moves(options: &Options) -> Result<Vec<Table>, Failed> {
     Ok(vec![table])
 }
 
-/// Seconds from the last instruction here to the first there, of the rank that waits longest, without what this driver does in between; and how much of
-/// them has gone when the job is suspended.
+/// Returns the seconds from the last instruction here to the first there, of the rank that waits longest, without this driver's own work in between.
+/// Also returns how much of them has passed when the job is suspended.
 fn broken_for(medium: Medium, way: &Way, program: &std::path::Path) -> Result<(f64, f64), Failed> {
     let mut running = Running::start(medium, way.run, program, &[MEMORY, "touch"])?;
     pause(0.5);

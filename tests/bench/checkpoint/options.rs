@@ -1,4 +1,4 @@
-//! What the command is told.
+//! The command's options.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ impl Options {
         self.only.is_empty() || self.only.iter().any(|word| word == section)
     }
 
-    /// One of two numbers: that for whoever has little time, or the other.
+    /// Returns the first number for a quick run, or else the second.
     pub fn times(&self, quick: u32, else_: u32) -> u32 {
         if self.quick { quick } else { else_ }
     }

@@ -1,4 +1,4 @@
-//! Many ranks on one host: whether anything of an epoch or of a restart grows faster than the ranks.
+//! Many ranks on one host: a test whether any part of an epoch or of a restart grows faster than the ranks.
 
 use std::fs;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::raw;
 use crate::running::{Medium, Running, figure, pause};
 use crate::table::Table;
 
-/// What is left to be done when an epoch has been committed: the application is let go, what the writer had is given back.
+/// Seconds for the work after a commit: the application is let go, and the writer's resources are freed.
 const AFTERWARDS: f64 = 0.3;
 
-/// Epochs and restarts of ranks that have nothing but MPI, and leave the cores to whoever needs them.
+/// Measures epochs and restarts of ranks that use only MPI, and leave the cores to others.
 pub fn of_one_host(options: &Options) -> Result<Vec<Table>, Failed> {
     let program = programs::memory()?;
     let columns = [
@@ -88,7 +88,7 @@ impl Processes {
         })
     }
 
-    /// Processor time of all ranks, and of the coordinator, so far; of threads that have ended too.
+    /// Returns the processor time of all ranks, and of the coordinator, so far, including ended threads.
     fn time(&self) -> Result<[Duration; 2], Failed> {
         let time = |process: &Pid| -> Result<Duration, Failed> {
             let time = clock_getcpuclockid(*process).and_then(|clock| clock.now());

@@ -1,4 +1,4 @@
-//! What the machine does without Stillpoint: two processes or threads that write, copy or read as much.
+//! The machine's speed without Stillpoint: two processes or threads that write, copy or read as many bytes.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -21,7 +21,7 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// All of them; tmpfs in this kernel may know no O_DIRECT.
+    /// Returns all ways; tmpfs in this kernel may not support O_DIRECT.
     pub fn all(medium: Medium) -> Vec<Writing> {
         let blocks = ["256k", "1m", "4m", "16m"];
         let ways = blocks
@@ -37,7 +37,8 @@ impl Writing {
     }
 }
 
-/// Seconds in which two processes write so many megabytes each to files of their own, and force them to the disk.
+/// Returns the seconds in which two processes write so many megabytes each to files of their own, and force them to the
+/// disk.
 pub fn write(medium: Medium, way: Writing, megabytes: u64) -> Result<f64, Failed> {
     let scratch = medium.directory("fio")?;
     let mut fio = Command::new("fio");
@@ -72,12 +73,12 @@ pub fn write(medium: Medium, way: Writing, megabytes: u64) -> Result<f64, Failed
         wrote == (megabytes << 20) * u64::from(RANKS),
         "fio wrote {wrote} bytes"
     );
-    // Until the slowest has forced its file to the disk, in milliseconds.
+    // Milliseconds until the slowest process has forced its file to the disk.
     let runtime = write["runtime"].as_f64();
     Ok(runtime.ok_or("fio does not say how long it took")? / 1000.0)
 }
 
-/// The fastest way to write a quarter of so many megabytes.
+/// Finds the fastest way to write, with a quarter of so many megabytes.
 pub fn best(medium: Medium, megabytes: u64) -> Result<Writing, Failed> {
     let mut best: Option<(f64, Writing)> = None;
     for way in Writing::all(medium) {
@@ -90,7 +91,7 @@ pub fn best(medium: Medium, megabytes: u64) -> Result<Writing, Failed> {
         .ok_or_else(|| "no way to write".to_owned())
 }
 
-/// Runs as many threads as there are ranks; the time until all have done.
+/// Runs as many threads as there are ranks, and returns the time until all have finished.
 fn in_parallel<T: Sync>(
     items: &[T],
     work: impl Fn(&T) -> Result<(), Failed> + Sync,
@@ -113,7 +114,7 @@ fn in_parallel<T: Sync>(
     Ok(took.as_secs_f64())
 }
 
-/// Seconds in which two threads copy so many megabytes each into memory that is new to them.
+/// Returns the seconds in which two threads copy so many megabytes each into new memory.
 pub fn copy(megabytes: usize) -> Result<f64, Failed> {
     let sources = vec![vec![0x5au8; megabytes << 20]; RANKS as usize];
     in_parallel(&sources, |source| {
@@ -122,7 +123,7 @@ pub fn copy(megabytes: usize) -> Result<f64, Failed> {
     })
 }
 
-/// Seconds in which two threads read a file each into memory that is new to them.
+/// Returns the seconds in which two threads read a file each into new memory.
 pub fn read(files: &[PathBuf]) -> Result<f64, Failed> {
     in_parallel(files, |path| {
         let failed = |error| format!("{}: {error}", path.display());
@@ -135,15 +136,15 @@ pub fn read(files: &[PathBuf]) -> Result<f64, Failed> {
     })
 }
 
-/// Seconds that `mpirun` takes to start that program natively, and to end it.
+/// Returns the seconds that `mpirun` takes to start that program natively, and to end it.
 pub fn launch(program: &Path) -> Result<f64, Failed> {
     launch_of(RANKS, program)
 }
 
-/// The same with so many ranks.
+/// Returns the same with so many ranks.
 pub fn launch_of(ranks: u32, program: &Path) -> Result<f64, Failed> {
     let scratch = Medium::Memory.directory("native")?;
-    // It ends where it sees that it may.
+    // The program ends when it sees this file.
     let go = scratch.path().join("go");
     fs::write(&go, b"").map_err(|error| format!("{}: {error}", go.display()))?;
     let mut command = stillpoint_tests::job::mpirun(ranks);

@@ -1,4 +1,4 @@
-//! A job that is measured.
+//! A job to be measured.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,10 +16,10 @@ use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::{Failed, ensure};
 
 pub const RANKS: u32 = 2;
-/// Longest that anything may take.
+/// The longest time for any step.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Where epochs go.
+/// The medium for epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     Disk,
@@ -36,7 +36,7 @@ impl Medium {
         }
     }
 
-    /// A directory of its own on it, which goes with what is returned.
+    /// Makes a new directory on the medium, which goes with the returned value.
     pub fn directory(self, name: &str) -> Result<Scratch, Failed> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl Medium {
     }
 }
 
-/// A directory that goes away.
+/// A temporary directory.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
@@ -65,7 +65,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is left to people.
+        // The user can remove the rest.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -83,7 +83,8 @@ fn arguments(words: &[&str]) -> Vec<OsString> {
 }
 
 impl Running {
-    /// Starts `program` with what it is told, under `run` with `how`, its epochs on that medium, and waits until it is ready.
+    /// Starts `program` with arguments, under `run` with options `how`, with its epochs on that medium, and waits until it is
+    /// ready.
     pub fn start(
         medium: Medium,
         how: &[&str],
@@ -93,7 +94,7 @@ impl Running {
         Running::start_of(RANKS, medium, how, program, told)
     }
 
-    /// The same of so many ranks.
+    /// Does the same with so many ranks.
     pub fn start_of(
         ranks: u32,
         medium: Medium,
@@ -108,7 +109,7 @@ impl Running {
         Ok(running)
     }
 
-    /// The same for a program that does not say when it is ready.
+    /// Does the same for a program that does not report that it is ready.
     pub fn begin(
         medium: Medium,
         how: &[&str],
@@ -149,17 +150,17 @@ impl Running {
         Ok(())
     }
 
-    /// A file in the job's directory.
+    /// Returns the path of a file in the job's directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.file(name)
     }
 
-    /// The checkpoint directory.
+    /// Returns the checkpoint directory.
     pub fn target(&self) -> PathBuf {
         self.epochs.path().join("d")
     }
 
-    /// The images of the newest epoch.
+    /// Returns the images of the newest epoch.
     pub fn images(&self) -> Vec<PathBuf> {
         self.images_of(command::epochs(&self.target()).pop().unwrap_or_default())
     }
@@ -170,7 +171,7 @@ impl Running {
         (0..self.ranks).map(image).collect()
     }
 
-    /// Waits until it has done something.
+    /// Waits until the job has done something.
     pub fn wait(&mut self, what: &str, done: impl Fn(&Directory) -> bool) -> Result<(), Failed> {
         let directory = &self.directory;
         match &mut self.job {
@@ -206,7 +207,7 @@ impl Running {
         Ok(())
     }
 
-    /// Lets the program do what it does when it is asked, on every rank.
+    /// Lets the program carry out its request, on every rank.
     pub fn ask_program(&mut self) -> Result<(), Failed> {
         self.put("ask")?;
         self.answered()
@@ -226,7 +227,7 @@ impl Running {
         Ok(())
     }
 
-    /// From the start of `restart` to where every rank's program has looked at a file.
+    /// Returns the time from the start of `restart` until the program of every rank has looked at a file.
     pub fn restart(&mut self, how: &[&str]) -> Result<Duration, Failed> {
         self.put("ask")?;
         let mut command = job::restarted(self.ranks, &self.target())?;
@@ -244,7 +245,7 @@ impl Running {
         Ok(took)
     }
 
-    /// Has the page cache hold nothing of the epochs, where these are on a disk.
+    /// Drops the epochs from the page cache, if they are on a disk.
     pub fn forget(&self) -> Result<(), Failed> {
         for epoch in command::epochs(&self.target()) {
             for image in self.images_of(epoch) {
@@ -262,20 +263,20 @@ impl Running {
         fs::write(&path, b"").map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Lets it come to its end.
+    /// Lets the job come to its end.
     pub fn end(mut self) -> Result<(), Failed> {
         self.put("go")?;
         self.is_over()
     }
 
-    /// When laps of its loop ended, in seconds since 1970, and how long they took, of all ranks.
+    /// Returns the ends of loop laps, in seconds since 1970, and their durations, for all ranks.
     pub fn laps(&self) -> Vec<(f64, f64)> {
         (0..self.ranks)
             .flat_map(|rank| self.laps_of(rank))
             .collect()
     }
 
-    /// Those of one.
+    /// Returns the same for one rank.
     pub fn laps_of(&self, rank: u32) -> Vec<(f64, f64)> {
         let text = fs::read_to_string(self.file(&format!("laps.{rank}"))).unwrap_or_default();
         text.lines()
@@ -287,7 +288,7 @@ impl Running {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub fn now() -> f64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()
@@ -297,7 +298,7 @@ pub fn pause(seconds: f64) {
     thread::sleep(Duration::from_secs_f64(seconds));
 }
 
-/// A figure of what `--json` printed.
+/// Returns a figure of the output of `--json`.
 pub fn figure(said: &Value, name: &str) -> Result<f64, Failed> {
     let value = said.pointer(&format!("/{}", name.replace('.', "/")));
     value

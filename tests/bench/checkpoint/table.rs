@@ -1,4 +1,4 @@
-//! Tables of medians, with how far the figures are apart.
+//! Tables of medians, with the spread of the figures.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Figures {
         sorted
     }
 
-    /// The one in the middle; of two the mean.
+    /// Returns the middle figure, or the mean of two middle ones.
     pub fn median(&self) -> Option<f64> {
         let sorted = self.sorted();
         let middle = sorted.len() / 2;
@@ -29,19 +29,20 @@ impl Figures {
         }
     }
 
-    /// The least and the largest.
+    /// Returns the least and the largest figure.
     fn ends(&self) -> Option<(f64, f64)> {
         let sorted = self.sorted();
         Some((*sorted.first()?, *sorted.last()?))
     }
 }
 
-/// What is measured side by side.
+/// Figures that are measured side by side.
 #[derive(Debug)]
 pub struct Table {
     /// The mark in the page that it belongs to.
     pub name: &'static str,
-    /// Heading of the first column, and of each other one with the digits behind its figures' point.
+    /// The heading of the first column; each other column has a heading and the number of digits after the decimal
+    /// point.
     head: &'static str,
     columns: Vec<(&'static str, usize)>,
     rows: Vec<(String, Vec<Figures>)>,
@@ -57,7 +58,7 @@ impl Table {
         }
     }
 
-    /// One figure a column, of that row.
+    /// Adds one figure for each column of that row.
     pub fn add(&mut self, row: &str, figures: &[f64]) {
         let at = self.rows.iter().position(|(name, _)| name == row);
         let at = at.unwrap_or_else(|| {

@@ -7,15 +7,15 @@ use stillpoint_tests::{Failed, ensure};
 
 use super::machine::{COPIES, node, open, own, sources};
 
-/// Sizes that differ: some fit, some do not.
+/// Different sizes: some fit, some do not.
 const SIZES: [u64; 8] = [
     9_000_001, 0, 5_000_000, 7_654_321, 1, 4_000_000, 8_000_000, 6_000_000,
 ];
 
-/// What is free for staging on each GPU.
+/// Free bytes for staging on each GPU.
 const ROOM: u64 = 5_000_000;
 
-/// Compares what comes out with what was there.
+/// Compares the drained bytes with the originals.
 struct Compare {
     at: [u64; 8],
     wrong: u64,
@@ -77,11 +77,11 @@ pub fn run(fault: Option<&str>) -> Result<(), Failed> {
         piece.spot.place != Place::Host && piece.spot.place != Place::Gpu(sources[piece.source].gpu)
     });
     ensure!(on_peers.count() > 0, "nothing went to a peer");
-    // The program's memory is another's meanwhile.
+    // The program's memory is overwritten meanwhile.
     wipe(&mut gpus, &sources)?;
     fill_back(&mut gpus, &staged, &sources, &|_, _, _| (COPIES, None))
         .map_err(|error| said(&error))?;
-    // Twice: what was staged, and what the program has after it was filled back.
+    // Twice: first the staged memory, then the program's memory after it was filled back.
     drained(&mut gpus, staged)?;
     let again = stage(&mut gpus, &node, &sources, &settings).map_err(|error| said(&error))?;
     drained(&mut gpus, again)?;

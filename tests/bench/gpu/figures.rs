@@ -14,10 +14,10 @@ use super::machine::{COPIES, SLOWER, SMALLER, node, open, sources};
 
 const MB: u64 = 1_000_000;
 
-/// Snapshots of a trace that are looked at begin here: before it, hardly any of the RTM trace blocks.
+/// The first snapshot of a trace that is used: before it, hardly any of the RTM trace blocks.
 const FROM: usize = 400;
 
-/// What one scheduler did in one case: seconds on the paper's machine.
+/// One scheduler's results in one case: seconds on the paper's machine.
 struct Row {
     trace: &'static str,
     free: u64,
@@ -55,7 +55,7 @@ pub fn run(snapshots: usize, out: Option<&Path>) -> Result<(), Failed> {
         .map_err(|error| error.to_string())
 }
 
-/// Some snapshots in which something blocks, by every scheduler.
+/// Stages some snapshots that block, with every scheduler.
 fn case(
     driver: &Driver,
     trace: &'static str,
@@ -78,7 +78,7 @@ fn case(
         if rows[0].expected.len() == snapshots {
             break;
         }
-        // Some do not fit, and others have room: else all schedulers do the same.
+        // Some ranks do not fit, and others have room: otherwise all schedulers do the same.
         let blocks = sizes.iter().any(|size| *size > free + 10 * MB);
         if !blocks || !sizes.iter().any(|size| *size + 10 * MB < free) {
             continue;

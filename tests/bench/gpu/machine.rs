@@ -1,4 +1,4 @@
-//! The paper's DGX-1 as emulated GPUs, and as a node that plans are made for.
+//! The paper's DGX-1 as emulated GPUs, and as a node for plans.
 
 use stillpoint_gpu_copies::Gpus as Copying;
 use stillpoint_gpu_driver::Driver;
@@ -8,13 +8,13 @@ use stillpoint_multilevel::Topology;
 use stillpoint_tests::Failed;
 use stillpoint_tests::gpu::{Device as Emulated, Link, Node as Described};
 
-/// What the paper's sizes are divided by.
+/// The divisor of the paper's sizes.
 pub const SMALLER: u64 = 16;
-/// What bandwidths are divided by: two cores emulate what eight GPUs copy at once.
+/// The divisor of bandwidths: two cores emulate the parallel copies of eight GPUs.
 pub const SLOWER: u64 = 8000;
-/// Every GPU's memory: the sources, and what is left besides is kept off the plan as a margin.
+/// Every GPU's memory: the sources, and the rest, which a margin keeps off the plan.
 const MEMORY: u64 = 64 << 20;
-/// Host memory for what does not fit.
+/// Host memory for bytes that do not fit on GPUs.
 const HOST_ROOM: u64 = 512 << 20;
 
 /// Two streams keep an emulated link busy.
@@ -23,7 +23,7 @@ pub const COPIES: Copies = Copies {
     slot: 64 << 10,
 };
 
-/// Eight GPUs with the links of a DGX-1; as quick as the machine is where no time is to be measured.
+/// Makes eight GPUs with the links of a DGX-1, without speed limits if no time is measured.
 pub fn dgx1(quick: bool) -> Described {
     let topology = Topology::dgx1();
     let node = Node::of(&topology, host(), 0);
@@ -57,7 +57,7 @@ fn host() -> Host {
     }
 }
 
-/// All GPUs, opened.
+/// Opens all GPUs.
 pub fn open(driver: &Driver) -> Result<Copying<'_>, Failed> {
     let gpus = Copying::open(driver, 8, HOST_ROOM).map_err(|error| error.to_string())?;
     for from in 0..8 {
@@ -68,11 +68,11 @@ pub fn open(driver: &Driver) -> Result<Copying<'_>, Failed> {
     Ok(gpus)
 }
 
-/// Ranks' memory: one of that size on each GPU, with bytes that are the rank's own.
+/// Makes the ranks' memory: one of that size on each GPU, with bytes that are the rank's own.
 pub fn sources(gpus: &mut Copying<'_>, sizes: &[u64; 8]) -> Result<Vec<Source>, Failed> {
     let mut sources = Vec::new();
     for (gpu, &bytes) in sizes.iter().enumerate() {
-        // The driver gives no memory of no bytes.
+        // The driver gives no empty memory.
         let spot = gpus
             .reserve(Place::Gpu(gpu), bytes.max(1))
             .map_err(|error| error.to_string())?;
@@ -98,7 +98,7 @@ pub struct Own {
     at: [u64; 8],
 }
 
-/// What a rank has there.
+/// Writes a rank's bytes from an offset on.
 pub fn own(source: usize, from: u64, into: &mut [u8]) {
     for (at, byte) in (from..).zip(into) {
         let mixed = (at / 8 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (source as u64) << 7;
@@ -114,7 +114,7 @@ impl Bytes for Own {
     }
 }
 
-/// A node for plans: bandwidths as the description has them, and of each GPU's free memory so much for staging.
+/// Makes a node for plans, with the description's bandwidths and so much of each GPU's free memory for staging.
 pub fn node(gpus: &mut Copying<'_>, room: u64) -> Result<Node, Failed> {
     let node = Node::of(&Topology::dgx1(), host(), 0);
     let mut node = node.unwrap_or_else(|| unreachable!("a DGX-1 is GPUs and a host"));
@@ -124,7 +124,7 @@ pub fn node(gpus: &mut Copying<'_>, room: u64) -> Result<Node, Failed> {
     for peer in &mut node.peers {
         peer.measured = peer.measured.map(|bandwidth| bandwidth / SLOWER);
     }
-    // What is free differs from GPU to GPU, and a margin is the same for all: the rest is taken up.
+    // Free memory differs from GPU to GPU, but the margin is the same for all, so the rest is allocated.
     let mut least = u64::MAX;
     for gpu in 0..8 {
         least = least.min(

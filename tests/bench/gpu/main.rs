@@ -1,9 +1,9 @@
-//! How long staging of GPU memory blocks: `./ci/bench gpu`.
+//! The blocking time of staging GPU memory: `./ci/bench gpu`.
 //!
-//! The paper's DGX-1, emulated: every byte is copied by the driver's calls, over links that take their time. Sizes are a part of the paper's, and
-//! links are slowed down, so that what this machine needs besides is little. Beside each measured time stands what the plan says.
+//! The machine is the paper's DGX-1, emulated: the driver's calls copy every byte, over links with limited speed. Sizes are a part of the
+//! paper's, and links are slowed down, so that this machine's own overhead is small. The plan's time stands beside each measured one.
 //!
-//! With `--check` one checkpoint is staged, filled back, drained and filled again, and every byte compared.
+//! With `--check` one checkpoint is staged, filled back, drained and filled again, and every byte is compared.
 
 mod check;
 mod figures;
@@ -48,7 +48,7 @@ struct Options {
     #[arg(long, value_name = "DIR")]
     out: Option<std::path::PathBuf>,
 
-    /// What finds the emulated GPUs: this program starts itself with it
+    /// Marks the process that finds the emulated GPUs: this program starts itself with it
     #[arg(long, hide = true)]
     worker: bool,
 }
@@ -74,7 +74,7 @@ fn run(options: &Options) -> Result<(), Failed> {
     }
 }
 
-/// Starts the GPUs, and this program again where it finds them.
+/// Starts the GPUs, and this program again so that it finds them.
 fn start(options: &Options) -> Result<(), Failed> {
     let gpus = Gpus::start(&machine::dgx1(options.check))?;
     let itself = std::env::current_exe().map_err(|error| error.to_string())?;

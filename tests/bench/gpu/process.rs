@@ -1,4 +1,4 @@
-//! A process that uses GPUs is stopped, its device memory staged, and given back, while it lives: all that a checkpoint does with it but its image.
+//! Stages and gives back the device memory of a live process, as a checkpoint does, but without an image.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use stillpoint_tests::{Failed, ensure};
 
 use super::machine::COPIES;
 
-/// How long a lock may take, in milliseconds.
+/// The time limit of a lock, in milliseconds.
 const PATIENCE: u32 = 10_000;
 const HOST_ROOM: u64 = 512 << 20;
-/// Small, so that with little memory on a GPU all places are used.
+/// A small margin, so that with little memory on a GPU all places are used.
 const MARGIN: u64 = 1 << 20;
 
-/// Counts what comes out.
+/// Counts the drained bytes.
 #[derive(Default)]
 struct Count(u64);
 
@@ -35,10 +35,10 @@ impl Sink for Count {
     }
 }
 
-/// What probes are divided by: the process has left little free.
+/// The divisor of probes, since the process has left little memory free.
 const CUT: u64 = 64;
 
-/// What all epochs have in common.
+/// The state that all epochs share.
 struct Staging<'d> {
     driver: &'d Driver,
     version: String,
@@ -47,7 +47,7 @@ struct Staging<'d> {
     record: Record,
 }
 
-/// Stages a process's device memory so many times, and says how often that was; what was measured goes to a file.
+/// Stages a process's device memory so many times, prints the number of times, and writes the measurements to a file.
 pub fn run(pid: i32, times: usize, file: Option<&Path>) -> Result<(), Failed> {
     let driver = Driver::open().map_err(|error| error.to_string())?;
     let found = devices::all(&driver).map_err(|error| error.to_string())?;
@@ -84,7 +84,7 @@ pub fn run(pid: i32, times: usize, file: Option<&Path>) -> Result<(), Failed> {
     std::fs::write(file, text).map_err(|error| error.to_string())
 }
 
-/// Its devices are held by now, unless it ends first.
+/// Waits until the process holds its devices, unless it ends first.
 fn wait_until_it_computes(driver: &Driver, pid: i32) -> Result<(), Failed> {
     let began = Instant::now();
     while checkpoint::state(driver, pid) != Ok(checkpoint::State::Running) {
@@ -126,7 +126,7 @@ impl Staging<'_> {
         };
         storage::complete(driver, lent).map_err(said)?;
         checkpoint::unlock(driver, pid).map_err(said)?;
-        // The program runs; what was staged goes out meanwhile.
+        // The program runs while its staged memory is drained.
         staged
             .measured
             .add_to(&mut self.record, &self.node, &self.version, epoch);

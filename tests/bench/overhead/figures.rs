@@ -8,7 +8,7 @@ use crate::settings::Group;
 use crate::way::Way;
 use stillpoint_tests::results::Named;
 
-/// What a figure shows of a row; nothing where it was not measured.
+/// The value of a row in a figure, or nothing if it was not measured.
 type Shown = fn(&Row) -> Option<f64>;
 
 fn with_clock(row: &Row) -> Option<f64> {
@@ -30,7 +30,7 @@ fn clock_itself(row: &Row) -> Option<f64> {
 const OVERHEAD: &str = "overhead, percent of the native time";
 const OVERLAP: &str = "overlap, percent of the operation";
 
-/// File name, group, title, ordinate and what is shown.
+/// The file name, group, title, ordinate and value of each figure.
 const FIGURES: [(&str, Group, &str, &str, Shown); 5] = [
     (
         "overhead-blocking",
@@ -69,7 +69,7 @@ const FIGURES: [(&str, Group, &str, &str, Shown); 5] = [
     ),
 ];
 
-/// The figures that the results are enough for: name and SVG.
+/// Draws the figures that have enough results, as name and SVG.
 pub fn draw(rows: &[Row], options: &Options) -> Vec<Named> {
     FIGURES
         .iter()
@@ -83,7 +83,7 @@ pub fn draw(rows: &[Row], options: &Options) -> Vec<Named> {
         .collect()
 }
 
-/// A line for every operation of the group, over its sizes.
+/// Makes a line for every operation of the group, over its sizes.
 fn series(rows: &[Row], group: Group, shown: Shown) -> Vec<Series> {
     let mut found: Vec<Series> = vec![];
     for row in rows.iter().filter(|row| row.setting.group == group) {

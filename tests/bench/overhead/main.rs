@@ -1,8 +1,8 @@
-//! What Stillpoint costs: `./ci/bench overhead`.
+//! The overhead of Stillpoint: `./ci/bench overhead`.
 //!
-//! Native, clock and barrier jobs stand side by side and are measured in turn, some milliseconds each, so that what
-//! disturbs the machine disturbs a pair and not one side of it. Whole programs run one after the other, in turn too. A
-//! second native job shows what the method makes of two that are equal.
+//! Native, clock and barrier jobs exist side by side and are measured in turn, some milliseconds each, so that a
+//! disturbance of the machine affects a pair and not one side of it. Whole programs run one after the other, in turn
+//! too. A second native job shows the method's result for two equal jobs.
 
 mod applications;
 mod figures;
@@ -56,7 +56,7 @@ fn run(options: &Options) -> Result<(), Failed> {
         (false, false) => 1.0,
     };
     let mut rows = rounds::measure(settings, &programs, options, options.share(share))?;
-    // Whoever has no patience for the programs has these at least.
+    // An interrupted run leaves at least these results.
     let folder = Results::of(options, &rows, &[]).write(options)?;
     rows.extend(applications::measure(
         &programs,
@@ -75,7 +75,7 @@ fn run(options: &Options) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What was measured, in all its forms.
+/// The measurements, in all their forms.
 struct Results {
     json: Value,
     tables: Vec<Named>,
@@ -106,7 +106,7 @@ impl Results {
         }
     }
 
-    /// Writes JSON, tables and figures; returns where.
+    /// Writes JSON, tables and figures, and returns the folder.
     fn write(&self, options: &Options) -> Result<PathBuf, Failed> {
         let folder = options
             .out

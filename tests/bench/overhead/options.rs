@@ -1,4 +1,4 @@
-//! What the command is told.
+//! The command's options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,16 +15,15 @@ use crate::way::Way;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "overhead")]
 pub struct Options {
-    /// How long the whole takes, about
+    /// The approximate length of the whole run
     #[arg(long, default_value_t = 15.0, value_parser = minutes)]
     pub minutes: f64,
 
-    /// Rounds of the short measures, and of the programs, instead of as many as there is time for
+    /// Rounds of the short measures, and of the programs, instead of as many as fit into the time
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: Option<u32>,
 
-    /// Launches over which the rounds of the short measures are spread: where a launch's memory happens to lie has a part in
-    /// its speed
+    /// Launches over which the rounds of the short measures are spread: the place of a launch's memory influences its speed
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
     pub launches: u32,
 
@@ -33,11 +32,11 @@ pub struct Options {
     #[arg(long, value_name = "WORD")]
     pub only: Vec<String>,
 
-    /// The MPI that jobs are started by and the bench's own programs are built for: the machine's own, or one of `ci/mpis target/mpis` by its name
+    /// The MPI that starts jobs and that the bench's own programs are built for: the machine's own, or one of `ci/mpis target/mpis` by its name
     #[arg(long, value_name = "NAME", default_value = mpis::OWN)]
     pub mpi: String,
 
-    /// What is compared with the native runs
+    /// The ways that are compared with the native runs
     #[arg(long, value_delimiter = ',', default_value = "again,clock,barrier")]
     pub ways: Vec<Way>,
 
@@ -47,7 +46,7 @@ pub struct Options {
     #[arg(long, value_name = "COMMAND", value_parser = words)]
     pub other: Option<Words>,
 
-    /// What the bench's programs are compiled by for it, where that is not the MPI's own compiler
+    /// The compiler for the bench's programs under the other checkpointer, if that is not the MPI's own
     #[arg(long, value_name = "COMMAND", requires = "other", value_parser = words)]
     pub other_compiler: Option<Words>,
 
@@ -64,7 +63,7 @@ pub struct Options {
     pub out: Option<PathBuf>,
 }
 
-/// A command: the words that blanks divide.
+/// A command: words separated by blanks.
 #[derive(Clone, Debug)]
 pub struct Words(pub Vec<String>);
 
@@ -84,18 +83,18 @@ fn minutes(text: &str) -> Result<f64, String> {
 }
 
 impl Options {
-    /// Whether a measure of a group is to be taken.
+    /// Tells whether a measure of a group is wanted.
     pub fn wants(&self, group: &str, measure: &str) -> bool {
         let named = |word: &String| word == group || measure.starts_with(word.as_str());
         self.only.is_empty() || self.only.iter().any(named)
     }
 
-    /// The MPI.
+    /// Returns the MPI.
     pub fn mpi(&self) -> Result<Mpi, Failed> {
         Mpi::named(&place::target().join("mpis"), &self.mpi)
     }
 
-    /// What a table or a figure of a group is called: with the MPI's name, unless it is the machine's own.
+    /// Returns the title of a group's table or figure: with the MPI's name, unless it is the machine's own.
     pub fn titled(&self, name: &str) -> String {
         match self.mpi.as_str() {
             mpis::OWN => name.to_owned(),
@@ -103,18 +102,18 @@ impl Options {
         }
     }
 
-    /// A share of the whole time.
+    /// Returns a share of the whole time.
     pub fn share(&self, share: f64) -> Duration {
         Duration::from_secs_f64(self.minutes * 60.0 * share)
     }
 
-    /// Native first, then what it is compared with.
+    /// Returns the native way first, then those compared with it.
     pub fn all_ways(&self) -> Vec<Way> {
         let other = self.other.as_ref().map(|_| Way::Other);
         self.own_ways().into_iter().chain(other).collect()
     }
 
-    /// The same without another checkpointer.
+    /// Returns the same without another checkpointer.
     pub fn own_ways(&self) -> Vec<Way> {
         let others = self.ways.iter().copied().filter(|way| *way != Way::Native);
         std::iter::once(Way::Native).chain(others).collect()

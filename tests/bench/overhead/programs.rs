@@ -11,12 +11,12 @@ use stillpoint_tests::{Failed, ensure, place};
 use crate::options::{Options, Words};
 use crate::way::Way;
 
-/// Where the compiled programs are.
+/// The paths of the compiled programs.
 pub struct Programs {
-    /// What they are built for, and started by.
+    /// The MPI that they are built for, and that starts them.
     pub mpi: Mpi,
     pub worker: PathBuf,
-    /// The worker behind another checkpointer's command; empty where none is measured.
+    /// The worker behind another checkpointer's command; empty if none is measured.
     other: Vec<OsString>,
     pub start: PathBuf,
     pub count_calls: PathBuf,
@@ -31,7 +31,7 @@ const WORKER: [&str; 6] = [
     "spectral.c",
 ];
 
-/// Compiles them all: that takes a second or two.
+/// Compiles all programs, in a second or two.
 pub fn build(options: &Options) -> Result<Programs, Failed> {
     let mpi = options.mpi()?;
     let folder = place::target().join("bench").join("programs");
@@ -66,7 +66,7 @@ pub fn build(options: &Options) -> Result<Programs, Failed> {
     })
 }
 
-/// The worker under another checkpointer, compiled for it where it asks for that.
+/// Returns the worker under another checkpointer, compiled for it if needed.
 fn other(options: &Options, worker: &Path, folder: &Path) -> Result<Vec<OsString>, Failed> {
     let Some(Words(before)) = &options.other else {
         return Ok(vec![]);
@@ -107,7 +107,7 @@ fn compile(
 }
 
 impl Programs {
-    /// The worker in a way, behind what stands before it.
+    /// Returns the command of the worker in a way.
     pub fn worker(&self, way: Way) -> Vec<OsString> {
         match way {
             Way::Other => self.other.clone(),
@@ -116,7 +116,7 @@ impl Programs {
     }
 }
 
-/// The programs' sources and inputs.
+/// Returns the folder of the programs' sources and inputs.
 pub fn this_bench() -> PathBuf {
     place::sources().join("bench").join("overhead")
 }

@@ -1,9 +1,9 @@
-//! What people see while they wait: one line that changes on a terminal, a line now and then elsewhere.
+//! Progress messages: one line that changes on a terminal, or a line now and then elsewhere.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// Time between two lines where there is no terminal.
+/// The time between two lines without a terminal.
 const SELDOM: Duration = Duration::from_secs(30);
 
 pub struct Progress {
@@ -21,7 +21,7 @@ impl Progress {
         }
     }
 
-    /// Says how far it has come. That nobody hears it does not matter.
+    /// Reports the progress. Failed writes do not matter.
     pub fn say(&mut self, how_far: &str) {
         if self.terminal {
             let _ = write!(stderr(), "\r\x1b[K{}: {how_far}", self.what);

@@ -1,7 +1,7 @@
-//! Short measures, taken in turn: jobs of all ways stand side by side, one measures for some milliseconds, then the next.
+//! Short measures, taken in turn: jobs of all ways exist side by side, one measures for some milliseconds, then the next.
 //!
-//! The jobs of a launch are equal in what they have done before: whoever has calibrated would have other buffers, so that is
-//! done by a job of its own, and each job's first round, in which its buffers grow, does not count.
+//! The jobs of a launch have the same history. Calibration would change the buffers of the job that does it, so a job of its
+//! own calibrates. Each job's first round, in which its buffers grow, does not count.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use crate::turns;
 use crate::way::Way;
 use crate::worker::Worker;
 
-/// How long one measure takes natively, at least; one that is made of many parts takes longer.
+/// The least native time of a measure. A measure of many parts takes longer.
 const SHORT: Duration = Duration::from_millis(5);
 const OF_PARTS: Duration = Duration::from_millis(20);
-/// The fewest rounds of a launch that count, whatever the time: each way before and behind each other.
+/// The fewest rounds of a launch that count, whatever the time: each way comes before and after each other.
 const FEWEST: u32 = 2;
 
 /// Measures all settings; `time` is for all launches together.
@@ -40,7 +40,7 @@ pub fn measure(
     let begun = Instant::now();
     for launch in 0..launches {
         let goes_on = |round: u32| match options.rounds {
-            // Spread evenly, the first launches have one more.
+            // Rounds are spread evenly, and the first launches have one more.
             Some(rounds) => round < (rounds + launches - 1 - launch) / launches,
             None => round < FEWEST || begun.elapsed() < time * (launch + 1) / launches,
         };
@@ -63,7 +63,7 @@ pub fn measure(
     Ok(rows)
 }
 
-/// A job of every way. Who is started first is different each time.
+/// Starts a job of every way. The first one is different each time.
 fn start(
     options: &Options,
     programs: &Programs,
@@ -76,7 +76,7 @@ fn start(
         .collect()
 }
 
-/// One figure of every way that the setting concerns.
+/// Takes one figure of every way that the setting concerns.
 fn pass(
     row: &Row,
     calls: u32,
@@ -94,7 +94,7 @@ fn pass(
     Ok(figures)
 }
 
-/// How often each setting is to be repeated, so that it takes long enough natively.
+/// Finds the number of repetitions with which each setting takes long enough natively.
 fn calibrate(rows: &[Row], native: &mut Worker) -> Result<Vec<u32>, Failed> {
     let mut progress = Progress::new("calibration".to_owned());
     let mut all = vec![];
@@ -104,7 +104,7 @@ fn calibrate(rows: &[Row], native: &mut Worker) -> Result<Vec<u32>, Failed> {
             _ => SHORT,
         };
         let mut calls = 2;
-        // What a first time costs is not what is asked: the job starts, buffers grow.
+        // The first time does not count: the job starts, and buffers grow.
         native.measure(setting.measure, setting.size, calls)?;
         while shortest(native, setting, calls)? < long && calls < 1 << 24 {
             calls *= 2;
@@ -115,7 +115,7 @@ fn calibrate(rows: &[Row], native: &mut Worker) -> Result<Vec<u32>, Failed> {
     Ok(all)
 }
 
-/// The shortest time of a few: what disturbs the machine only makes it longer.
+/// Returns the shortest of a few times, since a disturbance of the machine only makes them longer.
 fn shortest(worker: &mut Worker, setting: &Setting, calls: u32) -> Result<Duration, Failed> {
     let mut best = Duration::MAX;
     for _ in 0..3 {

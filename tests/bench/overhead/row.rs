@@ -1,4 +1,4 @@
-//! Figures taken in turn, and what they say.
+//! Figures taken in turn, and their statistics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ type Launch = BTreeMap<Way, Vec<f64>>;
 
 /// A setting's figures.
 ///
-/// Where a launch's memory happens to lie has a part in its speed, so the rounds of one launch are not independent: each
-/// launch gives one value, the median of its rounds, and what is said is said of these values.
+/// The place of a launch's memory influences its speed, so the rounds of one launch are not independent. Each launch
+/// gives one value, the median of its rounds, and all statistics are over these values.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub setting: Setting,
@@ -32,7 +32,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Nothing of no values.
+    /// Returns nothing if there are no values.
     pub fn of(mut values: Vec<f64>) -> Option<Spread> {
         values.sort_by(f64::total_cmp);
         let count = values.len();
@@ -72,12 +72,12 @@ impl Row {
         }
     }
 
-    /// What is added from now on comes from other processes than what was before.
+    /// Begins a launch: later figures come from other processes than earlier ones.
     pub fn begin_launch(&mut self) {
         self.launches.push(Launch::new());
     }
 
-    /// One round's figures, one of each way.
+    /// Adds one round's figures, one of each way.
     pub fn add(&mut self, round: &[(Way, f64)]) {
         let Some(launch) = self.launches.last_mut() else {
             return;
@@ -87,13 +87,13 @@ impl Row {
         }
     }
 
-    /// The figures of one way, in the unit that they are shown in.
+    /// Returns the figures of one way, in their displayed unit.
     pub fn value(&self, way: Way) -> Option<Spread> {
         let unit = self.setting.unit;
         self.over_launches(|launch| Some(launch.get(&way)?.iter().map(|f| unit.of(*f)).collect()))
     }
 
-    /// What a way costs over native, pair by pair: percent of the time, or points where percents are compared.
+    /// Returns a way's cost over native, pair by pair: percent of the time, or points if percents are compared.
     pub fn overhead(&self, way: Way) -> Option<Spread> {
         let compared = |(native, other): (&f64, &f64)| match self.setting.unit {
             Unit::Percent => other - native,
@@ -105,13 +105,13 @@ impl Row {
         })
     }
 
-    /// Of every launch the median of what is read off it.
+    /// Returns the spread of each launch's median of values.
     fn over_launches(&self, read: impl Fn(&Launch) -> Option<Vec<f64>>) -> Option<Spread> {
         let medians = self.launches.iter().filter_map(|l| Spread::of(read(l)?));
         Spread::of(medians.map(|spread| spread.median).collect())
     }
 
-    /// How many rounds there were, in all launches.
+    /// Counts the rounds in all launches.
     pub fn rounds(&self) -> usize {
         let of = |launch: &Launch| launch.get(&Way::Native).map_or(0, Vec::len);
         self.launches.iter().map(of).sum()
@@ -121,7 +121,7 @@ impl Row {
         self.launches.len()
     }
 
-    /// The ways that it was measured in.
+    /// Returns the ways in which the setting was measured.
     fn ways(&self) -> BTreeSet<Way> {
         self.launches
             .iter()

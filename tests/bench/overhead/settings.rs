@@ -1,9 +1,9 @@
-//! What is measured.
+//! The settings to measure.
 
 use crate::options::Options;
 use crate::way::Way;
 
-/// What belongs into one table.
+/// A group of settings in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     Blocking,
@@ -26,7 +26,7 @@ impl Group {
         Group::Programs,
     ];
 
-    /// How it is called in `--only`, in JSON and in the marks of a page of results.
+    /// Returns the name in `--only`, in JSON and in the marks of a page of results.
     pub fn name(self) -> &'static str {
         match self {
             Group::Blocking => "blocking",
@@ -39,21 +39,21 @@ impl Group {
         }
     }
 
-    /// Whether a barrier before blocking collective operations can make a difference.
+    /// Tells whether a barrier before blocking collective operations can make a difference.
     pub fn concerns(self, way: Way) -> bool {
         way != Way::Barrier || matches!(self, Group::Blocking | Group::Start | Group::Programs)
     }
 }
 
-/// What a figure counts, and how it is shown.
+/// The unit of a figure, and its display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unit {
     Nanoseconds,
     Milliseconds,
     Seconds,
-    /// Nanoseconds a message of so many bytes, shown as a rate of bytes.
+    /// Nanoseconds for a message of so many bytes, shown as a rate of bytes.
     Bandwidth(u32),
-    /// Nanoseconds a message, shown as a rate of messages.
+    /// Nanoseconds for a message, shown as a rate of messages.
     Rate,
     /// Percent of an operation; compared by difference.
     Percent,
@@ -71,7 +71,7 @@ impl Unit {
         }
     }
 
-    /// The value in the unit's own measure, of nanoseconds (or percent).
+    /// Converts nanoseconds (or percent) to the unit.
     pub fn of(self, figure: f64) -> f64 {
         match self {
             Unit::Nanoseconds | Unit::Percent => figure,
@@ -88,7 +88,7 @@ impl Unit {
 pub struct Setting {
     pub group: Group,
     pub label: String,
-    /// The worker's name of it; of a program, its short name.
+    /// The worker's name of the measure, or a program's short name.
     pub measure: &'static str,
     pub size: u32,
     pub unit: Unit,
@@ -135,7 +135,7 @@ const OVERLAPS: [(&str, &str); 4] = [
     ("overlap-iallgather", "Iallgather"),
 ];
 
-/// Calls that no other rank has a part in: measure, size, label.
+/// Calls without another rank: measure, size, label.
 const LOCAL: [(&str, u32, &str); 10] = [
     ("comm_rank", 0, "`MPI_Comm_rank`"),
     ("comm_size", 0, "`MPI_Comm_size`"),
@@ -153,7 +153,7 @@ const LOCAL: [(&str, u32, &str); 10] = [
     ("file_open", 0, "`open` and `close`"),
 ];
 
-/// The measures that workers carry out, as far as they are wanted.
+/// Returns the wanted measures that workers carry out.
 pub fn wanted(options: &Options) -> Vec<Setting> {
     let mut all = collectives();
     all.extend(messages());

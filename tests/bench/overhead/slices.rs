@@ -1,5 +1,5 @@
-//! Whole programs side by side, each running for a slice of time while the others are stopped: what disturbs the machine disturbs all
-//! of them, where runs one after the other meet it by chance.
+//! Whole programs side by side, each running for a slice of time while the others are stopped. A disturbance of the machine then
+//! affects all of them. In runs one after the other, it would affect one by chance.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,28 +14,28 @@ use stillpoint_tests::{Failed, ensure};
 
 use crate::turns;
 
-/// How long one runs before it is the next one's turn.
+/// The length of a turn.
 const SLICE: Duration = Duration::from_millis(100);
-/// How often the running one is looked at.
+/// The interval at which the running job is checked.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A program, and where it runs: a directory of its own.
+/// A program, and the directory in which it runs.
 pub struct Job {
     pub command: Command,
     pub directory: PathBuf,
-    /// A file there in which the program says how far it is.
+    /// A file there in which the program reports its progress.
     pub watched: Option<&'static str>,
 }
 
-/// A job that has ended; times are those in which it ran.
+/// A job that has ended. Times count only its own turns.
 pub struct Lap {
     pub whole: Duration,
-    /// The lines of the watched file, with when they were there.
+    /// The lines of the watched file, with their times.
     pub lines: Vec<(String, Duration)>,
 }
 
 impl Lap {
-    /// From the first line that is a beginning to the last that is an end.
+    /// Returns the time from the first line that is a beginning to the last that is an end.
     pub fn between(
         &self,
         begins: impl Fn(&str) -> bool,
@@ -47,7 +47,7 @@ impl Lap {
     }
 }
 
-/// Runs all to their ends, in turns.
+/// Runs all jobs to their ends, in turns.
 pub fn run(jobs: Vec<Job>) -> Result<Vec<Lap>, Failed> {
     let mut all = jobs
         .into_iter()
@@ -64,13 +64,13 @@ pub fn run(jobs: Vec<Job>) -> Result<Vec<Lap>, Failed> {
     Ok(all.iter_mut().map(Running::lap).collect())
 }
 
-/// A job that was started. It is stopped whenever it is not its turn.
+/// A started job, which is stopped except during its turn.
 struct Running {
     what: String,
     child: Child,
     directory: PathBuf,
     watched: Option<Watched>,
-    /// Everybody that it consists of, those that came first first; empty before its first turn is over.
+    /// All its processes, the earliest first; empty until its first turn is over.
     processes: Vec<Pid>,
     ran: Duration,
     over: bool,
@@ -109,7 +109,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Its turn.
+    /// Runs the job for a turn.
     fn go_on(&mut self) -> Result<(), Failed> {
         if self.over {
             return Ok(());
@@ -143,7 +143,7 @@ impl Running {
         Ok(())
     }
 
-    /// Stops the process that was started, then its children: who is stopped makes no more.
+    /// Stops the started process, then its children: a stopped process makes no more.
     fn stop(&mut self) -> Result<(), Failed> {
         self.processes = vec![Pid::from_raw(self.child.id() as i32)];
         let mut next = 0;
@@ -180,7 +180,7 @@ impl Drop for Running {
     }
 }
 
-/// A signal to a process, if it is still there.
+/// Sends a signal to a process, if it still exists.
 fn send(process: Pid, signal: Signal) -> Result<(), Failed> {
     match kill(process, signal) {
         Ok(()) | Err(Errno::ESRCH) => Ok(()),
@@ -190,7 +190,7 @@ fn send(process: Pid, signal: Signal) -> Result<(), Failed> {
     }
 }
 
-/// The children of a process, whichever of its threads has made them (proc(5)); none of one that is gone.
+/// Returns the children of a process, by any of its threads (proc(5)); a process that is gone has none.
 fn children(process: Pid) -> Vec<Pid> {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
         return vec![];
@@ -217,7 +217,7 @@ impl Watched {
         Watched { path, seen: 0 }
     }
 
-    /// The lines that are whole now and were not before.
+    /// Returns the lines that have become complete since the last call.
     fn news(&mut self) -> impl Iterator<Item = String> + use<> {
         let text = self.grown().unwrap_or_default();
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -226,7 +226,7 @@ impl Watched {
         lines.into_iter()
     }
 
-    /// What is behind what was seen, if there is any.
+    /// Returns the new text behind the known part, if there is any.
     fn grown(&self) -> Option<String> {
         if length(&self.path)? <= self.seen as u64 {
             return None;
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Counts on for a while of its own processor time, in a child, and says when it is half done.
+    /// Counts for a while of its own processor time, in a child, and reports when it is half done.
     const WORK: &str = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); [ $i = 150000 ] && echo half >said; done; \
                         echo whole >>said'; exit 0";
 
@@ -292,7 +292,7 @@ mod tests {
                     .next()
                     .and_then(|rest| rest.chars().next())
             };
-            // A signal has come when its process has run.
+            // The signal has arrived once its process has run.
             let begun = Instant::now();
             while state() != Some('T') && begun.elapsed() < Duration::from_secs(60) {
                 sleep(LOOK);

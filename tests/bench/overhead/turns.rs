@@ -1,6 +1,6 @@
-//! Whose turn it is: no way of running profits from its place.
+//! The order of turns: no way of running profits from its place.
 
-/// The order of `count` in a round: forwards and backwards by turns, and after both somebody else begins.
+/// Returns the order of `count` jobs in a round: forwards and backwards by turns. After both, the next job begins.
 pub fn order(count: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.rotate_left((round / 2) % count.max(1));

@@ -1,4 +1,4 @@
-//! The table of the blocks of a staged image, and an image that is read by it.
+//! The table of the blocks of a staged image, and an image that is read by that table.
 
 use stillpoint_image::blocks::{Blocks, Place as Tier, blocks_name};
 use stillpoint_image::format::checksum;
@@ -7,12 +7,12 @@ use stillpoint_image::{Reader, image_name};
 use crate::place::Place;
 use crate::seeds;
 
-/// Bytes of the header, and where its sum stands.
+/// The bytes of the header, and the offset of its sum.
 const HEADER: usize = 40;
 const SUM: usize = 32;
 
-/// The first byte says what is put right before the others are read: bit 0: the sum; bit 1: the length of the places, up to the first
-/// `]`; bit 2: the number of blocks; bit 3: the sums of the blocks, those of an image.
+/// The bits of the first byte select corrections before the other bytes are read. Bit 0: the sum; bit 1: the length of the places, up
+/// to the first `]`; bit 2: the number of blocks; bit 3: the sums of the blocks, taken from an image.
 pub fn blocks(input: &[u8]) -> bool {
     let Some((form, rest)) = input.split_first() else {
         return false;
@@ -30,7 +30,7 @@ pub fn blocks(input: &[u8]) -> bool {
         blocks
     );
 
-    // Whatever the table says, what is read is the image or nothing. Its places lie in the directory of this input.
+    // With any table, a read returns the image or nothing. Its places lie in the directory of this input.
     let fast = place.path().join("fast");
     std::fs::create_dir(&fast).expect("a directory for the fast tier");
     std::fs::copy(&image, fast.join(image_name(0))).expect("a part on the fast tier");

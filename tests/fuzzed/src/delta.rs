@@ -1,4 +1,4 @@
-//! Images that have chunks in earlier ones, and what a later one carries of them.
+//! Images with chunks in earlier ones, and the chunks that a later one carries.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ use crate::image::{bytes, looked_at, stretches};
 use crate::parts::{Parts, split};
 use crate::place::Place;
 
-/// Stands between two images.
+/// The border between two images.
 pub(crate) const BORDER: &[u8] = b"\xfc\n#\xfc";
-/// The rank that all of them are of.
+/// The rank of all images.
 pub(crate) const RANK: u32 = 1;
-/// No epoch of an input is later.
+/// The latest epoch of an input.
 const MOST_EPOCHS: usize = 5;
-/// More memory than this is not carried further.
+/// The limit of memory that is carried further.
 const MOST_CARRIED: u64 = 256 << 10;
 
-/// The first bytes say what has not changed since the newest image; then images in parts, the earliest first, each with whatever it
-/// needs of the earlier ones. Where the first byte is even, what an image says of those that it needs is put right.
+/// The first bytes choose the memory that has not changed since the newest image. Then come images in parts, the earliest first,
+/// each with chunks in earlier ones. If the first byte is even, an image's description of those that it needs is corrected.
 pub fn delta(input: &[u8]) -> bool {
     let place = Place::new();
     let mut pieces = split(input, BORDER).into_iter();
@@ -68,7 +68,7 @@ fn put_right(parts: &mut Parts, before: &[Origin]) {
     *section = serde_json::to_vec(&origins).expect("JSON");
 }
 
-/// What each choice leaves unchanged: in each region, from a place in it on.
+/// Returns the ranges that each choice leaves unchanged: in each region, from a place in it on.
 fn unchanged(reader: &Reader, choices: &[u8]) -> Vec<Range<u64>> {
     let mut choices = choices.iter().copied().chain(std::iter::repeat(0));
     let mut ranges = vec![];
@@ -82,7 +82,7 @@ fn unchanged(reader: &Reader, choices: &[u8]) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The next epoch's image holds nothing of its own: what it has in memory is what has not changed.
+/// Writes the next epoch's image without data of its own: its memory is all unchanged.
 fn carry_on(reader: &Reader, choices: &[u8], place: &Place) {
     let base = reader.base();
     if base.image.epoch == u64::MAX || reader.tables().page_bytes() > MOST_CARRIED {
@@ -112,7 +112,7 @@ fn carry_on(reader: &Reader, choices: &[u8], place: &Place) {
         })
         .collect();
     let Identity { epoch, rank, .. } = *reader.identity();
-    // Only what lies where an image of its epoch lies can be referred to.
+    // Only images in the usual place of their epoch can be referred to.
     let there = base.check(&place.path().join("next").join("image")).is_ok();
     let (epoch, path) = (epoch + 1, place.path().join("next"));
     std::fs::create_dir(&path).expect("a directory for the next epoch");
@@ -124,7 +124,7 @@ fn carry_on(reader: &Reader, choices: &[u8], place: &Place) {
         epoch,
         ..reader.identity().clone()
     };
-    // Regions may name contents: they are there, and empty.
+    // Regions may name contents: these exist, and are empty.
     for content in reader.contents() {
         let number = writer.content(&content.name, content.bytes, &[]);
         number.expect("it was read before");

@@ -1,12 +1,12 @@
-//! What a stranger says before and instead of the handshake, and somebody in between after it.
+//! Messages of a stranger before and instead of the handshake, and changes to messages after it.
 
 use stillpoint_protocol::Key;
 use stillpoint_protocol::handshake::{
     CLIENT_HELLO_BYTES, Client, PROOF_BYTES, Role, SERVER_HELLO_BYTES, Server,
 };
 
-/// The first byte says what the others are: 0: a client's hello; 1: a server's; 2: a client's proof; else changes of records that were
-/// sent: pairs of a place and of what is added there.
+/// The first byte selects the meaning of the others. 0: a client's hello; 1: a server's; 2: a client's proof; else changes of sent
+/// records, as pairs of a place and of a number to add there.
 pub fn handshake(input: &[u8]) -> bool {
     let Some((form, rest)) = input.split_first() else {
         return false;
@@ -34,7 +34,7 @@ pub fn handshake(input: &[u8]) -> bool {
     }
 }
 
-/// So many bytes, the first ones given.
+/// Returns so many bytes, the first ones given.
 fn filled<const COUNT: usize>(bytes: &[u8]) -> [u8; COUNT] {
     let mut filled = [0; COUNT];
     let count = bytes.len().min(COUNT);
@@ -42,7 +42,7 @@ fn filled<const COUNT: usize>(bytes: &[u8]) -> [u8; COUNT] {
     filled
 }
 
-/// Records that somebody has changed: what comes out is the beginning of what was sent, and nothing else.
+/// Checks records that were changed on the way: the receiver gets only a beginning of the sent ones.
 fn records(key: &Key, client: Client, changes: &[u8]) -> bool {
     let server = Server::new(key, client.hello()).expect("it holds the key");
     let (_, proof, here) = client.answer(server.hello()).expect("it holds the key");

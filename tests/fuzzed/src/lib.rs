@@ -1,7 +1,7 @@
-//! What is fuzzed: every reader of bytes from outside, each as a plain function of some bytes.
+//! The fuzz targets: every reader of bytes from outside, each as a plain function of some bytes.
 //!
-//! A target never panics, whatever the bytes are, and takes little time and memory. What it accepts it writes again, and reads the
-//! same from that. It says whether the bytes were accepted, so that a corpus that gets nowhere is noticed.
+//! A target never panics, with any bytes, and takes little time and memory. It writes accepted input again, and reads the same
+//! from that. It returns whether the bytes were accepted, which shows whether a corpus is useful.
 //!
 //! The programs in `fuzz/` hand the fuzzer's bytes to these functions; the test of this crate hands them every file of `fuzz/corpus`.
 
@@ -30,10 +30,10 @@ pub use program::program;
 pub use protocol::protocol;
 pub use texts::{job_file, launch};
 
-/// Runs one input; whether it was accepted.
+/// Runs one input, and returns whether it was accepted.
 pub type Body = fn(&[u8]) -> bool;
 
-/// Every target: its name, which its program and its corpus have too, and what it does.
+/// Every target: its function, and its name, which is also that of its program and its corpus.
 pub const TARGETS: [(&str, Body); 10] = [
     ("blocks", blocks),
     ("delta", delta),

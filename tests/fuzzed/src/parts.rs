@@ -1,7 +1,7 @@
 //! Images taken apart and put together again, so that a change inside gets past the sums.
 //!
-//! Three forms: the file; its [`Parts`]; and those as bytes for a fuzzer, in which no length stands, so that whatever it does to
-//! them is an image again: what an insertion moves is no more than one section.
+//! There are three forms: the file; its [`Parts`]; and those as bytes for a fuzzer. The last form contains no lengths, so that
+//! any change is an image again: an insertion moves no more than one section.
 
 use stillpoint_image::format::{
     BYTE_ORDER, ChunkRecord, END_MAGIC, Header, MAGIC, SectionKind, SectionRecord, Trailer,
@@ -9,7 +9,7 @@ use stillpoint_image::format::{
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// Stands before each section in a fuzzer's form.
+/// The mark before each section in a fuzzer's form.
 const BORDER: &[u8] = b"\xfd\n%\xfd";
 
 /// An image's header and sections.
@@ -21,7 +21,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Takes a file apart; `None` where a part lies beyond its end.
+    /// Takes a file apart, or returns `None` if a part lies beyond its end.
     pub fn of_file(bytes: &[u8]) -> Option<Parts> {
         let (header, _) = Header::read_from_prefix(bytes).ok()?;
         let mut rest = bytes.get(header.table_offset as usize..)?;
@@ -36,7 +36,7 @@ impl Parts {
         Some(Parts { header, sections })
     }
 
-    /// The first section of a kind.
+    /// Returns the first section of a kind.
     pub fn section(&mut self, kind: SectionKind) -> Option<&mut Vec<u8>> {
         let mut sections = self.sections.iter_mut();
         sections
@@ -44,7 +44,7 @@ impl Parts {
             .map(|(_, bytes)| bytes)
     }
 
-    /// Header, sections, table and trailer, with the sums that they ought to have.
+    /// Returns header, sections, table and trailer, with correct sums.
     pub fn file(&self) -> Vec<u8> {
         let mut parts = self.clone();
         let page_data = parts.sum_chunks();
@@ -81,7 +81,7 @@ impl Parts {
         .concat()
     }
 
-    /// Gives the file's own chunks the sums of their bytes; gives the sum over those.
+    /// Gives the file's own chunks the sums of their bytes, and returns the sum over those.
     fn sum_chunks(&mut self) -> u64 {
         let mut start = size_of::<Header>() as u64;
         let mut data = (0, vec![]);
@@ -100,7 +100,7 @@ impl Parts {
                 continue;
             };
             if chunk.origin != 0 {
-                // What the file has for other memory too.
+                // These bytes of the file stand for other memory too.
                 let is_own = |own: &&ChunkRecord| {
                     (own.offset, own.stored_bytes) == (chunk.offset, chunk.stored_bytes)
                 };
@@ -122,7 +122,7 @@ impl Parts {
         checksum(&sums)
     }
 
-    /// The form for a fuzzer.
+    /// Returns the form for a fuzzer.
     pub fn open(&self) -> Vec<u8> {
         let mut bytes = vec![self.header.version as u8];
         for (record, section) in &self.sections {
@@ -138,7 +138,7 @@ impl Parts {
         bytes
     }
 
-    /// What a fuzzer's form says, whatever it is.
+    /// Reads a fuzzer's form, with any bytes.
     pub fn of_open(bytes: &[u8]) -> Parts {
         let mut pieces = split(bytes, BORDER).into_iter();
         let version = pieces.next().and_then(|piece| piece.first());
@@ -169,7 +169,7 @@ impl Parts {
     }
 }
 
-/// The pieces between borders.
+/// Returns the pieces between borders.
 pub(crate) fn split<'a>(bytes: &'a [u8], border: &[u8]) -> Vec<&'a [u8]> {
     let mut pieces = vec![];
     let mut rest = bytes;
@@ -181,7 +181,7 @@ pub(crate) fn split<'a>(bytes: &'a [u8], border: &[u8]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// A file whose sums of header, table, trailer and sections are made right, and nothing else: offsets and lengths stay as they are.
+/// Corrects a file's sums of header, table, trailer and sections; offsets and lengths stay as they are.
 pub fn summed(file: &[u8]) -> Vec<u8> {
     let mut bytes = file.to_vec();
     sum_up(&mut bytes);

@@ -1,4 +1,4 @@
-//! What users give the planner: topologies, traces, samples, quantities; and records of copies.
+//! The planner's input from users: topologies, traces, samples, quantities; and records of copies.
 
 use stillpoint_gpu_plan::Record;
 use stillpoint_multilevel::interval::{fit, parse_samples};
@@ -8,7 +8,7 @@ use stillpoint_multilevel::units::{
     parse_bandwidth, parse_bytes, parse_seconds, show_bandwidth, show_bytes, show_seconds,
 };
 
-/// The first byte says what the text is.
+/// The first byte selects the kind of the text.
 pub fn plans(input: &[u8]) -> bool {
     let Some((kind, rest)) = input.split_first() else {
         return false;
@@ -28,7 +28,7 @@ pub fn plans(input: &[u8]) -> bool {
     }
 }
 
-/// What epochs have measured of a node's GPUs. What is read is sound enough to be fitted and written again.
+/// Measurements of a node's GPUs by epochs. Accepted ones can be fitted and written again.
 fn record(text: &str) -> bool {
     let Ok(record) = Record::parse(text.as_bytes()) else {
         return false;

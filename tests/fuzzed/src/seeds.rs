@@ -1,4 +1,4 @@
-//! Where a fuzzer starts from: for each target some small inputs of the kind that Stillpoint itself writes.
+//! The seeds of a fuzzer: for each target some small inputs of the kind that Stillpoint itself writes.
 
 mod elf;
 mod images;
@@ -12,7 +12,7 @@ use stillpoint_image::format::checksum;
 
 use crate::delta::BORDER;
 
-/// The inputs of a target, each with a name.
+/// Returns the inputs of a target, each with a name.
 pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let seeds: Vec<Vec<u8>> = match target {
         "blocks" => blocks(),
@@ -64,7 +64,7 @@ fn delta() -> Vec<Vec<u8>> {
         }
         seed
     };
-    // One that needs an epoch which is not there.
+    // This input needs an epoch that does not exist.
     let alone = [&[0][..], BORDER, &epochs[1].open()].concat();
     let sharing = images::sharing(epochs[0].clone());
     let sharing = [&[4][..], BORDER, &sharing.open()].concat();

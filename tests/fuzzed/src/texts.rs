@@ -1,4 +1,4 @@
-//! What one process leaves for another as JSON: job.json, and the launch's variable.
+//! JSON that one process leaves for another: job.json, and the launch's variable.
 
 use stillpoint_protocol::job_file::{JobFile, NAME};
 use stillpoint_protocol::launch::Launch;
@@ -12,7 +12,7 @@ pub fn job_file(input: &[u8]) -> bool {
     let Ok(job) = JobFile::read(place.path()) else {
         return false;
     };
-    // It says where a process is; it may be any number.
+    // It gives a process id, which may be any number.
     let _ = (job.runs_here(), job.coordinator.alive());
     job.write(place.path())
         .expect("what was read can be written");
@@ -23,7 +23,7 @@ pub fn job_file(input: &[u8]) -> bool {
     true
 }
 
-/// The variable that a lower half is told its launch in.
+/// The variable that tells a lower half its launch.
 pub fn launch(input: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(input) else {
         return false;

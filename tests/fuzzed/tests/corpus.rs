@@ -1,4 +1,5 @@
-//! Every file of `fuzz/corpus`, and every seed, through its target; and that targets, programs and corpora are the same.
+//! Runs every file of `fuzz/corpus`, and every seed, through its target, and checks that targets, programs and corpora
+//! match.
 //!
 //! `STILLPOINT_WRITE_SEEDS=1` writes the seeds into the corpus first.
 
@@ -12,12 +13,12 @@ use nix::sys::resource::{Resource, setrlimit};
 use stillpoint_fuzzed::seeds::{greedy, seeds};
 use stillpoint_fuzzed::{Body, TARGETS, program};
 
-/// The corpus is kept small: what a fuzzer has found is cut down to what matters.
+/// The corpus is kept small: findings of a fuzzer are cut down to the essential part.
 const MOST_FILES: usize = 200;
 const MOST_BYTES: usize = 300 << 10;
-/// Address space of this process: what sets more aside ends it.
+/// The address space limit of this process, which ends if it exceeds it.
 const MOST_MEMORY: u64 = 4 << 30;
-/// For one input; on a busy machine it takes a small part of it.
+/// The time limit for one input, which normally takes a small part of it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn fuzz(path: &str) -> PathBuf {
@@ -26,7 +27,7 @@ fn fuzz(path: &str) -> PathBuf {
         .join(path)
 }
 
-/// The names in a folder, without `end`.
+/// Returns the names in a folder, without `end`.
 fn names(folder: &Path, end: &str) -> BTreeSet<String> {
     let entries =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -47,7 +48,7 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Runs inputs, naming the one that goes wrong; how many of them were accepted.
+/// Runs inputs, and returns how many were accepted. A panic names the input.
 fn accepted(body: Body, inputs: &[(String, Vec<u8>)]) -> usize {
     setrlimit(Resource::RLIMIT_AS, MOST_MEMORY, MOST_MEMORY).unwrap();
     let run = |(name, bytes): &&(String, Vec<u8>)| {
@@ -80,7 +81,7 @@ fn every_target_takes_its_corpus() {
     assert!(bytes <= MOST_BYTES, "the corpus has {bytes} bytes");
 }
 
-/// What Stillpoint writes is accepted now, whatever the corpus is of.
+/// Stillpoint's own output is accepted, whatever version the corpus is from.
 #[test]
 fn every_target_takes_its_seeds() {
     for (target, body) in TARGETS {
@@ -89,7 +90,7 @@ fn every_target_takes_its_seeds() {
     }
 }
 
-/// Half a megabyte of it is sixteen gigabytes of names. Too large for the corpus.
+/// Half a megabyte of input stands for sixteen gigabytes of names. It is too large for the corpus.
 #[test]
 fn a_program_that_needs_a_long_name_again_and_again_takes_no_memory() {
     for length in [1 << 19, 3000] {

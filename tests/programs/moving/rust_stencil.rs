@@ -9,7 +9,7 @@ use mpi::request;
 use mpi::traits::*;
 use trial::{Trial, check};
 
-/// What a cell holds, with a hole in the middle.
+/// The content of a cell, with a hole in the middle.
 #[derive(Clone, Copy, Debug, Default, Equivalence, PartialEq)]
 struct Cell {
     kind: u8,
@@ -31,14 +31,14 @@ fn step(left: Cell, here: Cell, right: Cell) -> Cell {
     }
 }
 
-/// The cells between the first and the last one of `cells`, a step later.
+/// Returns the cells between the first and the last one of `cells`, a step later.
 fn inside(cells: &[Cell]) -> impl Iterator<Item = Cell> + '_ {
     cells
         .windows(3)
         .map(|three| step(three[0], three[1], three[2]))
 }
 
-/// The whole ring a step later.
+/// Returns the whole ring a step later.
 fn whole(ring: &[Cell]) -> Vec<Cell> {
     let last = ring.len() - 1;
     let mut next = vec![step(ring[last], ring[0], ring[1])];
@@ -55,7 +55,7 @@ fn start(cells: usize) -> Vec<Cell> {
     (0..cells).map(of).collect()
 }
 
-/// A step of this rank's part: the halo comes while the inside is computed.
+/// Computes a step of this rank's part: the halo comes while the inside is computed.
 fn part(trial: &Trial, mine: &[Cell]) -> Vec<Cell> {
     let world = trial.world();
     let left = world.process_at_rank(trial.neighbour(-1));
@@ -82,7 +82,7 @@ fn part(trial: &Trial, mine: &[Cell]) -> Vec<Cell> {
     next
 }
 
-/// Some of the cells go round one rank; whoever gets them does not know how many they are.
+/// Sends some of the cells round one rank; the receiver does not know their number.
 fn parcels(trial: &Trial, round: u64, ring: &[Cell]) {
     let world = trial.world();
     let length = |rank: i32| 1 + (round as usize * 7 + rank as usize * 13) % PART;

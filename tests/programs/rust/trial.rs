@@ -1,4 +1,4 @@
-//! What the self-checking Rust programs share: the same protocol as `common.h`.
+//! The common parts of the self-checking Rust programs: the same protocol as `common.h`.
 
 use std::env;
 use std::fs::File;
@@ -13,10 +13,10 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-/// A moving program has run this many rounds before it says that it is ready.
+/// The rounds of a moving program before it reports that it is ready.
 const LEAST_ROUNDS: u64 = 20;
 
-/// A program's start, what it has found wrong, and its end.
+/// A program's start, its errors, and its end.
 pub struct Trial {
     universe: Universe,
     pub rank: i32,
@@ -24,7 +24,7 @@ pub struct Trial {
     wrong: AtomicU32,
 }
 
-/// Says what is wrong if a condition does not hold; the program goes on, to say what else is wrong.
+/// Reports an error if a condition does not hold; the program goes on, to find more errors.
 #[macro_export]
 macro_rules! check {
     ($trial:expr, $condition:expr, $($text:tt)+) => {
@@ -66,7 +66,7 @@ impl Trial {
         self.universe.world()
     }
 
-    /// The rank `steps` further round the ring.
+    /// Returns the rank `steps` further round the ring.
     pub fn neighbour(&self, steps: i32) -> i32 {
         (self.rank + steps).rem_euclid(self.size)
     }
@@ -77,7 +77,7 @@ impl Trial {
         }
     }
 
-    /// Whether nothing was wrong so far.
+    /// Tells whether there was no error so far.
     pub fn right(&self) -> bool {
         self.wrong.load(Ordering::Relaxed) == 0
     }
@@ -89,13 +89,13 @@ impl Trial {
         }
     }
 
-    /// Ready, then waits outside MPI.
+    /// Reports that the rank is ready, then waits outside MPI.
     pub fn hold(&self) {
         self.ready();
         wait_for_go();
     }
 
-    /// For rank 0 of a moving program: whether there will be a round after this one.
+    /// Tells rank 0 of a moving program whether there will be a round after this one.
     pub fn goes_on(&self, round: u64) -> bool {
         if round == LEAST_ROUNDS {
             self.ready();
@@ -103,7 +103,7 @@ impl Trial {
         round <= LEAST_ROUNDS || !may_go()
     }
 
-    /// Ends MPI, and says OK if nothing was wrong. Nobody is in `MPI_Finalize` before `go`.
+    /// Ends MPI, and prints OK if there was no error. No rank is in `MPI_Finalize` before `go`.
     pub fn finish(self) -> ExitCode {
         wait_for_go();
         drop(self.universe);
@@ -124,7 +124,7 @@ fn in_directory(name: &str) -> Option<PathBuf> {
     env::var_os("TRIAL_DIR").map(|directory| PathBuf::from(directory).join(name))
 }
 
-/// Whether the program may go on.
+/// Tells whether the program may go on.
 pub fn may_go() -> bool {
     in_directory("go").is_none_or(|path| path.exists())
 }

@@ -45,7 +45,7 @@ impl Map {
         std::array::from_fn(|number| Map::of(rank, number))
     }
 
-    /// What the maps of the first ranks come to, one after the other.
+    /// Returns the composition of the maps of the first ranks, one after the other.
     fn composed(ranks: i32) -> [Map; MAPS] {
         std::array::from_fn(|number| {
             (1..ranks).fold(Map::of(0, number), |first, rank| {
@@ -65,7 +65,7 @@ fn composition<'a>() -> UserOperation<'a> {
     })
 }
 
-/// An attribute that a duplicate gets a changed copy of.
+/// An attribute of which a duplicate gets a changed copy.
 #[derive(Debug, PartialEq)]
 struct Generation(Vec<u32>);
 
@@ -120,7 +120,7 @@ fn check_communicators(
     check!(trial, sum == expected, "{sum} over the copy");
 }
 
-/// Every third element goes out, and comes in as one block.
+/// Sends every third element, and receives them as one block.
 fn check_datatype(trial: &Trial, every_third: &UserDatatype) {
     let out: Vec<i32> = (0..30).map(|i| trial.rank * 100 + i).collect();
     let mut got = [0; 10];
@@ -146,7 +146,8 @@ fn check_datatype(trial: &Trial, every_third: &UserDatatype) {
     check!(trial, right, "came back as {back:?}");
 }
 
-/// Maps that go round the ring, one of them into a future, and that all ranks compose: the reduction is under way at a checkpoint.
+/// Sends maps round the ring, one of them into a future, and lets all ranks compose them: the reduction is under way at a
+/// checkpoint.
 fn check_requests(trial: &Trial, compose: &UserOperation) {
     let world = trial.world();
     let next = world.process_at_rank(trial.neighbour(1));
@@ -156,7 +157,7 @@ fn check_requests(trial: &Trial, compose: &UserOperation) {
     let answer = previous.immediate_receive_with_tag::<Map>(2);
     request::scope(|scope| {
         let maps = previous.immediate_receive_into_with_tag(scope, &mut received[..], 1);
-        // Rank 0 comes to the reduction only afterwards.
+        // Rank 0 comes to the reduction only after the checkpoint.
         if trial.rank == 0 {
             trial.hold();
         }
@@ -204,7 +205,7 @@ fn check_requests(trial: &Trial, compose: &UserOperation) {
     );
 }
 
-/// An operation from before the checkpoint, and one that is made now and holds something.
+/// Checks an operation from before the checkpoint, and a new one that captures a value.
 fn check_operations(trial: &Trial, compose: &UserOperation) {
     let world = trial.world();
     let mut first = [Map::default(); MAPS];
@@ -234,7 +235,7 @@ fn check_operations(trial: &Trial, compose: &UserOperation) {
     );
 }
 
-/// What is made here ends before MPI does.
+/// Makes objects that end before MPI does.
 fn objects(trial: &Trial) {
     let world = trial.world();
     let mut half = world

@@ -17,7 +17,7 @@ thread_local! {
     static OWN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Unwinds through some frames, and drops what they hold.
+/// Unwinds through some frames, and drops their values.
 fn panics(depth: u32, dropped: &Cell<u32>) {
     struct Counts<'a>(&'a Cell<u32>);
     impl Drop for Counts<'_> {
@@ -47,14 +47,14 @@ fn check_unwinding(trial: &Trial, when: &str) {
     );
 }
 
-/// What the threads share: a gate with its lock and its bell, and the place where all meet first.
+/// The threads' shared state: a gate with its lock and its bell, and the place where all meet first.
 struct Shared {
     gate: Mutex<bool>,
     opened: Condvar,
     all_there: Barrier,
 }
 
-/// Blocked in a receive of MPI's.
+/// Blocks in a receive of MPI's.
 fn in_mpi(trial: &Trial, shared: &Shared) -> (u64, Vec<u64>) {
     OWN.set(2);
     shared.all_there.wait();
@@ -68,7 +68,7 @@ fn in_mpi(trial: &Trial, shared: &Shared) -> (u64, Vec<u64>) {
     (OWN.get(), numbers)
 }
 
-/// Blocked in a receive of the channel's.
+/// Blocks in a receive of the channel's.
 fn in_channel(shared: &Shared, receiver: mpsc::Receiver<Vec<u64>>) -> (u64, Vec<u64>) {
     OWN.set(3);
     shared.all_there.wait();
@@ -76,7 +76,7 @@ fn in_channel(shared: &Shared, receiver: mpsc::Receiver<Vec<u64>>) -> (u64, Vec<
     (OWN.get(), numbers)
 }
 
-/// Waits for the gate, and then parked.
+/// Waits for the gate, and then parks.
 fn in_condition(shared: &Shared) -> u64 {
     OWN.set(4);
     shared.all_there.wait();
@@ -88,7 +88,7 @@ fn in_condition(shared: &Shared) -> u64 {
     OWN.get()
 }
 
-/// The numbers are what has come by both ways, and every thread has its own still.
+/// Checks the numbers that have come by both ways, and that every thread still has its own.
 fn check_threads(
     trial: &Trial,
     numbers: &[u64],

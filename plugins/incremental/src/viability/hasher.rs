@@ -16,7 +16,8 @@ impl Estimate {
     /// Computes the model's answer with the fastest of the offered hashers, and returns the chosen one. Each offer has a rate in bytes a second, which
     /// includes handing memory to the hasher. Of two equally fast offers, the first wins. The hasher is `None` if hashing does not pay with any.
     ///
-    /// # Errors There are no offers, or a number is out of its range.
+    /// # Errors
+    /// There are no offers, or a number is out of its range.
     pub fn with_fastest(
         beta_ckpt: f64,
         offers: &[(Hasher, f64)],

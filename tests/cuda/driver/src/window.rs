@@ -12,7 +12,8 @@ use stillpoint_emulated_gpu_protocol::window::{CHANNEL, END, PAGE, START};
 
 /// Maps memory at an address.
 ///
-/// # Safety With `MAP_FIXED` among the flags, the mapping at the address may be replaced.
+/// # Safety
+/// With `MAP_FIXED` among the flags, the mapping at the address may be replaced.
 unsafe fn map(
     address: u64,
     size: u64,
@@ -151,7 +152,8 @@ pub fn anywhere(size: u64) -> io::Result<u64> {
 
 /// Copies between two places of this process.
 ///
-/// # Safety Both are mapped with this size and do not overlap, and no thread writes to them meanwhile.
+/// # Safety
+/// Both are mapped with this size and do not overlap, and no thread writes to them meanwhile.
 pub unsafe fn copy(from: u64, to: u64, size: u64) {
     // SAFETY: as the caller says.
     unsafe { (to as *mut u8).copy_from_nonoverlapping(from as *const u8, size as usize) };
@@ -159,7 +161,8 @@ pub unsafe fn copy(from: u64, to: u64, size: u64) {
 
 /// Unmaps host memory.
 ///
-/// # Safety It came from `anywhere`, and is no longer in use.
+/// # Safety
+/// It came from `anywhere`, and is no longer in use.
 pub unsafe fn unmap(address: u64, size: u64) {
     // SAFETY: as the caller says.
     unsafe { libc::munmap(ptr::without_provenance_mut(address as usize), size as usize) };

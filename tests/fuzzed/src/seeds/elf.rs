@@ -1,18 +1,18 @@
-//! Small libraries: names, symbols and what they need, and no code.
+//! Small libraries: names, symbols and dependencies, and no code.
 
 /// Bytes of the header of a file and of a section.
 const HEADER: u64 = 64;
-/// Where a library wants its data.
+/// The strings of a library.
 const STRINGS: &[u8] =
     b"\0PMPI_Init\0ompi_mpi_comm_world\0stillpoint_contract\0libabsent.so\0$ORIGIN/x:$LIB\0";
-/// Where names stand in it.
+/// Offsets of names in these strings.
 const PMPI_INIT: u32 = 1;
 const OPEN_MPI: u32 = 11;
 const CONTRACT: u32 = 31;
 const ABSENT: u64 = 51;
 const ORIGIN: u64 = 64;
 
-/// An Open MPI, an MPICH, and a program that needs what is nowhere.
+/// Returns an Open MPI, an MPICH, and a program with missing dependencies.
 pub fn programs() -> Vec<Vec<u8>> {
     let path = |tag: u64| [(1, ABSENT), (tag, ORIGIN), (0, 0)];
     vec![
@@ -24,7 +24,7 @@ pub fn programs() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A program that needs a library with a long name many times over.
+/// Returns a program that needs a library with a long name many times over.
 pub fn greedy(times: usize, length: usize) -> Vec<u8> {
     let name = vec![b'x'; length];
     let needs = vec![(1, 1); times];
@@ -35,12 +35,12 @@ fn library(symbols: &[u32], dynamic: &[(u64, u64)]) -> Vec<u8> {
     built(symbols, dynamic, STRINGS)
 }
 
-/// Sections: none, strings, symbols, what is needed, data.
+/// Builds the sections: none, strings, symbols, dependencies, data.
 fn built(symbols: &[u32], dynamic: &[(u64, u64)], strings: &[u8]) -> Vec<u8> {
     let mut table = vec![0; 24];
     for name in symbols {
         table.extend(name.to_le_bytes());
-        // An object that all may see, in the last section.
+        // A global object, in the last section.
         table.extend([0x11, 0, 4, 0]);
         table.extend([HEADER, 4].map(u64::to_le_bytes).concat());
     }
@@ -50,7 +50,7 @@ fn built(symbols: &[u32], dynamic: &[(u64, u64)], strings: &[u8]) -> Vec<u8> {
         .collect();
     let data = 7_u32.to_le_bytes();
     let contents = [&[][..], strings, &table, &entries, &data];
-    // Kind, flags, which section it goes with, bytes of an entry.
+    // Kind, flags, linked section, bytes of an entry.
     let kinds: [(u32, u64, u32, u64); 5] = [
         (0, 0, 0, 0),
         (3, 0, 0, 0),

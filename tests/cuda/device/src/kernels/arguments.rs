@@ -72,7 +72,8 @@ impl<'a> Arguments<'a> {
 
     /// Returns numbers at a device address, for reading.
     ///
-    /// # Safety There is no other writer meanwhile: not this kernel through another slice, and not the program's other
+    /// # Safety
+    /// There is no other writer meanwhile: not this kernel through another slice, and not the program's other
     /// streams.
     pub unsafe fn numbers<T: Number>(&self, address: u64, count: usize) -> Result<&[T], u32> {
         let start = self.start(address, count)?;
@@ -83,7 +84,8 @@ impl<'a> Arguments<'a> {
 
     /// Returns numbers at a device address, for writing.
     ///
-    /// # Safety There is no other reader or writer meanwhile: not this kernel through another slice, and not the program's
+    /// # Safety
+    /// There is no other reader or writer meanwhile: not this kernel through another slice, and not the program's
     /// other streams.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn numbers_mut<T: Number>(

@@ -142,7 +142,8 @@ const EXTRA: [usize; 3] = [0, 1, 2];
 
 /// Reads the parameters of a kernel, in either of the two forms that programs may use.
 ///
-/// # Safety The parameters are those of the kernel's PTX.
+/// # Safety
+/// The parameters are those of the kernel's PTX.
 unsafe fn parameters(
     entry: &Entry,
     single: *mut *mut c_void,

@@ -52,7 +52,8 @@ fn known(driver: &Driver, address: u64) -> Option<Known> {
 
 /// Writes one attribute to its place.
 ///
-/// # Safety The place has room for the attribute.
+/// # Safety
+/// The place has room for the attribute.
 unsafe fn attribute(
     driver: &Driver,
     place: *mut c_void,

@@ -1,4 +1,4 @@
-//! Breaks a committed epoch on purpose, each time in one way only: what else a reader checks still holds.
+//! Breaks a committed epoch on purpose, each time in only one way: all other checks of a reader still succeed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use stillpoint_image::{Environment, Manifest, Reader, image_name};
 
 use crate::Failed;
 
-/// A file of an epoch; put back as it was when this goes.
+/// A changed file of an epoch. It is restored when this is dropped.
 #[derive(Debug)]
 pub struct Broken {
     path: PathBuf,
@@ -18,12 +18,12 @@ pub struct Broken {
 
 impl Drop for Broken {
     fn drop(&mut self) {
-        // A test that finds it missing says so.
+        // If this fails, a later test reports the missing file.
         let _ = fs::write(&self.path, &self.was);
     }
 }
 
-/// Replaces the bytes of a file by what `change` makes of them; `None` removes it.
+/// Replaces the bytes of a file by the result of `change`; Removes the file if that is `None`.
 pub fn change(
     path: &Path,
     change: impl FnOnce(&[u8]) -> Result<Option<Vec<u8>>, Failed>,
@@ -42,19 +42,19 @@ pub fn change(
     Ok(broken)
 }
 
-/// The file is gone.
+/// Removes the file.
 pub fn missing(path: &Path) -> Result<Broken, Failed> {
     change(path, |_| Ok(None))
 }
 
-/// The file ends at `keep` of its bytes.
+/// Truncates the file to `keep` of its bytes.
 pub fn truncated(path: &Path, keep: u64) -> Result<Broken, Failed> {
     change(path, |bytes| {
         Ok(Some(bytes[..bytes.len().min(keep as usize)].to_vec()))
     })
 }
 
-/// One bit is another.
+/// Flips one bit.
 pub fn flipped(path: &Path, bit: u64) -> Result<Broken, Failed> {
     change(path, |bytes| {
         let mut bytes = bytes.to_vec();
@@ -68,7 +68,7 @@ fn parts(bytes: &[u8]) -> Result<Parts, Failed> {
     Parts::of_file(bytes).ok_or_else(|| "a part beyond the end".into())
 }
 
-/// The image is whole, but of a format that a later release writes.
+/// Changes the image's format to that of a later release; otherwise it is whole.
 pub fn later_version(path: &Path) -> Result<Broken, Failed> {
     change(path, |bytes| {
         let mut parts = parts(bytes)?;
@@ -77,7 +77,7 @@ pub fn later_version(path: &Path) -> Result<Broken, Failed> {
     })
 }
 
-/// An epoch that was written on a processor that has `feature`: image and manifest are whole.
+/// Makes an epoch seem to come from a processor that has `feature`; image and manifest are whole.
 pub fn needs_feature(epoch: &Path, rank: u32, feature: &str) -> Result<(Broken, Broken), Failed> {
     let path = epoch.join(image_name(rank));
     let image = change(&path, |bytes| {

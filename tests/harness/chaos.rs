@@ -1,4 +1,4 @@
-//! Features of `tests/programs/chaos`: which there are, which a seed chooses, and what is done to them together.
+//! Features of `tests/programs/chaos`: the list, the choice by seed, and the trial of several together.
 
 use std::process::Command;
 use std::thread;
@@ -12,18 +12,18 @@ use crate::trial::Trial;
 use crate::{Failed, ensure};
 
 const RANKS: u32 = 2;
-/// Timers fire meanwhile.
+/// The longest wait, during which timers fire.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
 
-/// One of them.
+/// A feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
     pub name: String,
-    /// A word of the reason for which a checkpoint is refused while it is there.
+    /// A word in the reason for refusing a checkpoint while the feature exists.
     pub refused: Option<String>,
 }
 
-/// All of them, as the program itself lists them.
+/// Returns all features, as the program itself lists them.
 pub fn features(program: &Program) -> Result<Vec<Feature>, Failed> {
     let executable = program.build()?;
     let listed = Command::new(&executable).arg("--list").output();
@@ -41,7 +41,7 @@ pub fn features(program: &Program) -> Result<Vec<Feature>, Failed> {
     Ok(features)
 }
 
-/// One of them by its name.
+/// Returns one feature by its name.
 pub fn named(features: &[Feature], name: &str) -> Result<Feature, Failed> {
     let found = features.iter().find(|feature| feature.name == name);
     found
@@ -49,7 +49,7 @@ pub fn named(features: &[Feature], name: &str) -> Result<Feature, Failed> {
         .ok_or_else(|| format!("no feature '{name}' in tests/programs/chaos"))
 }
 
-/// Two or three of them.
+/// Chooses two or three features.
 pub fn choose(features: &[Feature], seed: &mut Seed) -> Vec<Feature> {
     let count = 2 + seed.below(2) as usize;
     let mut chosen: Vec<Feature> = vec![];
@@ -62,7 +62,7 @@ pub fn choose(features: &[Feature], seed: &mut Seed) -> Vec<Feature> {
     chosen
 }
 
-/// Natively they are right together; then suspended and restarted, twice, or refused by name.
+/// Runs features together natively; then suspends and restarts them twice, or checks that they are refused by name.
 pub fn together(program: &Program, features: &[Feature]) -> Result<(), Failed> {
     let names: Vec<String> = features.iter().map(|one| one.name.clone()).collect();
     let tested = (|| {

@@ -1,6 +1,6 @@
-//! A test that the runner ends (SIGTERM after its slow-timeout, SIGINT from the keyboard) ends its own jobs first. The
-//! signal only sets a flag. The loops that wait for jobs and commands see it and fail, and the failure says what
-//! the test was waiting for.
+//! If the runner ends a test (SIGTERM after its slow-timeout, SIGINT from the keyboard), the test ends its own jobs
+//! first. The signal only sets a flag. The loops that wait for jobs and commands see it and fail, and the failure names
+//! the event that the test was waiting for.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ extern "C" fn note(_: i32) {
     SEEN.store(true, Ordering::Relaxed);
 }
 
-/// From now on the first such signal sets the flag. The second one ends the process.
+/// Installs the handler: the first such signal sets the flag, the second one ends the process.
 pub fn expect() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
@@ -29,7 +29,7 @@ pub fn expect() {
     });
 }
 
-/// Whether the runner has asked this test to end.
+/// Tells whether the runner has asked this test to end.
 pub fn seen() -> bool {
     SEEN.load(Ordering::Relaxed)
 }

@@ -1,5 +1,5 @@
-//! Results that several tests need: a digest, a program's success, a suspended job. One test makes it, and the others find it in
-//! `target/trials/kept`. It is made again when anything changes that it depends on. Each test has a process of its own, so a
+//! Results that several tests need: a digest, a program's success, a suspended job. One test makes the result, and the others
+//! find it in `target/trials/kept`. It is made again when any of its inputs changes. Each test has a process of its own, so a
 //! locked file decides which of them makes it.
 
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::{Failed, place};
 
-/// One result, and the sum of everything that it depends on.
+/// One result, and the sum of all its inputs.
 #[derive(Clone, Debug)]
 pub struct Kept {
     name: String,
@@ -18,7 +18,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Each name has one result.
+    /// Names the result. Each name has one.
     pub fn named(name: &str) -> Kept {
         Kept {
             name: name.to_owned(),
@@ -26,14 +26,14 @@ impl Kept {
         }
     }
 
-    /// It depends on this word.
+    /// Adds a word to the inputs.
     pub fn on(mut self, word: &str) -> Kept {
         self.sum.write(word.as_bytes());
         self.sum.write_u8(0xff);
         self
     }
 
-    /// It depends on a file's bytes.
+    /// Adds a file's bytes to the inputs.
     pub fn on_file(mut self, path: &Path) -> Result<Kept, Failed> {
         let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         self.sum.write_usize(bytes.len());
@@ -41,7 +41,7 @@ impl Kept {
         Ok(self)
     }
 
-    /// It depends on a native run of a program: its bytes, its libraries, its launcher, the machine.
+    /// Adds a native run of a program to the inputs: its bytes, its libraries, its launcher, the machine.
     pub fn on_program(self, program: &Path) -> Result<Kept, Failed> {
         let libraries = Command::new("ldd").arg(program).output();
         let libraries = libraries.map_err(|error| format!("ldd: {error}"))?;
@@ -80,7 +80,7 @@ impl Kept {
         Ok(folder.join(format!("{}.{what}", self.name)))
     }
 
-    /// The lock of this name, open.
+    /// Opens the lock of this name.
     fn lock(&self) -> Result<File, Failed> {
         let path = self.place("lock")?;
         let file = File::options()
@@ -96,14 +96,14 @@ impl Kept {
         Ok(sum == self.sum.finish().to_string())
     }
 
-    /// The result is complete.
+    /// Marks the result as complete.
     fn is_made(&self) -> Result<(), Failed> {
         let path = self.place("sum")?;
         fs::write(&path, self.sum.finish().to_string())
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// A text, made if need be. A failure is not kept.
+    /// Returns a text, and makes it if need be. A failure is not kept.
     pub fn text(&self, make: impl FnOnce() -> Result<String, Failed>) -> Result<String, Failed> {
         let lock = self.lock()?;
         let failed = |error: std::io::Error| format!("{}: {error}", self.name);
@@ -118,7 +118,7 @@ impl Kept {
         Ok(text)
     }
 
-    /// A folder, made if need be, for whoever copies from it: nobody makes it anew meanwhile.
+    /// Gives access to a folder, for copies from it, and makes it if need be. No other test makes it again meanwhile.
     pub fn folder<T>(
         &self,
         make: impl FnOnce(&Path) -> Result<(), Failed>,

@@ -1,6 +1,6 @@
-//! A rank without a launcher: the real MPI starts a daemon of its own, which is no child of the application.
+//! A rank without a launcher. The real MPI starts a daemon of its own, which is no child of the application.
 //!
-//! And one whose program is a script that starts the one with MPI: that one is the rank then, and the script stands back.
+//! Also a rank whose program is a script that starts the MPI program: that program then becomes the rank.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +23,7 @@ fn a_rank_without_a_launcher_is_checkpointed_suspended_and_restarted() {
     }
 }
 
-/// MPICH starts a launcher where it is asked how many processes there could be, and waits for it: only the program may ask.
+/// MPICH starts a launcher if a process asks how many processes there could be, and waits for it: only the program may ask.
 #[test]
 fn a_rank_of_mpich_without_a_launcher_is_carried_too() {
     let tested = (|| {
@@ -51,7 +51,8 @@ fn a_script_leaves_its_rank_to_the_program_that_it_starts() {
     }
 }
 
-/// The kernel allows that to processes of one thread alone, and Stillpoint's threads are in the same process: in a rank, and in what it starts before MPI runs.
+/// The kernel allows this only to processes of one thread, and Stillpoint's threads are in the same process: in a rank, and in processes that it starts before
+/// MPI runs.
 #[test]
 fn a_program_of_one_thread_makes_itself_a_user_namespace() {
     let tested = (|| {
@@ -93,7 +94,7 @@ fn script(trial: &Trial) -> Result<(), Failed> {
     let target = trial.epochs_at();
     let mut command = Command::new(place::stillpoint()?);
     command.arg("run").arg("--dir").arg(&target).arg("--");
-    // A shell would become the last program of a script that it runs.
+    // A plain `sh -c` would exec the last program of its script.
     command.args(["/bin/sh", "-c", "\"$0\" \"$@\"; exit $?"]);
     command.arg(trial.executable()).args(&trial.arguments);
     let mut job = trial.launch(command)?;
@@ -101,7 +102,7 @@ fn script(trial: &Trial) -> Result<(), Failed> {
     command::checkpoint(trial.directory, &target)?.expect(exit::DONE)?;
     trial.go()?;
     trial.ends_well(job)?;
-    // It has not come back as the rank that it was at first, which the coordinator would have turned away.
+    // The script must not return as the rank that it was at first, which the coordinator would have turned away.
     let log = target.join("coordinator.log");
     let log =
         std::fs::read_to_string(&log).map_err(|error| format!("{}: {error}", log.display()))?;
@@ -112,7 +113,7 @@ fn script(trial: &Trial) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The library below is the machine's own, or else found where the program finds it, and named at a restart.
+/// The library is the machine's own. Another one is found where the program finds it, and a restart names it.
 fn run(trial: &Trial, library: Option<&Path>) -> Result<(), Failed> {
     let target = trial.epochs_at();
     let mut command = Command::new(place::stillpoint()?);

@@ -1,4 +1,4 @@
-//! Ranks that never sleep, more of them than the machine has processors: an epoch is written beside them in bounded time, and whoever waits is told what for.
+//! Ranks that never sleep, more of them than processors: an epoch is written in bounded time, and waiting commands name the cause.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure};
 
-/// A command that waits so long is told what for.
+/// A command that waits this long names the cause.
 const LONG: Duration = Duration::from_secs(5);
 
 #[test]

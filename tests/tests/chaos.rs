@@ -7,7 +7,7 @@
 //! STILLPOINT_CHAOS_FEATURES=lock_by_flock,counter cargo test ... --test chaos           these
 //! ```
 //!
-//! Either the suspend succeeds, and everything is there after the restart, or it is refused by the word of a feature that
+//! Either the suspend succeeds, and everything is there after the restart, or it is refused with a word of a feature that
 //! cannot be carried, and the program runs on.
 
 use std::ops::Range;

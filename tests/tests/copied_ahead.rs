@@ -1,4 +1,4 @@
-//! `--precopy`: a suspend writes an epoch while the program runs, and then what has changed since.
+//! `--precopy`: a suspend writes an epoch while the program runs, and then one with the changes since.
 
 use std::path::Path;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn comes_to_its_end(trial: &Trial) -> Result<(), Failed> {
     trial.ends_well(job).map(drop)
 }
 
-/// Both epochs are of moments when nothing was on the wire, and between them the program has written to all of its memory.
+/// Both epochs are of moments without messages on the wire, and between them the program has written to all of its memory.
 #[test]
 fn a_program_that_is_copied_ahead_goes_on_with_what_it_had_last() {
     on_trial("rewrites_everything", |trial| {
@@ -98,7 +98,7 @@ fn without_it_there_is_one_epoch_and_it_is_refused_where_it_could_do_nothing() {
             command::stillpoint(trial.directory, words)?
                 .expect_reason(exit::USAGE, "--precopy on needs --incremental")?;
         }
-        // The job ends sooner without an epoch ahead.
+        // Without an epoch ahead the job ends sooner.
         let job = started(trial, &["--incremental", "--copy", "on"])?;
         let said = suspended(trial, job)?;
         ensure!(said["ahead"].is_null(), "{said}");

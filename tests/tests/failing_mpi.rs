@@ -1,4 +1,4 @@
-//! A real MPI that fails while messages are looked for: the checkpoint is refused by name, the job runs on, and is checkpointed
+//! A real MPI that fails during a probe for messages: the checkpoint is refused by name, the job runs on, and is checkpointed
 //! when MPI has recovered.
 
 use std::fs;
@@ -43,7 +43,7 @@ fn run(trial: &Trial) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A folder with a `libmpi.so.40` that stands before the real one, which it needs under another name.
+/// Makes a folder with a `libmpi.so.40` that takes the place of the real one, which it loads under another name.
 fn library(directory: &Directory) -> Result<std::path::PathBuf, Failed> {
     let folder = directory.file("library");
     let stub = folder.join("stub");
@@ -59,7 +59,7 @@ fn library(directory: &Directory) -> Result<std::path::PathBuf, Failed> {
         .map(|place| Path::new(place).join("libmpi.so"));
     let real = real.into_iter().find_map(|path| path.canonicalize().ok());
     let real = real.ok_or("mpicc tells of no libmpi.so")?;
-    // The linker notes the name that a library gives itself.
+    // The linker records the name that a library gives itself.
     gcc(&[
         "-Wl,-soname,libmpi_real.so".into(),
         "-o".into(),

@@ -1,6 +1,6 @@
-//! A rank that the processor has no time for answers polls all the same: its agent is another thread. It is waited for
-//! where nothing but the processor keeps it from parking; and so is a collective operation that nothing but its length keeps
-//! from its end. Else others would be let on, to what somebody may come to much later.
+//! A rank without processor time still answers polls, because its agent is another thread. The coordinator waits for such a
+//! rank if only the processor keeps it from parking. It also waits for a collective operation that has not ended only
+//! because it is long. Otherwise it would let other ranks go on, to operations that some rank may reach much later.
 
 use std::fs;
 use std::thread;
@@ -15,11 +15,12 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, strike};
 
-/// The rank gets no time for so long: many polls of ranks that wait for each other, less than two of one that runs.
+/// The time without processor for the rank: many polls of ranks that wait for each other, less than two of a running
+/// one.
 const HELD: Duration = Duration::from_millis(200);
 
-/// Taken for one that waits for others, it would have the other that has come to the barrier let on, to an operation that
-/// the last rank is not going to begin.
+/// If this rank were taken for one that waits for others, the other rank in the barrier would be let on, to an operation
+/// that the last rank does not begin.
 #[test]
 fn a_rank_in_the_barrier_of_two_phases_is_waited_for() {
     let tested = (|| {
@@ -32,7 +33,7 @@ fn a_rank_in_the_barrier_of_two_phases_is_waited_for() {
     }
 }
 
-/// Parked ranks are not let on because a collective operation takes long to which all of its members have come.
+/// Parked ranks are not let on because of a long collective operation that all of its members have reached.
 #[test]
 fn a_long_collective_operation_is_waited_for() {
     let tested = (|| {
@@ -45,7 +46,7 @@ fn a_long_collective_operation_is_waited_for() {
     }
 }
 
-/// The first file comes when all others have been stopped, and is seen by rank 0 only if that is let on.
+/// The first file appears when all others have been stopped. Rank 0 sees it only if it is let on.
 fn ends_late(trial: &Trial) -> Result<(), Failed> {
     let mut job = trial.split()?;
     trial.ready(&mut job)?;
@@ -87,7 +88,7 @@ fn parks_late(trial: &Trial, rank: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Holds the process's first thread, and no other.
+/// Holds only the process's first thread.
 fn hold(pid: Pid) -> nix::Result<()> {
     ptrace::seize(pid, ptrace::Options::empty())?;
     ptrace::interrupt(pid)?;

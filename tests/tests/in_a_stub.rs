@@ -1,5 +1,5 @@
-//! A thread that has entered a stub, and is not inside of MPI yet, does not stand there in an image: what the stub has decided by this launch's MPI - that the direct way is
-//! open - another launch's may not keep.
+//! No image contains a thread that has entered a stub and is not yet inside MPI. The stub may have found the direct way open for this launch's MPI, and this
+//! may not hold for another launch's.
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! One member of a collective operation computes while all others are in it, in MPICH: a checkpoint waits for nobody there either, a restart may be on Open MPI, and the next one on
-//! MPICH again. `late_member.rs` has more operations, `other_mpis` has newer MPIs.
+//! One member of a collective operation computes while all others are in it, in MPICH. A checkpoint does not wait for it there either, a restart may be on Open
+//! MPI, and the next one on MPICH again. `late_member.rs` has more operations, `other_mpis` has newer MPIs.
 
 use stillpoint_tests::waiting::late_member;
 
-/// Operations of a program of Debian's MPICH on it.
+/// Runs operations of a program of Debian's MPICH on that MPI.
 fn each<const ARGUMENTS: usize>(operations: &[[&str; ARGUMENTS]]) {
     late_member("mpich-debian", "mpich-debian", operations);
 }

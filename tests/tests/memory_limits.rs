@@ -1,4 +1,4 @@
-//! Memory that cannot be read, and address space that is limited from the start.
+//! Unreadable memory, and address space that is limited from the start.
 
 use std::fs;
 use std::process::Command;
@@ -19,7 +19,8 @@ fn tested(test: impl FnOnce() -> Result<(), Failed>) {
     }
 }
 
-/// A page that is broken makes a checkpoint fail, by its address, and not the rank, whoever reads it: a child process that holds memory as it was, or the rank itself.
+/// A broken page makes the checkpoint fail, with the page's address, but not the rank. This holds whether a child process with a snapshot of memory reads it,
+/// or the rank itself.
 #[test]
 fn a_page_that_cannot_be_read_fails_the_checkpoint_by_name() {
     for copy in ["on", "off"] {
@@ -36,7 +37,7 @@ fn broken_page(copy: &'static str) -> Result<(), Failed> {
         let made = directory.file("made.0");
         job.until("having made it", PATIENCE, |_| made.exists())?;
         let answer = command::checkpoint(directory, &trial.epochs_at())?;
-        // A kernel before 6.6 makes no such page.
+        // Kernels before 6.6 make no such page.
         match directory.file("none.0").exists() {
             true => answer.expect(exit::DONE)?,
             false => {
@@ -53,7 +54,7 @@ fn broken_page(copy: &'static str) -> Result<(), Failed> {
     })
 }
 
-/// The same command under a shell's limit, in KiB.
+/// Makes the same command under a shell's limit, in KiB.
 fn limited(command: &Command, kibibytes: u32) -> Command {
     let mut limited = Command::new("sh");
     limited.args([
@@ -70,7 +71,8 @@ fn limited(command: &Command, kibibytes: u32) -> Command {
     limited
 }
 
-/// Batch systems limit the address space: what is enough natively is enough for a job that is suspended and restarted.
+/// Batch systems limit the address space. A limit that suffices natively suffices for a job that is suspended and
+/// restarted.
 #[test]
 fn a_program_starts_and_is_carried_in_half_a_gigabyte_of_addresses() {
     tested(|| {
@@ -91,7 +93,7 @@ fn a_program_starts_and_is_carried_in_half_a_gigabyte_of_addresses() {
     });
 }
 
-/// If it is too little, a line says so.
+/// If the limit is too low, a line says so.
 #[test]
 fn too_few_addresses_are_a_line_that_says_so() {
     tested(|| {
@@ -99,7 +101,7 @@ fn too_few_addresses_are_a_line_that_says_so() {
         Directory::new("too-few-addresses")?.run(|directory| {
             let trial = Trial::new(&program, 1, directory)?;
             let mut command = job::under_stillpoint(1, &trial.epochs_at())?;
-            // The launcher needs more than that itself: the rank is limited alone.
+            // The launcher needs more than that itself, so only the rank is limited.
             let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
             let place = words.iter().position(|word| word == "--");
             let place = place.ok_or("no program's place")? - 4;

@@ -1,5 +1,5 @@
-//! Files that were open through MPI when a job was suspended: a restart that does not find them as they were says so and changes nothing;
-//! one that has become longer is cut back.
+//! Files that were open through MPI when a job was suspended. If a restart finds a file changed, it reports that and changes nothing; a
+//! file that has become longer is cut back.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure};
 
-/// How long a restart may take to say no.
+/// The longest time until a restart refuses.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -29,7 +29,7 @@ fn a_restart_finds_mpi_files_as_they_were() {
     }
 }
 
-/// Not natively: Open MPI 4.1 deletes some of the files that are made after the close.
+/// Not natively, because Open MPI 4.1 deletes some of the files that are made after the close.
 #[test]
 fn a_file_that_is_made_after_another_was_deleted_on_close_stays() {
     let tested = (|| {
@@ -70,13 +70,13 @@ fn found(trial: &Trial) -> Result<(), Failed> {
     fs::write(&path, &longer).map_err(failed)?;
     trial.go()?;
     trial.ends_well(trial.restarted()?)?;
-    // Ten integers of each rank, as in a run that nobody has disturbed.
+    // Ten integers of each rank, as in an undisturbed run.
     let now = fs::metadata(&path).map_err(failed)?.len();
     ensure!(now == 80, "the file has {now} bytes");
     Ok(())
 }
 
-/// A restart says these words of the file, and changes nothing.
+/// Checks that a restart refuses the file with these words, and changes nothing.
 fn refused(trial: &Trial, words: &str) -> Result<(), Failed> {
     let before = fs::read(trial.directory.file("half.0")).ok();
     let ended = trial.restarted()?.end(PATIENCE)?;

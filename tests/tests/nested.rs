@@ -1,4 +1,5 @@
-//! `stillpoint run` inside of `stillpoint run`, as of a script that is itself started so: the program is part of the one job.
+//! `stillpoint run` inside of `stillpoint run`, for example in a script that is itself started so: the program belongs to the
+//! one job.
 
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::{self, Directory};

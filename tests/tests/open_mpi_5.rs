@@ -1,4 +1,5 @@
-//! Programs that were built with Open MPI 5, on Open MPI 4.1: what is carried of what 5 has more, and what is refused by name.
+//! Programs that were built with Open MPI 5, on Open MPI 4.1: some of Open MPI 5's additions are carried, and the others are
+//! refused by name.
 
 use std::fs;
 
@@ -8,7 +9,7 @@ use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{PATIENCE, Trial};
 
-/// A program that a later release's `mpi.h` was there for, and what it goes on on after Open MPI 4.1.
+/// Runs a program that was built with a later release's `mpi.h` on Open MPI 4.1, then continues it on other MPIs.
 fn of_open_mpi_5(name: &str, then: &[Mpi]) {
     let tested = (|| {
         let program = Program::named(Kind::Special, name)?;
@@ -24,7 +25,7 @@ fn of_open_mpi_5(name: &str, then: &[Mpi]) {
     }
 }
 
-/// Not on Debian's MPICH, which errs when persistent gathers are started again.
+/// Not on Debian's MPICH, which has an error when persistent gathers are started again.
 #[test]
 fn persistent_collectives_by_the_names_of_open_mpi_5_are_carried() {
     of_open_mpi_5("persistent_of_open_mpi_5", &[]);
@@ -37,7 +38,7 @@ fn what_open_mpi_5_has_more_than_4_is_carried() {
     of_open_mpi_5("of_open_mpi_5", &[other, Mpi::own()]);
 }
 
-/// `newer_names` with these arguments: its status, and what it has said on stderr.
+/// Runs `newer_names` with these arguments, and returns its status and its stderr.
 fn newer_names(arguments: &[&str]) -> Result<(i32, String), Failed> {
     let program = Program::named(Kind::Special, "newer_names")?;
     let mut said = None;
@@ -51,7 +52,7 @@ fn newer_names(arguments: &[&str]) -> Result<(i32, String), Failed> {
     said.ok_or_else(|| "nothing was said".to_owned())
 }
 
-/// All that the description of Open MPI's ABI calls refused.
+/// Everything that the description of Open MPI's ABI calls refused.
 #[test]
 fn what_is_refused_of_open_mpi_5_is_named() {
     let description = place::project().join("wrappers/abi/openmpi.txt");

@@ -1,4 +1,4 @@
-//! A thread of the lower half that crashes says so, whoever handles the signal in the application, and the rank ends by it.
+//! A crash of a lower half's thread is reported, whichever handler the application has for the signal, and ends the rank.
 
 use std::time::Duration;
 

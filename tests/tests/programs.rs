@@ -1,5 +1,5 @@
-//! Every program of `tests/programs`, in every way that it can be treated. The tests are made from the list of
-//! files: `still::iallreduce_pending::2_ranks::restarts`, `still::blocking_collectives::2_ranks::barrier::restarts`.
+//! Every program of `tests/programs`, in every kind of trial. The tests are made from the list of files:
+//! `still::iallreduce_pending::2_ranks::restarts`, `still::blocking_collectives::2_ranks::barrier::restarts`.
 
 use std::process::ExitCode;
 
@@ -15,12 +15,12 @@ const STILL: &[(&str, Way)] = &[
     ("carries_on", trial::carries_on),
     ("restarts", trial::restarts),
 ];
-/// These run undisturbed too, before the first checkpoint and after the last restart.
+/// These programs run undisturbed before the first checkpoint and after the last restart.
 const MOVING: &[(&str, Way)] = &[("natively", trial::natively), ("moves", trial::moves)];
-/// And these before and after a checkpoint that does nothing.
+/// These run undisturbed before and after a refused checkpoint.
 const REFUSED: &[(&str, Way)] = &[("natively", trial::natively), ("refuses", trial::refuses)];
 
-/// Every number of ranks on every way to a still point.
+/// Returns every number of ranks with every way to a still point.
 fn cases(program: &Program) -> impl Iterator<Item = (u32, String)> {
     let states = &program.safe_states;
     let ranks = program.ranks.iter();
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         for program in programs {
             for (number, (ranks, safe_state)) in cases(&program).enumerate() {
                 for &(way, test) in ways {
-                    // How it ends without a checkpoint does not depend on the number of ranks.
+                    // The end without a checkpoint does not depend on the number of ranks.
                     if way == "undisturbed" && number > 0 {
                         continue;
                     }

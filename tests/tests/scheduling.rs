@@ -1,4 +1,5 @@
-//! A restart that may not give a thread what the application had chosen for it goes on all the same, and says so.
+//! A restart that may not give a thread the application's scheduling settings goes on all the same, and prints a
+//! warning.
 
 use std::process::Command;
 use std::thread::available_parallelism;
@@ -10,7 +11,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure};
 
-/// The first of the processors that this process may run on.
+/// Returns the first of the processors that this process may run on.
 fn first_processor() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status
@@ -23,7 +24,7 @@ fn first_processor() -> String {
         .collect()
 }
 
-/// `command`, nicer than before, on the first processor, and without the right to be less nice again.
+/// Runs `command` with a higher nice value, on the first processor, without the right to lower the value again.
 fn with_less(command: &Command) -> Command {
     let mut less = vec![];
     if Uid::effective().is_root() {

@@ -1,5 +1,5 @@
-//! Random rows of collective operations in which one rank computes until it has been checkpointed, suspended and restarted twice: nobody waits for it. A seed
-//! decides the operations and the number of ranks; it is the name of its test.
+//! Random rows of collective operations in which one rank computes until it has been checkpointed, suspended and restarted twice: no checkpoint waits for it.
+//! A seed decides the operations and the number of ranks; it is the name of its test.
 //!
 //! ```text
 //! cargo test --release -p stillpoint-tests --test stragglers                                   the first few seeds
@@ -18,7 +18,7 @@ use stillpoint_tests::trial;
 
 const SEEDS: Range<u64> = 1..6;
 
-/// Ranks: 2 to 8.
+/// The number of ranks: 2 to 8.
 fn ranks(seed: u64) -> u32 {
     2 + (seed % 7) as u32
 }

@@ -1,4 +1,4 @@
-//! Standard input, output and error: every way in which they come into being, checkpointed, and suspended and restarted.
+//! Standard input, output and error, created in every way: checkpointed, and suspended and restarted.
 //!
 //! [`WAYS`] is the table of docs/descriptors.md.
 
@@ -15,10 +15,10 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure};
 
-/// Lines that the program reads before a checkpoint, and in all; more than a pipe holds.
+/// The lines that the program reads before a checkpoint, and in all; more than a pipe holds.
 const FIRST: u32 = 1_000;
 const ALL: u32 = 30_000;
-/// Less than a pipe holds: Hydra ends a job whose rank does not read at once.
+/// Fewer lines than a pipe holds: Hydra ends a job whose rank does not read at once.
 const FEW: u32 = 8_000;
 
 /// The launcher.
@@ -26,7 +26,7 @@ const FEW: u32 = 8_000;
 enum By {
     Mpirun,
     Hydra,
-    /// `stillpoint run` itself is what the shell starts.
+    /// The shell starts `stillpoint run` itself.
     Nobody,
 }
 
@@ -35,21 +35,21 @@ enum By {
 enum Then {
     /// A checkpoint, and a restart with each of these behind its command.
     Carried(&'static [&'static str]),
-    /// A restart has to be given the rest: with this it is refused, with those it goes on.
+    /// A restart needs redirections: it is refused with the first, and succeeds with the others.
     Needs(&'static str, &'static [&'static str]),
-    /// No checkpoint, and the reason says this.
+    /// There is no checkpoint, and the reason contains this.
     Refused(&'static str),
 }
 
-/// One way. `{run}` is everything up to the program, `{app}` the program with its arguments, `{in}` the file with its input,
-/// `{dir}` the test's directory.
+/// One way to create the streams. `{run}` is everything up to the program, `{app}` the program with its arguments, `{in}`
+/// the file with its input, `{dir}` the test's directory.
 struct Way {
     by: By,
     command: &'static str,
-    /// Lines that come, at most.
+    /// The most lines that come.
     all: u32,
     then: Then,
-    /// Files that hold what the program says, in the order in which it does: `before`, then `after`.
+    /// Files with the program's output, in its order: `before`, then `after`.
     says: &'static [&'static str],
 }
 
@@ -81,7 +81,7 @@ fn quoted(command: &Command) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The launcher's command, with the variables that it needs, before `words`.
+/// Makes the launcher's command, with the variables that it needs, before `words`.
 fn launcher(by: By, ranks: u32, words: &[&str]) -> Result<Command, Failed> {
     let mut command = match by {
         By::Mpirun => job::mpirun(ranks),
@@ -101,7 +101,7 @@ fn launcher(by: By, ranks: u32, words: &[&str]) -> Result<Command, Failed> {
     Ok(command)
 }
 
-/// A shell that does `text`, in the environment of `as_of`.
+/// Makes a shell that runs `text`, in the environment of `as_of`.
 fn shell(as_of: &Command, text: &str) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", text]);
@@ -145,7 +145,7 @@ impl Way {
         trial.launch(shell(&launcher, &text))
     }
 
-    /// The program's end, and what it has said.
+    /// Checks the program's end and its output.
     fn ends(&self, trial: &Trial, job: Job) -> Result<(), Failed> {
         trial.go()?;
         if !self.says.is_empty() {
@@ -227,7 +227,7 @@ fn write_lines(path: &Path, all: u32) -> Result<(), Failed> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// For each way a module with a test of each kind.
+/// Makes a module with a test of each kind for each way.
 macro_rules! ways {
     ($($name:ident: $way:expr;)*) => {$(
         mod $name {

@@ -1,5 +1,5 @@
-//! A stack without a limit moves what a process maps: the kernel keeps five sixths of all addresses free for it. A job's batch script sets it for all
-//! (`ulimit -s unlimited`, as programs in Fortran often need), or a script of a rank does.
+//! An unlimited stack moves the mappings of a process: the kernel keeps five sixths of all addresses free for the stack. A job's batch script sets
+//! this for all ranks (`ulimit -s unlimited`, as programs in Fortran often need), or a script of one rank does.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use stillpoint_tests::{Failed, job};
 const RANKS: u32 = 2;
 const LIMIT: &str = "unlimited";
 
-/// The command, begun by a shell that takes the limit away first.
+/// Makes the command, started by a shell that removes the limit first.
 fn limited(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -s \"$0\" && exec \"$@\"", LIMIT]);
@@ -25,7 +25,7 @@ fn limited(command: &Command) -> Command {
     shell
 }
 
-/// It runs, is suspended, and carries on.
+/// Runs the job, suspends it, and carries it on.
 fn passes(start: impl Fn(&Trial) -> Result<Command, Failed>) -> Result<(), Failed> {
     let program = Program::named(Kind::Still, "stack_limit_and_helpers")?;
     Directory::new("without-limit")?.run(|directory| {

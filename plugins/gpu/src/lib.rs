@@ -1,9 +1,9 @@
 //! The GPUs of a node, as a checkpoint sees them: where their memory is staged, and how it is copied.
 //!
 //! * [`node`]: GPUs as places with room, links between them and to host memory.
-//! * [`staging`]: which bytes of which rank's device memory go where.
-//! * [`streams`]: in how many streams, and in slots of what size.
-//! * [`record`]: how long copies took beside what had been expected, GPU by GPU and epoch by epoch.
+//! * [`staging`]: the place of each byte of the ranks' device memory.
+//! * [`streams`]: the number of streams, and the size of slots.
+//! * [`record`]: measured and predicted times of copies, by GPU and epoch.
 //!
 //! Pure: no I/O, no clocks, no unsafe.
 

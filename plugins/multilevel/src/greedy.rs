@@ -1,9 +1,11 @@
 //! The paper's Algorithm 1: the largest remainder first, to the fastest peer with spare capacity.
 //!
-//! As printed, but for two slips: line 14 sets `C_i` to zero before line 15 records it as the transfer to the host, and line
-//! 16 divides the `k` of an earlier transfer by `B_h`; what goes to the host is the `C_i` that is left.
+//! The code follows the printed algorithm, except for two slips: line 14 sets `C_i` to zero before line 15 records it as the
+//! transfer to the host, and line 16 divides the `k` of an earlier transfer by `B_h`; the transfer to the host is the
+//! remaining `C_i`.
 //!
-//! On machines with switches `B_ij` is the bandwidth of the widest route, and the blocking time counts what transfers share.
+//! On machines with switches `B_ij` is the bandwidth of the widest route, and the blocking time takes shared links into
+//! account.
 
 use crate::plan::{Plan, PlanBuilder};
 use crate::problem::{Problem, ScheduleError};

@@ -1,11 +1,11 @@
-//! Storage tiers: what goes where when a checkpoint does not fit on the fast tier, and what checkpoints cost.
+//! Storage tiers: the placement of a checkpoint that does not fit on the fast tier, and the costs of checkpoints.
 //!
-//! Fast tiers are small. Where checkpoint sizes differ, some processes do not fit on theirs (*senders*, with a *remainder*)
+//! Fast tiers are small. If checkpoint sizes differ, some processes do not fit on theirs (*senders*, with a *remainder*)
 //! while others have room left (*receivers*, with *spare capacity*). Sending a part to peers over fast links and a part to
 //! the slow tier at the same time shortens the *blocking time*. The terms are those of Maurya et al., "Towards Efficient I/O
 //! Scheduling for Collaborative Multi-Level Checkpointing" (MASCOTS 2021).
 //!
-//! Schedulers, models and simulations are pure: no files, no clocks, no randomness that is not seeded.
+//! Schedulers, models and simulations are pure: no files, no clocks, and only seeded randomness.
 
 pub mod chart;
 pub mod compare;

@@ -1,11 +1,11 @@
-//! The baseline: what does not fit on the own fast tier goes to the slow tier, and peers take nothing.
+//! The baseline: bytes that do not fit on a process's own fast tier go to the slow tier, and peers take nothing.
 
 use crate::plan::{Plan, PlanBuilder};
 use crate::problem::{Problem, ScheduleError};
 use crate::routes::{Routes, SlowTiers};
 use crate::schedule::Scheduler;
 
-/// Section V.A of the paper: every process by itself.
+/// Section V.A of the paper: every process works by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalOnly;
 

@@ -1,4 +1,4 @@
-//! Seeded draws, the same for a seed everywhere and for ever.
+//! Seeded draws, which are the same for a seed everywhere and forever.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;

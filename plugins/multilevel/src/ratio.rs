@@ -1,6 +1,6 @@
 //! Exact times: bytes over bytes per second, never rounded.
 //!
-//! The schedulers compare and add nothing but whole numbers; a blocking time is the quotient of two of them.
+//! The schedulers compare and add only whole numbers; a blocking time is the quotient of two of them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -18,7 +18,7 @@ impl Seconds {
         bandwidth: 1,
     };
 
-    /// The time that `bytes` take at `bandwidth` bytes per second. The bandwidth must not be zero.
+    /// Returns the time of `bytes` at `bandwidth` bytes per second. The bandwidth must not be zero.
     pub fn new(bytes: u64, bandwidth: u64) -> Seconds {
         assert!(bandwidth > 0, "a transfer without bandwidth takes for ever");
         let divisor = gcd(bytes, bandwidth);
@@ -40,7 +40,7 @@ impl Seconds {
         self.bytes as f64 / self.bandwidth as f64
     }
 
-    /// Whole pieces of `piece` bytes that cross a link of `bandwidth` in this time.
+    /// Returns the whole pieces of `piece` bytes that cross a link of `bandwidth` in this time.
     pub fn pieces_at(self, bandwidth: u64, piece: u64) -> u64 {
         let wide = u128::from(self.bytes) * u128::from(bandwidth);
         let divisor = u128::from(self.bandwidth) * u128::from(piece);

@@ -1,4 +1,4 @@
-//! The widest route from a process to every place: `B_ij` and `B_h` where machines have switches.
+//! The widest route from a process to every place: `B_ij` and `B_h` on machines with switches.
 
 use crate::plan::PlanBuilder;
 use crate::problem::{Problem, ScheduleError};
@@ -7,7 +7,7 @@ use crate::topology::{End, Topology};
 /// Widest routes from one process, each through switches only.
 pub(crate) struct Routes<'t> {
     topology: &'t Topology,
-    /// By process, then tier: the narrowest bandwidth on the widest route, zero where there is none.
+    /// By process, then tier: the narrowest bandwidth on the widest route, or zero without a route.
     width: Vec<u64>,
     /// The last link of that route.
     last: Vec<u32>,
@@ -65,12 +65,12 @@ impl<'t> Routes<'t> {
         }
     }
 
-    /// Bandwidth of the widest route, zero where there is none.
+    /// Returns the bandwidth of the widest route, or zero without a route.
     pub(crate) fn width(&self, to: End) -> u64 {
         self.width[self.place(to)]
     }
 
-    /// The links of the widest route, in order.
+    /// Returns the links of the widest route, in order.
     pub(crate) fn links(&self, to: End) -> Vec<u32> {
         let mut links = vec![self.last[self.place(to)]];
         while let End::Switch(at) = self.topology.links()[links[links.len() - 1] as usize].from {
@@ -81,7 +81,7 @@ impl<'t> Routes<'t> {
     }
 }
 
-/// Room on the slow tiers while a plan grows.
+/// The room on the slow tiers while a plan grows.
 pub(crate) struct SlowTiers {
     room: Vec<u64>,
 }
@@ -97,7 +97,7 @@ impl SlowTiers {
         }
     }
 
-    /// Sends `bytes` of a sender to the tier with the widest route, and what does not fit there to the next.
+    /// Sends `bytes` of a sender to the tier with the widest route, and the rest that does not fit there to the next.
     pub(crate) fn send(
         &mut self,
         problem: &Problem<'_>,

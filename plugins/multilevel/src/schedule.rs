@@ -3,11 +3,11 @@
 use crate::plan::Plan;
 use crate::problem::{Problem, ScheduleError};
 
-/// Decides who sends what to whom.
+/// A scheduler, which decides the transfers between processes and places.
 pub trait Scheduler {
-    /// A word for tables.
+    /// Returns the name for tables.
     fn name(&self) -> &'static str;
 
-    /// A plan that sends every remainder, or the reason why there is none.
+    /// Returns a plan that sends every remainder, or the reason why there is none.
     fn schedule(&self, problem: &Problem<'_>) -> Result<Plan, ScheduleError>;
 }

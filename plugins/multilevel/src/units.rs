@@ -2,7 +2,7 @@
 //!
 //! Inside the crate there are only bytes, bytes per second and seconds.
 
-/// Why a quantity could not be read.
+/// The reason why a quantity could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnitError {
     /// `many` is not a number.

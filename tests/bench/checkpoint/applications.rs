@@ -11,7 +11,7 @@ use crate::programs;
 use crate::running::{Medium, RANKS, Running, figure, pause};
 use crate::table::Table;
 
-/// A run of LAMMPS with so many steps, and epochs at `how`.
+/// Starts a run of LAMMPS with so many steps, and epochs at `how`.
 fn melting(how: &[&str], steps: u32) -> Result<Option<Running>, Failed> {
     let Some(program) = programs::lammps() else {
         return Ok(None);
@@ -37,7 +37,7 @@ fn melting(how: &[&str], steps: u32) -> Result<Option<Running>, Failed> {
     Ok(Some(running))
 }
 
-/// Lines of figures that it has written.
+/// Counts the lines of figures that it has written.
 fn steps_done(log: impl AsRef<std::path::Path>) -> usize {
     let text = fs::read_to_string(log).unwrap_or_default();
     let figures = |line: &&str| {
@@ -47,7 +47,7 @@ fn steps_done(log: impl AsRef<std::path::Path>) -> usize {
     text.lines().filter(figures).count()
 }
 
-/// Epochs of LAMMPS, half a second after one another.
+/// Measures epochs of LAMMPS, half a second after one another.
 pub fn lammps(options: &Options) -> Result<Vec<Table>, Failed> {
     let columns = [("MB written", 2), ("seconds", 3), ("seconds stopped", 3)];
     let mut table = Table::new("lammps", "4,000 atoms, 2 ranks, to tmpfs", &columns);
@@ -71,7 +71,7 @@ pub fn lammps(options: &Options) -> Result<Vec<Table>, Failed> {
     Ok(vec![table])
 }
 
-/// The time of 2,000 steps of LAMMPS less that of three epochs in them, with and without `--incremental`.
+/// Measures 2,000 steps of LAMMPS, minus the time of three epochs in them, with and without `--incremental`.
 pub fn tracked(options: &Options) -> Result<Vec<Table>, Failed> {
     let mut table = Table::new(
         "tracking-lammps",
@@ -101,7 +101,7 @@ pub fn tracked(options: &Options) -> Result<Vec<Table>, Failed> {
     Ok(vec![table])
 }
 
-/// Images of two ranks that have nothing but MPI.
+/// Measures images of two ranks that use only MPI.
 pub fn small(options: &Options) -> Result<Vec<Table>, Failed> {
     let program = programs::memory()?;
     let columns = [("KB a rank", 0), ("seconds", 3)];

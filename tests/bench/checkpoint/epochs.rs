@@ -1,4 +1,4 @@
-//! Full epochs: of memory that no compression makes smaller, to disk and to tmpfs; restarts; and images that are written behind the application.
+//! Full epochs of incompressible memory, to disk and to tmpfs; restarts; and images that are written while the application runs.
 
 use stillpoint_tests::Failed;
 
@@ -12,7 +12,7 @@ use crate::table::Table;
 const MEMORY: u64 = 1024;
 const ALL: f64 = (MEMORY << 20) as f64 * RANKS as f64;
 
-/// Full epochs with `--copy off`, and restarts from them, in turn with what the machine does alone.
+/// Measures full epochs with `--copy off`, and restarts from them, in turn with the machine's speed alone.
 pub fn full(options: &Options) -> Result<Vec<Table>, Failed> {
     let program = programs::memory()?;
     let megabytes = MEMORY.to_string();
@@ -22,7 +22,7 @@ pub fn full(options: &Options) -> Result<Vec<Table>, Failed> {
     for medium in Medium::BOTH {
         let name = medium.name();
         let best = raw::best(medium, MEMORY)?;
-        // The newest alone: two would need twice the room.
+        // Only the newest epoch is kept: two would need twice the room.
         let how = ["--copy", "off", "--keep", "1", "--compress", "none"];
         let mut running = Running::start(medium, &how, &program, &[&megabytes, "hold"])?;
         for _ in 0..options.times(2, 5) {
@@ -66,7 +66,7 @@ pub fn full(options: &Options) -> Result<Vec<Table>, Failed> {
     Ok(vec![epochs, restarts])
 }
 
-/// Laps a second, of all ranks, of those that ended in that time.
+/// Returns the laps a second of all ranks that ended in that time.
 fn rate(laps: &[(f64, f64)], from: f64, to: f64, stopped: f64) -> f64 {
     let count = laps
         .iter()
@@ -75,7 +75,8 @@ fn rate(laps: &[(f64, f64)], from: f64, to: f64, stopped: f64) -> f64 {
     count as f64 / (to - from - stopped)
 }
 
-/// How long the application stands still where images are written behind its back, and how much slower it is meanwhile.
+/// Measures how long the application stands still if images are written in the background, and how much slower it is
+/// meanwhile.
 pub fn copies(options: &Options) -> Result<Vec<Table>, Failed> {
     let program = programs::memory()?;
     let columns = [

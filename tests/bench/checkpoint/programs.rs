@@ -6,7 +6,7 @@ use std::process::Command;
 
 use stillpoint_tests::{Failed, ensure, place};
 
-/// The program with memory of a size, compiled: that takes a second.
+/// Compiles the program with memory of a given size, in about a second.
 pub fn memory() -> Result<PathBuf, Failed> {
     let folder = place::target().join("bench").join("programs");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -25,7 +25,7 @@ pub fn memory() -> Result<PathBuf, Failed> {
     Ok(made)
 }
 
-/// LAMMPS, where it is installed.
+/// Returns LAMMPS, if it is installed.
 pub fn lammps() -> Option<PathBuf> {
     let search = std::env::var_os("PATH")?;
     std::env::split_paths(&search)

@@ -1,4 +1,4 @@
-//! Whole programs: which they are, what they tell, and how often they call MPI.
+//! Whole programs: the list, their own figures, and their rates of MPI calls.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,27 +19,27 @@ use crate::slices::{self, Job, Lap};
 use crate::turns;
 use crate::way::Way;
 
-/// A program and what is read off a run of it.
+/// A program and the figures of a run of it.
 struct Application {
     /// Its short name.
     name: &'static str,
-    /// What starts it.
+    /// The MPI that starts it.
     mpi: Mpi,
     program: PathBuf,
     arguments: Vec<String>,
-    /// The file in its directory in which it says how far it is.
+    /// The file in its directory in which it reports its progress.
     watched: Option<&'static str>,
     figures: Vec<Figure>,
 }
 
-/// Something that a run tells: label, unit, and how it is found.
+/// A figure of a run: label, unit, and how to find it.
 struct Figure {
     label: &'static str,
     unit: Unit,
     read: fn(&Lap) -> Option<Duration>,
 }
 
-/// How often a program calls MPI, natively, in a second of rank 0.
+/// The number of a program's MPI calls in a second, natively, on rank 0.
 #[derive(Clone, Debug)]
 pub struct Rate {
     pub program: &'static str,
@@ -57,7 +57,7 @@ impl Rate {
     }
 }
 
-/// LAMMPS: from its first line of figures to its last.
+/// Times LAMMPS from its first line of figures to its last.
 fn steps(lap: &Lap) -> Option<Duration> {
     let figures = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -66,7 +66,7 @@ fn steps(lap: &Lap) -> Option<Duration> {
     lap.between(figures, figures)
 }
 
-/// HPCC: from where a part of it begins to where that ends.
+/// Times one part of HPCC from its beginning to its end.
 fn section(lap: &Lap, name: &str) -> Option<Duration> {
     lap.between(
         |line| line == format!("Begin of {name} section."),
@@ -74,7 +74,7 @@ fn section(lap: &Lap, name: &str) -> Option<Duration> {
     )
 }
 
-/// Those that are here: Debian's, which are built for the machine's own MPI, only where it is that one that is measured.
+/// Returns the installed programs. Debian's are built for the machine's own MPI, so they are used only with that one.
 fn applications(programs: &Programs) -> Vec<Application> {
     let found = |name: &str| programs.mpi.is_own().then(|| found(name)).flatten();
     let whole = |label, unit| Figure {
@@ -150,7 +150,7 @@ fn applications(programs: &Programs) -> Vec<Application> {
     all
 }
 
-/// A program in PATH.
+/// Finds a program in PATH.
 fn found(name: &str) -> Option<PathBuf> {
     let search = std::env::var_os("PATH")?;
     std::env::split_paths(&search)
@@ -184,10 +184,10 @@ impl Application {
         self.figures.iter().map(row).collect()
     }
 
-    /// The program in that directory; `command` is all up to its name.
+    /// Adds the program in that directory to `command`, which is everything before its name.
     fn command(&self, mut command: Command, directory: &Path) -> Result<Command, Failed> {
         if let Some(watched) = self.watched {
-            // The lines of the run before are none of this one's, and HPCC appends to what is there.
+            // The file may have lines of an earlier run, and HPCC appends to it.
             let _ = fs::remove_file(directory.join(watched));
         }
         if self.name == "hpcc" {
@@ -205,7 +205,7 @@ impl Application {
         Ok(command)
     }
 
-    /// Runs it alone.
+    /// Runs the program alone.
     fn run(&self, command: Command, directory: &Path) -> Result<Lap, Failed> {
         let mut command = self.command(command, directory)?;
         let begun = Instant::now();
@@ -221,7 +221,7 @@ impl Application {
         })
     }
 
-    /// One run of each way: one after the other if it is short, else side by side.
+    /// Runs the program once in each way: one after the other if it is short, else side by side.
     fn laps(&self, ways: &[Way], directory: &Path) -> Result<Vec<Lap>, Failed> {
         if self.group() == Group::Start {
             let run = |way: &Way| self.run(way.command(&self.mpi, directory)?, directory);
@@ -241,7 +241,7 @@ impl Application {
         slices::run(jobs?)
     }
 
-    /// One run of every way; a figure for every row.
+    /// Runs the program once in every way, and adds a figure to every row.
     fn pass(&self, rows: &mut [Row], ways: &[Way], directory: &Path) -> Result<(), Failed> {
         let laps = self.laps(ways, directory)?;
         for (row, figure) in rows.iter_mut().zip(&self.figures) {
@@ -257,7 +257,7 @@ impl Application {
         Ok(())
     }
 
-    /// A native run with its calls counted.
+    /// Runs the program natively and counts its calls.
     fn rate(&self, programs: &Programs, directory: &Path) -> Result<Rate, Failed> {
         let counted = directory.join("calls");
         let mut command = Way::Native.command(&self.mpi, directory)?;
@@ -285,14 +285,14 @@ impl Application {
     }
 }
 
-/// Whether there is any program to run.
+/// Tells whether there is any program to run.
 pub fn wanted(programs: &Programs, options: &Options) -> bool {
     applications(programs)
         .iter()
         .any(|application| application.wanted(options))
 }
 
-/// Runs all programs that are wanted and here until the time is over.
+/// Runs all wanted and installed programs until the time is over.
 pub fn measure(programs: &Programs, options: &Options, time: Duration) -> Result<Vec<Row>, Failed> {
     let directory = Directory::new("overhead-programs")?;
     let mut all: Vec<(Application, Vec<Row>)> = applications(programs)
@@ -323,7 +323,7 @@ pub fn measure(programs: &Programs, options: &Options, time: Duration) -> Result
     Ok(all.into_iter().flat_map(|(_, rows)| rows).collect())
 }
 
-/// How often the programs call MPI.
+/// Returns the rates of the programs' MPI calls.
 pub fn rates(programs: &Programs, options: &Options) -> Result<Vec<Rate>, Failed> {
     let directory = Directory::new("overhead-rates")?;
     let spectral = Application {

@@ -170,7 +170,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Ends what another one's failure has left.
+    /// Ends a job that is left over by another one's failure.
     fn drop(&mut self) {
         if !self.over {
             let _ = send(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);

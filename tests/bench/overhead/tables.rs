@@ -7,7 +7,7 @@ use crate::row::{Row, Spread};
 use crate::settings::{Group, Unit};
 use crate::way::Way;
 
-/// A group's table; none if nothing of it was measured.
+/// Returns a group's table, or nothing if none of it was measured.
 pub fn table(group: Group, rows: &[Row], ways: &[Way]) -> Option<String> {
     let rows: Vec<&Row> = rows
         .iter()
@@ -47,14 +47,14 @@ pub fn table(group: Group, rows: &[Row], ways: &[Way]) -> Option<String> {
     Some(text)
 }
 
-/// A median with its unit.
+/// Shows a median with its unit.
 fn shown(spread: Option<Spread>, unit: Unit) -> String {
     spread.map_or("-".to_owned(), |spread| {
         format!("{} {}", digits(spread.median), unit.name())
     })
 }
 
-/// Three digits that say something.
+/// Shows three significant digits.
 fn digits(value: f64) -> String {
     let places = match value.abs() {
         size if size >= 100.0 => 0,
@@ -64,7 +64,7 @@ fn digits(value: f64) -> String {
     format!("{value:.places$}")
 }
 
-/// "+1.2 % [0.9, 1.5] (-0.4 to 3.1)": median, its interval, quartiles.
+/// Shows median, its interval, and quartiles: "+1.2 % [0.9, 1.5] (-0.4 to 3.1)".
 fn compared(spread: Option<Spread>, unit: Unit) -> String {
     let name = match unit {
         Unit::Percent => "points",
@@ -78,7 +78,7 @@ fn compared(spread: Option<Spread>, unit: Unit) -> String {
     })
 }
 
-/// The programs' calls; none if there are no programs.
+/// Returns the table of the programs' calls, or nothing without programs.
 pub fn rates(rates: &[Rate]) -> Option<String> {
     if rates.is_empty() {
         return None;

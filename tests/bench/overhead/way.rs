@@ -15,7 +15,7 @@ pub const RANKS: usize = 2;
 pub enum Way {
     /// Without Stillpoint
     Native,
-    /// Without Stillpoint, by another job: what the method makes of two that are equal
+    /// Without Stillpoint, by another job: the method's result for two equal jobs
     Again,
     /// With the collective clock
     Clock,
@@ -37,7 +37,8 @@ impl Way {
         }
     }
 
-    /// The launcher of an MPI with the ranks in this way, up to the program, or to what stands before it of another checkpointer; epochs would go into `directory`.
+    /// Returns the command with an MPI's launcher and ranks in this way, up to the program or to another checkpointer's command. Epochs would go into
+    /// `directory`.
     pub fn command(self, mpi: &Mpi, directory: &Path) -> Result<Command, Failed> {
         let mut command = match mpi.is_own() {
             true => mpirun(),
@@ -54,14 +55,15 @@ impl Way {
     }
 }
 
-/// Another MPI's launcher, which binds nobody unless it is told to.
+/// Returns another MPI's launcher, which binds no rank to a core by default.
 fn launcher(mpi: &Mpi) -> Command {
     let mut command = mpi.launcher(RANKS as u32);
     command.env("OPENBLAS_NUM_THREADS", "1");
     command
 }
 
-/// `mpirun`, with a core for each rank where there are as many; the ranks of measures choose their cores themselves.
+/// Returns `mpirun`, with a core for each rank if there are as many; the ranks of measures choose their cores
+/// themselves.
 fn mpirun() -> Command {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (binding, yields) = match cores >= RANKS {

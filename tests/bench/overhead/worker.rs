@@ -1,4 +1,4 @@
-//! A job that measures what it is told to and otherwise sleeps (`tests/programs/bench/overhead/worker.c`).
+//! A job that measures on request and otherwise sleeps (`tests/programs/bench/overhead/worker.c`).
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ use stillpoint_tests::place::Directory;
 use crate::programs::Programs;
 use crate::way::{RANKS, Way};
 
-/// A measure that takes longer hangs.
+/// The time after which a measure counts as hanging.
 const LONGEST: Duration = Duration::from_secs(60);
 
 pub struct Worker {
@@ -26,7 +26,7 @@ pub struct Worker {
     /// A pipe to every rank.
     commands: Vec<File>,
     figures: Receiver<String>,
-    /// Removed behind the job.
+    /// The job's directory, which is removed after the job.
     _directory: Directory,
 }
 
@@ -46,7 +46,7 @@ impl Worker {
             .map_err(|error| format!("cannot start mpirun: {error}"))?;
         let output = child.stdout.take().ok_or("no output of mpirun")?;
         let (tell, figures) = channel();
-        // Ends with the job.
+        // The thread ends with the job.
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if tell.send(line).is_err() {
@@ -63,7 +63,7 @@ impl Worker {
         })
     }
 
-    /// One measure's figure.
+    /// Returns one measure's figure.
     pub fn measure(&mut self, name: &str, size: u32, calls: u32) -> Result<f64, Failed> {
         let line = format!("{name} {size} {calls}\n");
         for pipe in &mut self.commands {
@@ -82,7 +82,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Without commands the ranks end by themselves; what does not is ended.
+    /// Without commands the ranks end by themselves; the rest is ended by a signal.
     fn drop(&mut self) {
         self.commands.clear();
         let asked = Instant::now();
@@ -98,7 +98,7 @@ impl Drop for Worker {
     }
 }
 
-/// A named pipe, open for both ways: so neither end waits for the other to be opened.
+/// Makes a named pipe, open for both ways, so that neither end waits for the other to be opened.
 fn pipe(path: &Path) -> Result<File, Failed> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).map_err(|error| failed(&error))?;

@@ -1,4 +1,4 @@
-//! The library's own name is the real driver's, whatever its file is called in the build's folder.
+//! Gives the library the real driver's name, whatever its file is called in the build's folder.
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libcuda.so.1");

@@ -52,7 +52,7 @@ pub fn delta(input: &[u8]) -> bool {
     accepted
 }
 
-/// Makes lengths and digests of what the image needs those of the files.
+/// Corrects the lengths and digests of the needed images to those of the files.
 fn put_right(parts: &mut Parts, before: &[Origin]) {
     let Some(section) = parts.section(SectionKind::Origins) else {
         return;

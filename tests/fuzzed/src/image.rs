@@ -1,4 +1,4 @@
-//! An image file, on its own: every table, every page, and the same written again.
+//! An image file, on its own: every table and page is read, and the same is written again.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use stillpoint_image::{Compression, ImageError, PageRun, Reader, Writer, inspect
 use crate::parts::{Parts, summed};
 use crate::place::Place;
 
-/// More bytes of memory than these are not written again: that is for small images.
+/// Images with more bytes of memory are not written again, since only small ones are worth it.
 const MOST_WRITTEN: u64 = 256 << 10;
 
-/// The first byte says what the others are: 0: a file; 1: a file whose sums are put right; else a file in parts.
+/// The first byte selects the meaning of the others. 0: a file; 1: a file with corrected sums; else a file in parts.
 pub fn image(input: &[u8]) -> bool {
     let Some((form, rest)) = input.split_first() else {
         return false;
@@ -26,12 +26,12 @@ pub fn image(input: &[u8]) -> bool {
     looked_at(&place.file("image", &bytes), &place.path().join("again"))
 }
 
-/// Reads all of an image, and writes it again to `again`; whether it was accepted.
+/// Reads a whole image, writes it again to `again`, and returns whether it was accepted.
 pub(crate) fn looked_at(path: &Path, again: &Path) -> bool {
     let Ok(reader) = Reader::open(path) else {
         return false;
     };
-    // A description is for people: there is one of whatever is accepted, also where pages are broken.
+    // Every accepted image has a description for people, even if pages are broken.
     if let Ok(description) = inspect(path) {
         serde_json::to_string(&description).expect("JSON");
     }
@@ -56,10 +56,10 @@ pub(crate) fn looked_at(path: &Path, again: &Path) -> bool {
     true
 }
 
-/// A stretch of bytes: its space, its address, and what is in it.
+/// A stretch of bytes: its space, its address, and its content.
 pub(crate) type Stretch = (u32, u64, Vec<u8>);
 
-/// All bytes of an image, by space and address.
+/// Returns all bytes of an image, by space and address.
 pub(crate) fn stretches(reader: &Reader) -> Result<Vec<Stretch>, ImageError> {
     let (mut scratch, mut stretches) = (Reader::scratch(), vec![]);
     for chunk in reader.chunks() {
@@ -78,7 +78,7 @@ pub(crate) fn stretches(reader: &Reader) -> Result<Vec<Stretch>, ImageError> {
     Ok(stretches)
 }
 
-/// Every byte that is not zero: what two images have in common, however they cut it.
+/// Returns every byte that is not zero. Two images with the same memory have these in common, however they cut it.
 pub(crate) fn bytes(stretches: &[Stretch]) -> Vec<(u32, u64, u8)> {
     let each = stretches.iter().flat_map(|(space, address, bytes)| {
         let numbered = bytes.iter().enumerate();
@@ -87,7 +87,7 @@ pub(crate) fn bytes(stretches: &[Stretch]) -> Vec<(u32, u64, u8)> {
     each.filter(|(_, _, byte)| *byte != 0).collect()
 }
 
-/// The GPU whose memory a content is, under the name that the writer gives it.
+/// Returns the GPU whose memory a content is, under the name that the writer gives it.
 fn gpu(reader: &Reader, number: u32) -> Option<Uuid> {
     let uuid = gpus(reader).find(|gpu| gpu.content == number)?.uuid;
     let name = &reader.contents().get(number as usize - 1)?.name;
@@ -98,7 +98,7 @@ fn gpus(reader: &Reader) -> impl Iterator<Item = DeviceMemory> + '_ {
     reader.devices().iter().copied()
 }
 
-/// A GPU's memory from its first byte to its last, as a restart reads it: what its stretches say, and zeros between them.
+/// Reads a GPU's memory from its first byte to its last, as a restart does: the stretches, and zeros between them.
 fn streamed(reader: &Reader, of: &DeviceMemory) {
     let length = reader.device_bytes(of);
     if length > MOST_WRITTEN {
@@ -119,7 +119,7 @@ fn streamed(reader: &Reader, of: &DeviceMemory) {
     assert!(found == wanted, "GPU {} has other bytes", of.uuid);
 }
 
-/// The image again, but with nothing in other files; its digest.
+/// Writes the image again, with nothing in other files, and returns its digest.
 fn write(reader: &Reader, path: &Path) -> Result<u128, ImageError> {
     let stretches = stretches(reader)?;
     let of = |wanted: u32| -> Vec<PageRun<'_>> {

@@ -7,7 +7,8 @@ use stillpoint_image::manifest::NAME;
 use crate::place::Place;
 use crate::seeds;
 
-/// The first byte says what the others are: even: the file; odd: what follows its first line, which is made to fit.
+/// The first byte selects the meaning of the others. Even: the file; odd: the text after its first line, which is made
+/// to fit.
 pub fn manifest(input: &[u8]) -> bool {
     let Some((form, rest)) = input.split_first() else {
         return false;

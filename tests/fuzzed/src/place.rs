@@ -1,4 +1,4 @@
-//! Where an input's files lie while it runs.
+//! The directory of an input's files while it runs.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 pub struct Place(TempDir);
 
 impl Place {
-    /// In memory where there is such a file system: nothing is to be kept.
+    /// Makes the directory in memory if there is such a file system, since its files are temporary.
     pub fn new() -> Place {
         let memory = Path::new("/dev/shm");
         let made = match memory.is_dir() {
@@ -22,7 +22,7 @@ impl Place {
         self.0.path()
     }
 
-    /// A file in it.
+    /// Writes a file in it.
     pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path().join(name);
         std::fs::write(&path, bytes).expect("a file for the input");

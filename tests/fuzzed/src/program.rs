@@ -1,4 +1,4 @@
-//! A program or a library that somebody gives: which MPI it needs.
+//! A user's program or library: the MPI that it needs.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,7 @@ use stillpoint_linkage::{needed, number, of_library};
 
 use crate::place::Place;
 
-/// An ELF file, or whatever it is.
+/// Any bytes, as an ELF file.
 pub fn program(input: &[u8]) -> bool {
     let place = Place::new();
     let path = place.file("program", input);

@@ -1,12 +1,12 @@
-//! Messages between agents, coordinator, command and peers, in both directions: what stands in a frame, and frames in a stream.
+//! Messages between agents, coordinator, command and peers, in both directions: contents of a frame, and frames in a stream.
 
 use stillpoint_protocol::agent::{FromAgent, ToAgent};
 use stillpoint_protocol::codec::{Decode, Encode, Frames, decode, encode};
 use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::peer::{Answer, Request};
 
-/// The first byte says which messages the others are. Below 8 they are what stands in one frame; else a stream, of which the
-/// second byte says in pieces of how many bytes it comes.
+/// The first byte selects the kind of messages. Below 8 the other bytes are the contents of one frame. Otherwise they are a
+/// stream, and the second byte gives the length of the pieces in which it comes.
 pub fn protocol(input: &[u8]) -> bool {
     let Some((kind, rest)) = input.split_first() else {
         return false;
@@ -30,7 +30,7 @@ fn messages<M: Decode<()> + Encode>(bytes: &[u8], streamed: bool) -> bool {
     }
 }
 
-/// One payload. A number may be no number, which equals none, so that bytes are compared.
+/// Reads one payload. It may contain a number that is not equal to itself (NaN), so bytes are compared.
 fn payload<M: Decode<()> + Encode>(bytes: &[u8]) -> bool {
     let Ok(message) = decode::<M>(bytes) else {
         return false;
@@ -41,7 +41,7 @@ fn payload<M: Decode<()> + Encode>(bytes: &[u8]) -> bool {
     true
 }
 
-/// The same messages come out, whole or in pieces, up to the same end.
+/// Reads a stream whole and in pieces. The same messages must come out, up to the same end.
 fn stream<M: Decode<()> + Encode>(input: &[u8]) -> bool {
     let Some((piece, bytes)) = input.split_first() else {
         return false;
@@ -52,7 +52,7 @@ fn stream<M: Decode<()> + Encode>(input: &[u8]) -> bool {
     !whole.0.is_empty()
 }
 
-/// The messages, again as frames, and whether the stream is of any more use.
+/// Returns the messages, again as frames, and whether the stream can still be used.
 fn cut<M: Decode<()> + Encode>(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
     let (mut frames, mut found) = (Frames::default(), vec![]);
     for piece in bytes.chunks(piece) {

@@ -1,7 +1,6 @@
 //! trial: ranks=4
-//! Heat on a plate, on GPUs, with cudarc's safe driver: `heat_cudarc ROWS COLUMNS STEPS`. The same plate as `heat.c`, and so the
-//! same digest: whatever cudarc does beside what that program does (memory in a stream's order, events for every slice) changes
-//! nothing of it.
+//! Heat on a plate, on GPUs, with cudarc's safe driver: `heat_cudarc ROWS COLUMNS STEPS`. The plate is the same as in `heat.c`,
+//! and so is the digest: cudarc's additional calls (memory in a stream's order, events for every slice) do not change it.
 
 use std::env;
 use std::error::Error;
@@ -22,7 +21,7 @@ const KERNELS: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .entry heat_rows(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .f64 e)\n{\n    ret;\n}\n\
     .visible .entry heat_swap(.param .u64 a)\n{\n    ret;\n}\n";
 
-/// Steps that are computed when the rank has been let go.
+/// Steps after the rank has been let go.
 const LAST: usize = 10;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -47,7 +46,7 @@ fn start_value(row: i64, column: i64) -> f64 {
     (mix(place) % 1000) as f64 * 0.1
 }
 
-/// A row for each direction, in pinned memory: what goes up and down, and what comes from above and below.
+/// A row for each direction, in pinned memory: rows sent up and down, and rows received from above and below.
 struct Halo {
     up: PinnedHostSlice<f64>,
     down: PinnedHostSlice<f64>,
@@ -58,7 +57,7 @@ struct Halo {
 impl Halo {
     fn new(context: &Arc<CudaContext>, columns: usize) -> Result<Halo> {
         let row = || -> Result<PinnedHostSlice<f64>> {
-            // SAFETY: zeroed before anybody reads it.
+            // SAFETY: zeroed before the first read.
             let mut row = unsafe { context.alloc_pinned_with_flags::<f64>(columns, 0) }?;
             row.as_mut_slice()?.fill(0.0);
             Ok(row)
@@ -71,7 +70,7 @@ impl Halo {
         })
     }
 
-    /// Takes the rows to the neighbours, and theirs here.
+    /// Sends the rows to the neighbours, and receives theirs.
     fn exchange(
         &mut self,
         world: &SimpleCommunicator,
@@ -96,7 +95,7 @@ impl Halo {
     }
 }
 
-/// Sends a row to one neighbour and receives one from the other, where there are such.
+/// Sends a row to one neighbour and receives one from the other, if they exist.
 fn pass(
     world: &SimpleCommunicator,
     row: &[f64],
@@ -152,7 +151,7 @@ impl Plate {
     }
 }
 
-/// Runs all steps; the rank's rows.
+/// Runs all steps, and returns the rank's rows.
 fn run(trial: &Trial, all: i64, columns: usize, steps: usize) -> Result<Vec<f64>> {
     let (rank, size) = (i64::from(trial.rank), i64::from(trial.size));
     let first = first_row(all, rank, size);
@@ -220,7 +219,7 @@ fn run(trial: &Trial, all: i64, columns: usize, steps: usize) -> Result<Vec<f64>
     Ok(field[columns..(rows + 1) * columns].to_vec())
 }
 
-/// The digest of all rows: from rank to rank, and said by the first.
+/// Computes the digest of all rows, from rank to rank. The first rank prints it.
 fn digest(trial: &Trial, rows: &[f64]) {
     let world = trial.world();
     let mut digest = 14_695_981_039_346_656_037u64;

@@ -65,7 +65,7 @@ fn composition<'a>() -> UserOperation<'a> {
     })
 }
 
-/// An attribute of which a duplicate gets a changed copy.
+/// An attribute; a duplicate gets a changed copy of it.
 #[derive(Debug, PartialEq)]
 struct Generation(Vec<u32>);
 

@@ -1,4 +1,4 @@
-//! LAMMPS, whose thermodynamic output is to be the same, digit for digit.
+//! LAMMPS, whose thermodynamic output must be the same, digit for digit.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use stillpoint_tests::{Failed, ensure};
 
 use super::{PATIENCE, application, must};
 
-/// A launch of LAMMPS: how many ranks, threads, steps.
+/// A launch of LAMMPS: the numbers of ranks, threads and steps.
 #[derive(Clone, Copy)]
 struct Melt {
     ranks: u32,
@@ -28,7 +28,7 @@ impl Melt {
         (self.steps / self.every + 1) as usize
     }
 
-    /// Finishes a command that is to be `lmp ...`.
+    /// Completes a command to `lmp ...`.
     fn launch(self, mut command: Command, directory: &Directory, log: &str) -> Result<Job, Failed> {
         let variables = [("every", self.every), ("steps", self.steps)];
         command.arg("lmp").arg("-in").arg(application("melt.in"));
@@ -41,17 +41,17 @@ impl Melt {
 
     fn start(self, mut command: Command, directory: &Directory) -> Result<Job, Failed> {
         command
-            // Open MPI as it is by itself, with all that it loads.
+            // Open MPI's default, with all that it loads.
             .env_remove("OMPI_MCA_pml")
             .env("OMP_NUM_THREADS", self.threads.to_string())
-            // Threads that have nothing to do sleep: there are more of them than cores.
+            // Idle threads sleep, since there are more of them than cores.
             .env("OMP_WAIT_POLICY", "passive")
             .current_dir(directory.path());
         Job::start(command, directory)
     }
 }
 
-/// The lines of thermodynamic output: a step and numbers.
+/// Returns the lines of thermodynamic output: a step and numbers.
 fn thermo(text: &str) -> Vec<String> {
     let row = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -78,7 +78,8 @@ fn same(what: &str, native: &[String], split: &[String]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Suspended and restarted three times in a row at seeded moments, it prints and logs what it prints and logs natively.
+/// Suspends and restarts LAMMPS three times in a row at seeded moments; its printed and logged output must equal the
+/// native one.
 fn melts(melt: Melt) {
     let mut seed = Seed::new();
     let start = seed.start;
@@ -110,10 +111,10 @@ fn melts_in(melt: Melt, directory: &Directory, seed: &mut Seed) -> Result<(), Fa
     let log = directory.file("split.log");
     let third = melt.rows() as u64 / 3;
     for part in 0..3 {
-        // Somewhere in this third of the run, at any moment between two lines. (Before the first line a rank may not have come to
-        // MPI_Init, and a suspend that does not wait refuses.)
+        // The suspend comes in this third of the run, at any moment between two lines. (Before the first line a rank may not have
+        // reached MPI_Init, and a suspend that does not wait refuses.)
         let until = (part * third + seed.below(third * 2 / 3)).max(1) as usize;
-        // (The log tells what was computed before the restart, too.)
+        // (The log also has the steps before the restart.)
         job.until("so far", PATIENCE, |_| {
             thermo(&fs::read_to_string(&log).unwrap_or_default()).len() >= until
                 && command::says_it_runs(directory, &target).is_ok()
@@ -145,7 +146,8 @@ fn melts_in(melt: Melt, directory: &Directory, seed: &mut Seed) -> Result<(), Fa
     same("logged", &logged("native.log")?, &logged("split.log")?)
 }
 
-/// Reading its input bit by bit as `lmp <FILE`, it goes on behind what it has read: with no input, the same, and another.
+/// Reads its input piece by piece as `lmp <FILE`. After a restart it continues behind the part it has read: with no
+/// input, the same, and another.
 #[test]
 fn lammps_reading_its_standard_input() {
     let melt = Melt {
@@ -161,7 +163,7 @@ fn lammps_reading_its_standard_input() {
     must(tested);
 }
 
-/// A launcher's command, with a file as its standard input.
+/// Makes a launcher's command with a file as its standard input.
 fn reading(command: &Command, input: &Path) -> Command {
     let mut shell = Command::new("bash");
     shell.args(["-c", "exec \"$@\" <\"$0\""]).arg(input);

@@ -17,7 +17,7 @@ use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, strike};
 
-/// Longest that a run, or a part of one, may take.
+/// The longest time for a run, or a part of one.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 fn must(tested: Result<(), Failed>) {
@@ -30,7 +30,7 @@ fn application(name: &str) -> PathBuf {
     place::sources().join("applications").join(name)
 }
 
-/// Runs a moving program's trial whose command line is made by `launch`.
+/// Runs a moving program's trial with a command line from `launch`.
 fn on_trial(name: &str, ranks: u32, test: impl FnOnce(&Trial, &Path) -> Result<(), Failed>) {
     must((|| {
         let program = Program::named(Kind::Moving, name)?;
@@ -40,7 +40,7 @@ fn on_trial(name: &str, ranks: u32, test: impl FnOnce(&Trial, &Path) -> Result<(
     })());
 }
 
-/// `mpirun -n RANKS stillpoint run --dir DIR OPTIONS... --`.
+/// Makes `mpirun -n RANKS stillpoint run --dir DIR OPTIONS... --`.
 fn run_with(trial: &Trial, options: &[&str]) -> Result<Command, Failed> {
     let mut command = job::mpirun(trial.ranks);
     command.arg(place::stillpoint()?).arg("run").arg("--dir");
@@ -146,7 +146,7 @@ fn a_script_that_waits_does_not_go_on_at_a_suspend() {
     });
 }
 
-/// The job ends suspended in its first epoch, and runs to its right end when it is resumed.
+/// Checks that the job ends suspended in its first epoch, and runs to its right end when it is resumed.
 fn suspended_once(trial: &Trial, job: Job) -> Result<(), Failed> {
     let ended = job.end(PATIENCE)?;
     ensure!(ended.status == 0, "suspended: {}", ended.show());
@@ -175,7 +175,7 @@ fn sigusr1_to_a_rank_means_suspend() {
     });
 }
 
-/// As batch systems do it: every rank gets the signal, at about the same time. One suspend comes of it.
+/// Every rank gets the signal, at about the same time, as batch systems do it. The result is one suspend.
 #[test]
 fn sigusr1_to_all_ranks_means_suspend_once() {
     on_trial("ring", 4, |trial, _| {
@@ -188,7 +188,7 @@ fn sigusr1_to_all_ranks_means_suspend_once() {
     });
 }
 
-/// The one line that a batch script needs: it starts afresh, and carries on every time after that.
+/// The one line that a batch script needs: it starts the job, and resumes it every time after that.
 #[test]
 fn resume_starts_afresh_and_then_carries_on() {
     on_trial("numbered_lines", 2, |trial, executable| {
@@ -200,7 +200,7 @@ fn resume_starts_afresh_and_then_carries_on() {
         let mut job = line()?;
         trial.ready(&mut job)?;
         trial.suspended(job)?;
-        // Carried on, it does not become ready again: that has been.
+        // A resumed job does not report again that it is ready.
         fs::remove_file(trial.directory.file("ready.0")).map_err(|error| error.to_string())?;
         let mut job = line()?;
         let target = trial.epochs_at();
@@ -244,7 +244,7 @@ fn epochs_are_written_by_the_clock_and_old_ones_go() {
             "five epochs, one a second, in {:.1} s",
             started.elapsed().as_secs_f64()
         );
-        // A third one stands beside the kept two only while the oldest is being removed.
+        // A third epoch exists beside the kept two only while the oldest is being removed.
         ensure!(most <= 3, "{most} epochs at once");
         trial.go()?;
         trial.ends_well(job)?;

@@ -1,7 +1,7 @@
-//! A fault at every fault point, in real jobs of two ranks: whatever fails or dies there, no committed epoch is lost, and a
-//! restart comes to the right end.
+//! A fault at every fault point, in real jobs of two ranks: with any failure or death there, no committed epoch is lost,
+//! and a restart comes to the right end.
 //!
-//! One program is suspended once. Each test carries a copy of its directory on, with a fault, and then without:
+//! One program is suspended once. Each test continues a copy of its directory, with a fault, and then without:
 //!
 //! ```text
 //! cargo test --release -p stillpoint-tests --test fault_points                     every point
@@ -23,15 +23,15 @@ use stillpoint_faults::{Point, Run};
 
 use case::{Case, How};
 
-/// Points that are tried at the same time by `cargo test`; `cargo nextest` has its own number.
+/// The number of points that `cargo test` tries at the same time; `cargo nextest` has its own number.
 const AT_ONCE: usize = 4;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Their jobs mostly wait: for launchers, and for one another.
+    // The jobs mostly wait for launchers and for one another.
     arguments.test_threads.get_or_insert(AT_ONCE);
     let tests = Point::ALL.iter().flat_map(|point| {
-        // Those with GPUs need a node of their own: `tests/gpu/struck.rs`.
+        // Points with GPUs need a node of their own: `tests/gpu/struck.rs`.
         let elsewhere = |run: &Run| matches!(run, Run::Gpu | Run::GpuRestart);
         let runs = point.runs().iter().filter(move |(run, _)| !elsewhere(run));
         runs.map(|(run, pass)| test(*point, *run, *pass))

@@ -1,4 +1,5 @@
-//! MPI calls that are given a GPU's memory, where the real MPI knows nothing of GPUs: right under Stillpoint, across checkpoints and restarts.
+//! MPI calls with buffers in a GPU's memory, while the real MPI does not support GPUs: they work under Stillpoint, across checkpoints and
+//! restarts.
 
 use std::fs;
 use std::process::Command;
@@ -33,7 +34,7 @@ fn start(gpus: &Gpus, directory: &Directory, argument: &str) -> Result<Job, Fail
     Job::start(command, directory)
 }
 
-/// Starts it, and waits until it holds.
+/// Starts the program, and waits until it holds.
 fn holding(gpus: &Gpus, directory: &Directory) -> Result<Job, Failed> {
     let mut job = start(gpus, directory, "hold")?;
     let ready = |rank: u32| directory.file(&format!("ready.{rank}")).exists();

@@ -1,11 +1,12 @@
-//! How programs come to the driver and go: late, without a device, anew after a reset, with children, with work that takes long. All of it is checkpointed, and moved twice.
+//! The ways in which programs use the driver: late, without a device, again after a reset, with children, with slow work. All of them are checkpointed, and
+//! moved twice.
 
 use stillpoint_tests::command::exit;
 
 use crate::heat::node;
 use crate::running;
 
-/// `then`: what it is told after the first checkpoint, and what it says to it.
+/// `then` is the word that the program gets after the first checkpoint, and its answer.
 fn carried(kind: &str, then: Option<(&str, &str)>) {
     for option in ["--gpu-staging=auto", "--gpu-staging=off"] {
         running::on(&node(1), ("habits", kind), |it| {

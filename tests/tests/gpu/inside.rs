@@ -1,5 +1,5 @@
-//! Threads that are stopped in the middle of the driver's calls, or that come to them while the devices are locked: in their own name, or because an MPI call asks the
-//! driver about a buffer. A checkpoint gets by them.
+//! Threads that are stopped in the middle of the driver's calls, or that call it while the devices are locked. They call it by themselves, or because an MPI
+//! call asks the driver about a buffer. A checkpoint succeeds nevertheless.
 
 use stillpoint_tests::command::exit;
 use stillpoint_tests::gpu::Gpus;

@@ -1,5 +1,5 @@
-//! Jobs whose ranks have memory on GPUs: checkpointed, suspended, restarted, given up, struck. The GPUs are emulated (`tests/cuda`): a driver in
-//! the programs, devices in a process of their own.
+//! Jobs whose ranks have memory on GPUs: checkpointed, suspended, restarted, given up, struck by faults. The GPUs are emulated (`tests/cuda`): a
+//! driver in the programs, and devices in a process of their own.
 
 #[path = "heat.rs"]
 mod heat;

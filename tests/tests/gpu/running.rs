@@ -1,4 +1,4 @@
-//! A program of two ranks that says by files how far it has come, and is told by files how far it may go.
+//! A program of two ranks that reports its progress by files, and learns by files how far it may go.
 
 use std::fs;
 use std::process::Command;
@@ -44,25 +44,25 @@ pub fn on(
 }
 
 impl Running<'_> {
-    /// Waits until every rank has left a mark.
+    /// Waits until every rank has made a mark.
     pub fn wait(&self, job: &mut Job, mark: &str) -> Result<(), Failed> {
         let there = |rank: u32| self.directory.file(&format!("{mark}.{rank}")).exists();
         job.until(mark, PATIENCE, |_| (0..RANKS).all(there))
     }
 
-    /// Tells the ranks something.
+    /// Gives the ranks a word.
     pub fn tell(&self, what: &str) -> Result<(), Failed> {
         let file = self.directory.file(what);
         fs::write(&file, "").map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// Takes a file away.
+    /// Removes a file.
     pub fn forget(&self, name: &str) -> Result<(), Failed> {
         let file = self.directory.file(name);
         fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// ... which every rank has left.
+    /// Removes a mark of every rank.
     pub fn forget_mark(&self, mark: &str) -> Result<(), Failed> {
         (0..RANKS).try_for_each(|rank| self.forget(&format!("{mark}.{rank}")))
     }
@@ -71,7 +71,7 @@ impl Running<'_> {
         self.launch(job::mpirun(RANKS))
     }
 
-    /// Starts it under Stillpoint, with an option.
+    /// Starts the program under Stillpoint, with an option.
     pub fn start(&self, option: &str) -> Result<Job, Failed> {
         let mut command = job::mpirun(RANKS);
         command.arg(place::stillpoint()?);
@@ -95,7 +95,7 @@ impl Running<'_> {
         heat::ask(what, self.directory, self.directory.epochs())
     }
 
-    /// Suspends and restarts it.
+    /// Suspends and restarts the program.
     pub fn moved(&self, job: Job) -> Result<Job, Failed> {
         self.ask("suspend")?.expect(exit::DONE)?;
         let ended = job.end(PATIENCE)?;
@@ -112,7 +112,7 @@ impl Running<'_> {
         Ok(job)
     }
 
-    /// Lets it come to its end, which is right.
+    /// Lets the program come to its end, which must be right.
     pub fn ends_well(&self, job: Job) -> Result<Ended, Failed> {
         self.tell("go")?;
         let ended = job.end(PATIENCE)?;

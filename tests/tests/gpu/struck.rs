@@ -1,4 +1,4 @@
-//! Fault points of ranks with GPUs: each of them is struck.
+//! Fault points of ranks with GPUs; a test strikes each of them.
 
 use stillpoint_faults::{Point, Run, VARIABLE};
 use stillpoint_tests::command::{self, exit};
@@ -11,7 +11,8 @@ fn points(run: Run) -> impl Iterator<Item = Point> {
     all.filter(move |point| point.runs().iter().any(|(its, _)| *its == run))
 }
 
-/// A step of a checkpoint fails: no epoch, and the job runs on. It takes longer: an epoch. The rank dies: the job ends, and restarts.
+/// Tests a point of a checkpoint. If the step fails, there is no epoch, and the job runs on. If it is slow, there is an epoch. If the
+/// rank dies, the job ends, and restarts.
 fn in_a_checkpoint(heat: &Heat, point: Point) -> Result<(), Failed> {
     let natively = heat.natively()?;
     let name = point.name();
@@ -22,7 +23,7 @@ fn in_a_checkpoint(heat: &Heat, point: Point) -> Result<(), Failed> {
     let plan = format!("{fail}{name}:1:stall=40,{name}:1:die");
     let job = heat.start_with(&[], &[(VARIABLE, &plan)])?;
     if point.can_fail() {
-        // At once: what is waited for comes another time, and is well then.
+        // The request does not wait: a later attempt would succeed.
         let answer = command::checkpoint(heat.directory, heat.target())?;
         ensure!(
             answer.status != exit::DONE && command::epochs(heat.target()).is_empty(),
@@ -47,7 +48,7 @@ fn every_step_of_a_checkpoint() {
     }
 }
 
-/// A step of a restart fails, or the rank dies: the epoch is as it was.
+/// Tests a step of a restart that fails, or in which the rank dies: the epoch is unchanged.
 fn in_a_restart(heat: &Heat) -> Result<(), Failed> {
     let natively = heat.natively()?;
     let job = heat.start(&[])?;

@@ -1,11 +1,11 @@
-//! Jobs over several hosts, which are network namespaces: hosts that are lost, slow hosts, and a checkpoint directory that answers late.
+//! Jobs over several hosts, which are network namespaces: lost hosts, slow hosts, and a slow checkpoint directory.
 //!
-//! * [`scene`] - what a seed decides of a loss
+//! * [`scene`] - a loss by seed
 //! * [`loss`] - one loss, from the start of the job to the right end of its restart
-//! * [`lost`] - losses by seed: `STILLPOINT_HOSTS_SEEDS=1..31` tries thirty, `STILLPOINT_HOSTS_TABLE=FILE` writes what became of them
+//! * [`lost`] - losses by seed: `STILLPOINT_HOSTS_SEEDS=1..31` tries thirty, `STILLPOINT_HOSTS_TABLE=FILE` writes their outcomes
 //! * [`slow`] - hosts that are slow, or out of reach for a while
-//! * [`late`] - a checkpoint directory that answers late
-//! * [`user_space`] - one that is late in one operation after the other
+//! * [`late`] - a slow checkpoint directory
+//! * [`user_space`] - a checkpoint directory that delays one operation after the other
 //! * [`job`] - the job of all of them
 
 mod job;

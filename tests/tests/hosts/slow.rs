@@ -1,4 +1,4 @@
-//! Hosts that are slow, or out of reach for a while: the job neither fails nor loses an epoch, and whoever waits is told for whom.
+//! Hosts that are slow, or out of reach for a while: the job neither fails nor loses an epoch, and waiting commands name the host.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use stillpoint_tests::{Failed, ensure, strike};
 
 use crate::job::{Hosts, SILENCE, on_hosts};
 
-/// Something is said to take long by then.
+/// The longest time until a message reports a delay.
 const SAID: Duration = Duration::from_secs(20);
 
 fn on_two_hosts(name: &str, test: impl FnOnce(&Hosts, Job) -> Result<(), Failed>) {
@@ -27,7 +27,7 @@ fn on_two_hosts(name: &str, test: impl FnOnce(&Hosts, Job) -> Result<(), Failed>
     }
 }
 
-/// Waits until somebody who asks for the job's state is told this.
+/// Waits until the job's status contains a message.
 fn until_said(hosts: &Hosts, what: &str) -> Result<(), Failed> {
     let began = Instant::now();
     loop {
@@ -46,7 +46,7 @@ fn carries_on(hosts: &Hosts, job: Job, newest: u64) -> Result<(), Failed> {
     ensure!(ended.status == 0, "{}", ended.show());
     ensure!(hosts.newest() == newest, "{}", hosts.newest());
     hosts.trial.go()?;
-    // Both ranks on one host now.
+    // Both ranks are now on one host.
     hosts.trial.ends_well(hosts.restart(&[(1, 2)])?)?;
     Ok(())
 }
@@ -55,7 +55,7 @@ fn carries_on(hosts: &Hosts, job: Job, newest: u64) -> Result<(), Failed> {
 fn a_rank_that_does_not_run_for_long_is_waited_for_by_name() {
     on_two_hosts("slow", |hosts, job| {
         let rank = strike::ranks(&hosts.target())?[1];
-        // Its host answers for it all the time, so it is slow and not gone.
+        // The rank's host keeps answering for it, so it is slow and not gone.
         strike::signal(rank, Signal::SIGSTOP)?;
         let answer = thread::scope(|scope| {
             let asking = scope.spawn(|| hosts.checkpoint());
@@ -73,7 +73,7 @@ fn a_rank_that_does_not_run_for_long_is_waited_for_by_name() {
             answer.show()
         );
         ensure!(!hosts.log().contains("reached"), "{}", hosts.log());
-        // A host that runs a tenth of the time, on a line that carries next to nothing.
+        // A host that runs a tenth of the time, on a very slow line.
         hosts.network.pace(1, "400kbit")?;
         let answer = thread::scope(|scope| {
             let asking = scope.spawn(|| hosts.checkpoint());

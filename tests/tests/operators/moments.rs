@@ -1,4 +1,4 @@
-//! Jobs that are just starting, or just ending, when all are to be suspended.
+//! Jobs that are just starting or ending when all jobs are to be suspended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,10 +13,10 @@ use stillpoint_tests::{Failed, ensure, strike};
 use super::house::{PATIENCE, Work, shown, text};
 use super::{on_trial, outcomes};
 
-/// Milliseconds from the word that lets a job end to the request.
+/// Milliseconds from the file that lets a job end to the request.
 const MOMENTS: [u64; 6] = [0, 20, 50, 100, 200, 400];
 
-/// Whether a user runs this program.
+/// Tells whether a user runs this program.
 fn is_run_by(user: u32, program: &Path) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut of_user = processes
@@ -25,7 +25,7 @@ fn is_run_by(user: u32, program: &Path) -> bool {
     of_user.any(|process| fs::read_link(process.join("exe")).is_ok_and(|it| it == program))
 }
 
-/// A command runs, and there is neither coordinator nor `job.json`: it is waited for.
+/// The command runs, but there is neither a coordinator nor `job.json` yet: the suspend waits for the job.
 #[test]
 fn a_job_that_is_just_starting_is_waited_for_and_suspended() {
     on_trial("starting", |house, directory| {
@@ -47,7 +47,7 @@ fn a_job_that_is_just_starting_is_waited_for_and_suspended() {
         let answer = house.stillpoint(directory, &words)?.expect(exit::DONE)?;
         let suspended = outcomes(&answer.json()?, "suspended").len();
         if !house.is_root() {
-            // A registry that was named is all there is, and has no entry of it.
+            // A private registry is the only source, and it has no entry of the job.
             ensure!(suspended == 0 && job.runs(), "{}", answer.show());
             return Ok(());
         }
@@ -58,7 +58,7 @@ fn a_job_that_is_just_starting_is_waited_for_and_suspended() {
     });
 }
 
-/// It is suspended, or has come to its end: none that stays.
+/// The job is suspended, or has come to its end, but is never reported as staying.
 #[test]
 fn a_job_that_comes_to_its_end_meanwhile_is_none_that_stays() {
     on_trial("ending", |house, directory| {
@@ -90,7 +90,7 @@ fn a_job_that_comes_to_its_end_meanwhile_is_none_that_stays() {
     });
 }
 
-/// To its right end.
+/// Restarts the job, which must come to its right end.
 fn restarted(work: &Work, directory: &stillpoint_tests::place::Directory) -> Result<(), Failed> {
     let job = work.start(directory, &["restart", shown(&work.epochs())])?;
     fs::write(work.directory.join("go"), "").map_err(text)?;

@@ -1,4 +1,4 @@
-//! Epochs on tiers that hold what has changed since earlier ones.
+//! Incremental epochs on tiers.
 
 use serde_json::Value;
 use stillpoint_tests::command::exit;
@@ -6,14 +6,15 @@ use stillpoint_tests::{Failed, ensure};
 
 use crate::nodes::{Nodes, bytes, on_nodes};
 
-/// Bytes that an epoch put anywhere.
+/// Returns the bytes that an epoch wrote to any tier.
 fn written(nodes: &Nodes) -> Result<u64, Failed> {
     let answer: Value = nodes.checkpoint()?.expect(exit::DONE)?.json()?;
     let fields = ["local_bytes", "peer_bytes", "slow_bytes"];
     Ok(fields.iter().map(|field| bytes(&answer, field)).sum())
 }
 
-/// The memory of these ranks does not change: the first epoch has it, later ones refer to it once it is durable.
+/// The memory of these ranks does not change: the first epoch contains it, and later ones refer to it once it is
+/// durable.
 fn three_epochs(nodes: &Nodes) -> Result<(), Failed> {
     let whole = written(nodes)?;
     ensure!(whole > 27_000_000, "the first epoch has {whole} bytes");
@@ -70,7 +71,7 @@ fn partners_and_peers_have_parts_of_what_has_changed() {
     );
 }
 
-/// An epoch that is staged only refers to one that is durable.
+/// A staged epoch refers only to durable ones.
 #[test]
 fn what_is_staged_only_is_carried_on_with_what_it_needs() {
     on_nodes(

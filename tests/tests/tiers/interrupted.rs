@@ -1,4 +1,4 @@
-//! Signals to whoever waits for an epoch to become durable: they end at once, and nothing is lost.
+//! Signals to commands that wait for an epoch to become durable: they end at once, and no epoch is lost.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,7 +13,7 @@ use stillpoint_tests::{Failed, ensure, place, strike};
 
 use crate::nodes::{Nodes, PATIENCE, on_nodes};
 
-/// `stillpoint checkpoint` or `suspend`, waiting.
+/// Starts `stillpoint checkpoint` or `suspend`, which waits.
 fn asking(nodes: &Nodes, what: &str) -> Result<Child, Failed> {
     let mut command = Command::new(place::stillpoint()?);
     command.arg(what).arg(nodes.target());
@@ -21,7 +21,7 @@ fn asking(nodes: &Nodes, what: &str) -> Result<Child, Failed> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    // Whoever runs the tests may ignore SIGINT, as shells do for what they run in the background; a command would inherit that.
+    // The test runner may ignore SIGINT, as shells do for background commands; the command would inherit that.
     // SAFETY: `signal` may be called between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -34,7 +34,7 @@ fn asking(nodes: &Nodes, what: &str) -> Result<Child, Failed> {
     command.spawn().map_err(|error| error.to_string())
 }
 
-/// Its end, within a second, and what it says.
+/// Checks that the command ends within a second, and returns its status and output.
 fn interrupted(mut asking: Child, signal: Signal) -> Result<(ExitStatus, String), Failed> {
     let failed = |error: std::io::Error| error.to_string();
     kill(Pid::from_raw(asking.id() as i32), signal).map_err(|error| error.to_string())?;
@@ -53,7 +53,8 @@ fn interrupted(mut asking: Child, signal: Signal) -> Result<(ExitStatus, String)
     ))
 }
 
-/// The job ends suspended, `checkpoint` having got its answer and both epochs being durable; a restart is right.
+/// Checks that the job ends suspended, that `checkpoint` has its answer and both epochs are durable, and that a restart
+/// is right.
 fn suspended_after(checkpoint: Child, nodes: &Nodes, job: Job) -> Result<(), Failed> {
     let ended = job.end(PATIENCE)?;
     ensure!(ended.status == 0, "{}", ended.show());
@@ -122,7 +123,7 @@ fn a_suspend_that_is_interrupted_behind_a_flush_suspends_all_the_same() {
             let checkpoint = asking(nodes, "checkpoint")?;
             nodes.until_staged(1)?;
             let suspend = asking(nodes, "suspend")?;
-            // It has to have been heard: it waits for the flush.
+            // This is the time for the signal to arrive; the suspend waits for the flush.
             thread::sleep(Duration::from_millis(300));
             let (status, said) = interrupted(suspend, Signal::SIGINT)?;
             ensure!(status.code() == Some(130), "{status}: {said}");

@@ -1,5 +1,5 @@
-//! Nodes in network namespaces, each of which sees its own fast tier only: what another node holds comes over the network,
-//! or not at all.
+//! Nodes in network namespaces. Each sees only its own fast tier, so blocks of another node come over the network or not
+//! at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -28,7 +28,7 @@ fn on_network(
     );
 }
 
-/// The blocks of rank 0's image that another node alone holds.
+/// Returns the blocks of rank 0's image that only another node holds.
 fn with_the_peer(nodes: &Nodes, epoch: &Path) -> Result<Vec<BlockRecord>, Failed> {
     let table = epoch.join(blocks_name(0));
     let blocks = Blocks::read(&table).map_err(|error| error.to_string())?;
@@ -50,7 +50,7 @@ fn sum(records: &[BlockRecord]) -> u64 {
     records.iter().map(|record| u64::from(record.bytes)).sum()
 }
 
-/// How many of the blocks of rank 0 a directory holds.
+/// Counts the blocks of rank 0 in a directory.
 fn held(records: &[BlockRecord], directory: &Path) -> usize {
     let Ok(image) = File::open(directory.join(image_name(0))) else {
         return 0;
@@ -104,7 +104,7 @@ fn before_the_flush_a_restart_takes_a_peers_blocks_from_the_peer() {
     );
 }
 
-/// The job's id, under which its part of a fast tier is found.
+/// Returns the job's id, which names its part of a fast tier.
 fn job(nodes: &Nodes) -> Result<String, Failed> {
     let file = stillpoint_tests::strike::job_file(&nodes.target())?;
     let job = file["job"].as_str().map(str::to_owned);
@@ -128,12 +128,12 @@ fn a_durable_epoch_too_is_read_where_it_is_nearest() {
                 "{} bytes are with the peer",
                 sum(&far)
             );
-            // Where they are farthest they are broken: a restart that read them there would fail.
+            // The copies on the slow tier are broken, so a restart that read them there would fail.
             let image = OpenOptions::new()
                 .write(true)
                 .open(epoch.join(image_name(0)))
                 .map_err(|error| error.to_string())?;
-            // The restart looks into the image's tables, at its ends, before it asks the peers.
+            // The restart reads the image's tables, at its ends, before it asks the peers.
             let pages = far
                 .iter()
                 .filter(|record| record.offset > 0 && record.bytes == 1 << 20);

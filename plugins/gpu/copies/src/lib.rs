@@ -1,9 +1,10 @@
-//! The device of the staging engine, by the CUDA driver: contexts of all GPUs, pinned host memory, streams, and an event behind every copy.
+//! The staging engine's device, implemented with the CUDA driver: contexts of all GPUs, pinned host memory, streams, and an event behind
+//! every copy.
 //!
-//! * [`Gpus`] - all of it
-//! * [`survey`] - what the node has, its ways measured where nobody has measured them
-//! * [`arena`] - the file that all pinned host memory is out of, for who is shown it
-//! * `pinned` - host memory, and who may look at it
+//! * [`Gpus`] - the device
+//! * [`survey`] - the node's GPUs and ways; ways without measurements are measured
+//! * [`arena`] - the file behind all pinned host memory, for processes that may see it
+//! * `pinned` - host memory, and access to it
 
 pub mod arena;
 mod gpus;

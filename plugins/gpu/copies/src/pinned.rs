@@ -7,11 +7,11 @@ use stillpoint_gpu_staging::DeviceError;
 pub struct Range {
     pub memory: *mut u8,
     pub bytes: u64,
-    /// Pinned by somebody else, who also unpins it.
+    /// Whether another owner has pinned it, and will also unpin it.
     pub lent: bool,
 }
 
-/// All of it.
+/// All ranges.
 #[derive(Default)]
 pub struct Pinned {
     ranges: Vec<Range>,
@@ -26,7 +26,7 @@ impl Pinned {
         });
     }
 
-    /// Adds what somebody else has pinned.
+    /// Adds memory that another owner has pinned.
     pub fn borrow(&mut self, memory: *mut u8, bytes: u64) {
         self.ranges.push(Range {
             memory,
@@ -44,20 +44,20 @@ impl Pinned {
         Some(self.ranges.swap_remove(at))
     }
 
-    /// Takes all out that was pinned here.
+    /// Takes out all ranges that were pinned here.
     pub fn all(&mut self) -> Vec<Range> {
         let mut all = std::mem::take(&mut self.ranges);
         all.retain(|range| !range.lent);
         all
     }
 
-    /// How much was pinned here.
+    /// Returns the bytes that were pinned here.
     pub fn bytes(&self) -> u64 {
         let own = self.ranges.iter().filter(|range| !range.lent);
         own.map(|range| range.bytes).sum()
     }
 
-    /// Where bytes of pinned memory are: the error where they are not inside one range.
+    /// Returns a pointer to bytes of pinned memory, or an error if they are not inside one range.
     pub fn find(&self, address: u64, bytes: u64) -> Result<*mut u8, DeviceError> {
         let inside = |range: &&Range| {
             let start = range.memory as u64;

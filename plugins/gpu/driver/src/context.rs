@@ -1,4 +1,4 @@
-//! A device of one's own process: its memory, pinned host memory, streams, events and copies.
+//! A device of the caller's own process: its memory, pinned host memory, streams, events and copies.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::ptr;
@@ -31,13 +31,13 @@ const COPY: Function = function(c"cuMemcpyAsync", 4000);
 
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub const OUT_OF_MEMORY: u32 = 2;
-/// `CUDA_ERROR_NOT_READY`: what an event stands for is not done.
+/// `CUDA_ERROR_NOT_READY`: the work before an event is not done.
 const NOT_READY: u32 = 600;
 /// `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`.
 const ENABLED_ALREADY: u32 = 704;
-/// `CU_STREAM_NON_BLOCKING`: has nothing to do with the default stream.
+/// `CU_STREAM_NON_BLOCKING`: independent of the default stream.
 const NON_BLOCKING: c_uint = 1;
-/// `CU_EVENT_DISABLE_TIMING`: quicker, and times are taken elsewhere.
+/// `CU_EVENT_DISABLE_TIMING`: faster, since times are measured elsewhere.
 const NO_TIMING: c_uint = 2;
 /// `CU_MEMHOSTREGISTER_PORTABLE`: pinned for all devices.
 const PORTABLE: c_uint = 1;
@@ -61,14 +61,14 @@ type OfHandle = unsafe extern "C" fn(*mut c_void) -> Code;
 type Make = unsafe extern "C" fn(*mut *mut c_void, c_uint) -> Code;
 
 impl<'d> Context<'d> {
-    /// The context of a device, by its number in the driver's order.
+    /// Opens the context of a device, by its number in the driver's order.
     ///
     /// # Errors
     /// The driver's.
     pub fn of(driver: &'d Driver, number: usize) -> Result<Context<'d>, Error> {
         type Get = unsafe extern "C" fn(*mut c_int, c_int) -> Code;
         type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> Code;
-        // More devices than an int counts are none that the driver has.
+        // The driver has no device with a number beyond an int.
         let number = c_int::try_from(number).unwrap_or(c_int::MAX);
         // SAFETY: the function's type; the place is the call's.
         let device =
@@ -85,7 +85,7 @@ impl<'d> Context<'d> {
         })
     }
 
-    /// Makes it the one that the calls of this thread mean.
+    /// Makes this the current context of the calling thread.
     pub(crate) fn enter(&self) -> Result<(), Error> {
         self.with(SET_CURRENT, self.handle)
     }
@@ -106,7 +106,7 @@ impl<'d> Context<'d> {
             })
     }
 
-    /// Whether this device may write to another's memory; from now on it does so where it may.
+    /// Lets this device write to another's memory if it may, and returns whether it may.
     ///
     /// # Errors
     /// The driver's.
@@ -133,7 +133,7 @@ impl<'d> Context<'d> {
         }
     }
 
-    /// Bytes that are free on the device.
+    /// Returns the free bytes on the device.
     ///
     /// # Errors
     /// The driver's.
@@ -148,10 +148,10 @@ impl<'d> Context<'d> {
         Ok(free as u64)
     }
 
-    /// Memory of the device.
+    /// Allocates memory of the device.
     ///
     /// # Errors
-    /// The driver's: [`OUT_OF_MEMORY`], for one.
+    /// The driver's, for example [`OUT_OF_MEMORY`].
     pub fn allocate(&self, bytes: u64) -> Result<u64, Error> {
         type Allocate = unsafe extern "C" fn(*mut u64, usize) -> Code;
         self.enter()?;
@@ -162,7 +162,7 @@ impl<'d> Context<'d> {
             })
     }
 
-    /// Gives memory of the device back, once all that was to be done with it is done.
+    /// Frees memory of the device, once all work with it is done.
     ///
     /// # Errors
     /// The driver's.
@@ -170,12 +170,12 @@ impl<'d> Context<'d> {
         type Free = unsafe extern "C" fn(u64) -> Code;
         self.enter()?;
         self.driver.call::<Free>(FREE, |call| {
-            // SAFETY: the function's type; the driver refuses an address that is none of its own.
+            // SAFETY: the function's type; the driver refuses an address that is not its own.
             unsafe { call(address) }
         })
     }
 
-    /// From now on all devices copy to and from this memory by themselves.
+    /// Pins memory, so that all devices can copy to and from it by themselves.
     ///
     /// # Errors
     /// The driver's.
@@ -191,19 +191,19 @@ impl<'d> Context<'d> {
         })
     }
 
-    /// It is the host's alone again.
+    /// Unpins memory.
     ///
     /// # Errors
     /// The driver's.
     ///
     /// # Safety
-    /// [`Context::pin`] had it, and nobody uses it any more, no copy either.
+    /// [`Context::pin`] pinned it, and neither the program nor a copy uses it any more.
     pub unsafe fn unpin(&self, memory: *mut u8) -> Result<(), Error> {
         self.enter()?;
         self.with(UNPIN, memory.cast())
     }
 
-    /// A stream of the device.
+    /// Makes a stream of the device.
     ///
     /// # Errors
     /// The driver's.
@@ -211,7 +211,7 @@ impl<'d> Context<'d> {
         self.make(STREAM, NON_BLOCKING).map(Stream)
     }
 
-    /// An event of the device.
+    /// Makes an event of the device.
     ///
     /// # Errors
     /// The driver's.
@@ -219,7 +219,7 @@ impl<'d> Context<'d> {
         self.make(EVENT, NO_TIMING).map(Event)
     }
 
-    /// Ends a stream; what it has to do it does.
+    /// Ends a stream. Its submitted work is still done.
     ///
     /// # Errors
     /// The driver's.
@@ -243,7 +243,7 @@ impl<'d> Context<'d> {
     /// The driver's.
     ///
     /// # Safety
-    /// What of both ranges is host memory is pinned, stays so until the event has come, and nobody else looks at it before that.
+    /// Host memory in both ranges is pinned, stays so until the event has completed, and no other code accesses it before that.
     pub unsafe fn copy(
         &self,
         stream: Stream,
@@ -261,7 +261,7 @@ impl<'d> Context<'d> {
         self.record(behind, stream)
     }
 
-    /// Puts an event behind what a stream has to do. The context is entered.
+    /// Records an event behind the work of a stream. The context is entered.
     pub(crate) fn record(&self, event: Event, stream: Stream) -> Result<(), Error> {
         type Record = unsafe extern "C" fn(*mut c_void, *mut c_void) -> Code;
         self.driver.call::<Record>(RECORD, |call| {
@@ -270,10 +270,10 @@ impl<'d> Context<'d> {
         })
     }
 
-    /// Whether all before an event is done.
+    /// Tells whether all work before an event is done.
     ///
     /// # Errors
-    /// What has become of it: also what a copy before it has come to.
+    /// The driver's, including an error of an earlier copy.
     pub fn has_come(&self, event: Event) -> Result<bool, Error> {
         self.enter()?;
         match self.with(QUERY, event.0) {
@@ -283,10 +283,10 @@ impl<'d> Context<'d> {
         }
     }
 
-    /// Waits until everything is done that this process has given the device to do.
+    /// Waits until all work of this process on the device is done.
     ///
     /// # Errors
-    /// What has become of it.
+    /// The driver's, including an error of that work.
     pub fn settle(&self) -> Result<(), Error> {
         type Settle = unsafe extern "C" fn() -> Code;
         self.enter()?;
@@ -300,7 +300,7 @@ impl<'d> Context<'d> {
 impl Drop for Context<'_> {
     fn drop(&mut self) {
         type Release = unsafe extern "C" fn(c_int) -> Code;
-        // A device that is lost says so here too; there is nothing to do about it.
+        // A lost device returns its error here too, and it does not matter.
         let _ = self.driver.call::<Release>(RELEASE, |call| {
             // SAFETY: the function's type; it was retained once.
             unsafe { call(self.device) }

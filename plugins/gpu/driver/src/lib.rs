@@ -1,13 +1,13 @@
-//! The CUDA driver, as we call it: `libcuda.so.1`, opened at run time, its functions looked up one by one, and safe wrappers around those that are used.
+//! The CUDA driver: `libcuda.so.1`, opened at run time, its functions looked up one by one, and safe wrappers around the used ones.
 //!
-//! A function that the installed driver does not have is an error of whoever needs it, and of nobody else.
+//! If the installed driver lacks a function, only the calls that need it fail.
 //!
-//! * [`library`] - the library, and how a function is found
-//! * [`devices`] - what the node has
+//! * [`library`] - the library, and the lookup of functions
+//! * [`devices`] - the node's devices
 //! * [`context`] - a device's memory, streams and copies, for this process itself
 //! * [`kernel`] - programs of a device, for this process itself
-//! * [`checkpoint`] - another process is locked, checkpointed, restored, unlocked
-//! * [`storage`] - another process's device memory is lent meanwhile
+//! * [`checkpoint`] - locks, checkpoints, restores and unlocks another process
+//! * [`storage`] - borrows another process's device memory meanwhile
 
 pub mod checkpoint;
 pub mod context;

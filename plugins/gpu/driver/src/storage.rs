@@ -1,4 +1,4 @@
-//! Custom storage: another process's device memory is lent to this one for as long as a checkpoint or a restore of it takes, and this one copies it.
+//! Custom storage: the driver lends another process's device memory to this one during a checkpoint or a restore, and this process copies it.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::ptr;
@@ -23,7 +23,7 @@ const ATTRIBUTE: Function = function(c"cuPointerGetAttribute", 4000);
 /// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`.
 const DEVICE_ORDINAL: c_uint = 9;
 
-/// Memory of one device that is lent.
+/// Lent memory of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lent {
     /// The device, by its number in the driver's order.
@@ -39,12 +39,12 @@ pub struct Storage {
     pub lent: Vec<Lent>,
 }
 
-/// Whether the driver can lend memory.
+/// Tells whether the driver can lend memory.
 pub fn is_there(driver: &Driver) -> bool {
     driver.has(COMPLETE)
 }
 
-/// A locked process's device memory is lent, to be copied away before [`complete`]. Then the process is checkpointed.
+/// Borrows a locked process's device memory, to be copied away before [`complete`]. Then the process is checkpointed.
 ///
 /// # Errors
 /// The driver's.
@@ -61,7 +61,7 @@ pub fn checkpoint(driver: &Driver, pid: i32) -> Result<Storage, Error> {
     unsafe { read(driver, info) }
 }
 
-/// A checkpointed process's device memory is lent, on other devices where `pairs` (before, now) say so, to be filled before [`complete`].
+/// Borrows a checkpointed process's device memory, on other devices if `pairs` (before, now) say so, to be filled before [`complete`].
 /// Then the process is locked.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ pub fn restore(
     unsafe { read(driver, info) }
 }
 
-/// Ends an operation: what was lent is so no more.
+/// Ends an operation, and gives lent memory back.
 ///
 /// # Errors
 /// The driver's.
@@ -102,10 +102,10 @@ pub fn complete(driver: &Driver, storage: Storage) -> Result<(), Error> {
     })
 }
 
-/// Reads what the driver says is lent.
+/// Reads the driver's list of lent memory.
 ///
 /// # Safety
-/// It is null or what the driver has just written.
+/// The pointer is null or the driver has just written it.
 unsafe fn read(
     driver: &Driver,
     info: *const CUcheckpointCustomStorageInfo,
@@ -134,7 +134,7 @@ unsafe fn read(
     })
 }
 
-/// The device that memory lies on, by its number in the driver's order.
+/// Returns the device of memory, by its number in the driver's order.
 fn device_of(driver: &Driver, address: u64) -> Result<usize, Error> {
     type Attribute = unsafe extern "C" fn(*mut c_void, c_uint, u64) -> Code;
     let number = driver.ask::<Attribute, c_int>(ATTRIBUTE, 0, |call, place| {

@@ -1,5 +1,5 @@
-//! How fast one processor hashes in this way, beside xxh3: best of some times, over 128 MiB and over one block again and again. And how fast it copies
-//! 128 MiB to other memory, which is what handing them to somebody else who hashes would begin with.
+//! The hash rate of one processor, beside xxh3: best of some times, over 128 MiB and over one block again and again. Also the rate of copying 128 MiB
+//! to other memory, as handing them to another hasher would need.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! The helper of a job's ranks on one node that use GPUs. The driver locks, checkpoints and restores a process only for another one: this one.
+//! The helper of a job's ranks on one node that use GPUs. The driver locks, checkpoints and restores a process only on request of another one,
+//! such as this.
 //!
 //! ```text
 //! stillpoint-gpu --start NAME    starts one that serves, and ends
@@ -7,13 +8,14 @@
 //! stillpoint-gpu --measure DIR BYTES    measures what its GPUs do; DIR gets the record
 //! ```
 //!
-//! The rank that needs it first starts it, out of its own lower half. It is no child of the application's, and outlives a rank that dies.
+//! The first rank that needs the helper starts it, from its lower half. It is no child of the application's, and outlives a rank that
+//! dies.
 //!
-//! * [`facts`] - what the node has
-//! * [`checkpoint`] - what is done for one rank
-//! * [`measure`] - what the node's GPUs do
-//! * [`staging`] - device memory goes to wherever the node has room
-//! * [`serve`] - who is served, and until when
+//! * [`facts`] - facts about the node's driver and devices
+//! * [`checkpoint`] - the requests of one rank
+//! * [`measure`] - measurements of the node's GPUs
+//! * [`staging`] - copies of device memory to any place with room on the node
+//! * [`serve`] - the server loop
 
 mod checkpoint;
 mod facts;
@@ -47,9 +49,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts the one that serves, out of whatever the rank has: its descriptors, its working directory, its session.
+/// Starts the server, without the rank's descriptors, working directory and session.
 fn start(name: &str) -> Result<(), String> {
-    // SAFETY: nothing of this process's own is open but what it says and reads.
+    // SAFETY: this process has no open files of its own except for its standard streams.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
     let itself = std::env::current_exe().map_err(|error| error.to_string())?;
     Command::new(itself)

@@ -1,4 +1,4 @@
-//! Plans by hand-made numbers, and rules that every plan keeps.
+//! Plans with simple numbers, and rules that every plan keeps.
 
 use super::*;
 use crate::node::{Host, Node};
@@ -29,7 +29,7 @@ fn source(rank: u32, gpu: usize, bytes: u64) -> Source {
     }
 }
 
-/// Every byte once, in order; no place overfilled, nothing on anything else.
+/// Checks that every byte is placed once, in order, and that no place is overfilled.
 fn check(node: &Node, sources: &[Source], staging: &Staging) {
     let mut parts = staging.parts.iter().peekable();
     for (number, source) in sources.iter().enumerate() {
@@ -133,7 +133,7 @@ fn more_than_all_places_hold_is_refused_in_words() {
 
 #[test]
 fn what_goes_to_host_memory_joins_the_plan_of_the_job() {
-    // Two nodes with one rank each; what the GPUs have no room for is memory of the rank like any other.
+    // Two nodes with one rank each. Memory without room on GPUs counts as ordinary memory of the rank.
     let node = dgx1([0; 8]);
     let sources = [source(0, 0, 120 * MB)];
     let staging = plan(&node, &sources, Scheduling::Exact).expect("fits");
@@ -176,7 +176,7 @@ proptest! {
         for scheduling in Scheduling::ALL.into_iter().rev() {
             let staging = plan(&node, &sources, scheduling).expect("the host has room");
             check(&node, &sources, &staging);
-            // The exact one counts in whole granules, on each of the seven ways at most that a GPU has; the others count bytes.
+            // The exact scheduler counts whole granules on each of a GPU's ways, at most seven; the others count bytes.
             let time = staging.blocking.as_secs_f64();
             let best = *exact.get_or_insert(time);
             prop_assert!(time >= best - 7.0 * GRANULE as f64 / 12e9, "{scheduling:?}: {time} and {best}");

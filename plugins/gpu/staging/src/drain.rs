@@ -1,4 +1,4 @@
-//! Draining: what is staged goes out in order, through slots of host memory, while the program runs.
+//! Draining: staged memory is written out in order, through slots of host memory, while the program runs.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::places;
 use crate::pump::Pump;
 use crate::stage::{Piece, Staged, agree};
 
-/// Where drained bytes go: the rank's image.
+/// The destination of drained bytes: the rank's image.
 pub trait Sink {
-    /// The next bytes of a source, which is known by its number in the list of sources, from an offset on. Sources come in their order, and so
-    /// do the bytes of each: all of them, or those that are [wanted](Staged::only). They stay where they are until the next step of the drain. Their
-    /// digest is there where a device has made one, or this wants it.
+    /// Writes the next bytes of a source, by its number in the list of sources, from an offset on. Sources come in their order, and so do the bytes
+    /// of each: all of them, or those that are [wanted](Staged::only). The bytes stay in place until the next step of the drain. A digest comes with
+    /// them if a device has computed one, or if this sink wants it.
     fn write(
         &mut self,
         source: usize,
@@ -23,13 +23,13 @@ pub trait Sink {
         digest: Option<Digest>,
     ) -> Result<(), SinkError>;
 
-    /// Whether it wants a digest of bytes that no device has hashed.
+    /// Tells whether it wants a digest of bytes that no device has hashed.
     fn wants_digests(&self) -> bool {
         true
     }
 }
 
-/// Why a sink takes no more.
+/// The reason why a sink takes no more.
 #[derive(Debug, thiserror::Error)]
 #[error("rank {rank}: {problem}")]
 pub struct SinkError {
@@ -37,31 +37,32 @@ pub struct SinkError {
     pub problem: String,
 }
 
-/// A drain under way. Each step takes one piece out; between two of them its owner does what else there is to do.
+/// A drain under way. Each step writes out one piece; the owner can do other work between steps.
 #[derive(Debug)]
 pub struct Drain {
     staged: Staged,
     pump: Pump,
-    /// The piece that goes out next.
+    /// The next piece to write out.
     next: usize,
-    /// The next piece that is not in host memory and not on its way there.
+    /// The next piece that is neither in host memory nor on its way there.
     ahead: usize,
     free: Vec<Spot>,
     /// Pieces on their way to slots, and those that are there.
     under_way: BTreeMap<usize, Spot>,
     arrived: BTreeMap<usize, Spot>,
-    /// The slot of what went out last: whoever got it may look at it still.
+    /// The slot of the last written piece, which the receiver may still be reading.
     last: Option<Spot>,
 }
 
 impl Drain {
-    /// Begins with the first byte of the first source, in as many streams from each GPU as slots were taken for.
+    /// Prepares to drain from the first byte of the first source, with as many streams from each GPU as there are
+    /// slots.
     pub fn new(staged: Staged) -> Drain {
         let streams = staged.drain.streams;
         Drain::in_streams(staged, &|_, _| streams)
     }
 
-    /// The same, and it is asked in how many streams so many bytes come from a GPU; in no more than slots were taken for.
+    /// Does the same; `streams` chooses the number of streams for so many bytes from a GPU, up to the number of slots.
     pub fn in_streams(staged: Staged, streams: &dyn Fn(usize, u64) -> u32) -> Drain {
         let mut loads: BTreeMap<usize, u64> = BTreeMap::new();
         for piece in &staged.pieces {
@@ -93,18 +94,18 @@ impl Drain {
         }
     }
 
-    /// What is drained.
+    /// Returns the memory that is drained.
     pub fn staged(&self) -> &Staged {
         &self.staged
     }
 
-    /// Whether anything that is not out yet lies in a place.
+    /// Tells whether a place holds bytes that are not written out yet.
     pub fn is_on(&self, place: Place) -> bool {
         let left = &self.staged.pieces[self.next..];
         left.iter().any(|piece| piece.spot.place == place)
     }
 
-    /// Takes the next piece out; false when all are out.
+    /// Writes out the next piece, and returns false if there is none.
     pub fn step(&mut self, device: &mut dyn Device, sink: &mut dyn Sink) -> Result<bool, Error> {
         self.free.extend(self.last.take());
         let Some(&piece) = self.staged.pieces.get(self.next) else {
@@ -133,7 +134,7 @@ impl Drain {
         Ok(true)
     }
 
-    /// A GPU's memory is the program's again as soon as nothing lies there any more.
+    /// Gives a GPU's memory back to the program as soon as it holds no staged bytes.
     fn give_back_emptied(&mut self, device: &mut dyn Device, place: Place) {
         if place == Place::Host {
             return;
@@ -147,19 +148,19 @@ impl Drain {
         });
     }
 
-    /// Takes everything out that is left.
+    /// Writes out the rest.
     pub fn run(&mut self, device: &mut dyn Device, sink: &mut dyn Sink) -> Result<(), Error> {
         while self.step(device, sink)? {}
         Ok(())
     }
 
-    /// Gives all memory back, whether everything is out or not.
+    /// Gives all memory back, whether everything is written out or not.
     pub fn end(self, device: &mut dyn Device) {
         device.settle();
         places::give_back(device, &self.staged.reserved);
     }
 
-    /// Sends for pieces in their order, as far as there are slots.
+    /// Fetches pieces in their order, as long as there are free slots.
     fn fetch(&mut self, device: &mut dyn Device) -> Result<(), Error> {
         while let Some(piece) = self.staged.pieces.get(self.ahead) {
             if piece.spot.place != Place::Host {
@@ -186,7 +187,7 @@ impl Drain {
             let ended = self.pump.next(device)?;
             let slot = ended.and_then(|ended| Some((ended, self.under_way.remove(&ended)?)));
             let (ended, slot) = slot.ok_or_else(|| {
-                // Slots are given out in the order of pieces, so the next one has always been sent for.
+                // Slots are assigned in the order of pieces, so the next one has always been fetched.
                 let problem = format!("piece {number} was never sent for");
                 Error::Device(crate::DeviceError::Other(problem))
             })?;

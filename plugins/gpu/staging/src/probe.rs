@@ -1,4 +1,4 @@
-//! Probing: copies over one way, timed, for the model of ways that nobody has measured yet.
+//! Probing: timed copies over one way, for the model of ways without measurements.
 
 use stillpoint_gpu_plan::record::PROBE;
 use stillpoint_gpu_plan::{Copied, Copies, Place};
@@ -15,7 +15,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// As the record of copies has it.
+    /// Converts it to an entry of the record of copies.
     pub fn copied(&self) -> Copied {
         Copied {
             epoch: PROBE,
@@ -26,7 +26,7 @@ impl Probe {
     }
 }
 
-/// Times copies from a place to another, in memory that nobody uses. A size that there is no room for is left out.
+/// Times copies from a place to another, in unused memory. Sizes without room are left out.
 pub fn probe(
     device: &mut dyn Device,
     (from, to): (Place, Place),

@@ -41,7 +41,7 @@ pub struct Predicted {
     /// Alpha of blocks with known hashes, in the regions that were to be hashed. [`Outcome::alpha`] is the measured value.
     pub alpha_hashed: Option<f64>,
     pub full: Expected,
-    /// `null` where there was no earlier image to build on.
+    /// The expectation by pages, or `null` if there was no earlier image to build on.
     pub page: Option<Expected>,
     /// The same, with all regions hashed.
     pub hash: Option<Expected>,

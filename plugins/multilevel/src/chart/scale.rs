@@ -1,4 +1,4 @@
-//! Axes: what they show, and where the numbers stand.
+//! Axes: their range, and the places of the numbers.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use plotters::coord::types::RangedCoordf64;
 
 use super::{Axis, Series};
 
-/// How many numbers stand at an axis, at most.
+/// The most numbers at an axis.
 pub(super) const LABELS: usize = 10;
-/// More decades than that have numbers at their ends only.
+/// An axis with more decades has numbers only at its ends.
 const FEW_DECADES: f64 = 3.0;
 
-/// Where values lie between the ends of an axis.
+/// The place of values between the ends of an axis.
 pub(super) enum Scale {
     Linear(RangedCoordf64),
     Logarithmic(LogCoord<f64>),
@@ -40,14 +40,14 @@ impl Scale {
     }
 
     fn linear(mut low: f64, mut high: f64) -> Scale {
-        // Zero belongs to the picture wherever it is near.
+        // Zero is shown if it is near.
         if low > 0.0 && low < high * 0.4 {
             low = 0.0;
         }
         if low == high {
             high = low + 1.0;
         }
-        // Round ends outside of all values lead to up to two numbers more.
+        // The axis ends at round numbers outside of all values, which adds up to two numbers.
         let inner = RangedCoordf64::from(low..high).key_points(LABELS - 3);
         if let [first, second, ..] = inner[..] {
             let step = second - first;
@@ -65,13 +65,13 @@ impl Scale {
         Scale::Logarithmic((steps[first]..steps[last]).log_scale().into())
     }
 
-    /// Whether the axis has a place for the value.
+    /// Tells whether the axis has a place for the value.
     fn shows(&self, value: f64) -> bool {
         value.is_finite() && (matches!(self, Scale::Linear(_)) || value > 0.0)
     }
 }
 
-/// The points of a series that both axes have a place for.
+/// Returns the points of a series that have a place on both axes.
 pub(super) fn shown(series: &Series, axes: &Cartesian2d<Scale, Scale>) -> Vec<(f64, f64)> {
     let points = series.points.iter().copied();
     points
@@ -79,7 +79,7 @@ pub(super) fn shown(series: &Series, axes: &Cartesian2d<Scale, Scale>) -> Vec<(f
         .collect()
 }
 
-/// The round numbers from the one to the other on a logarithmic axis of so many decades.
+/// Returns the round numbers between two values on a logarithmic axis of so many decades.
 fn steps(low: f64, high: f64, decades: f64) -> Vec<f64> {
     let factors: &[f64] = match decades > FEW_DECADES + 1e-9 {
         true => &[1.0],
@@ -109,7 +109,7 @@ impl Ranged for Scale {
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         match self {
             Scale::Linear(scale) => scale.key_points(hint),
-            // The library's own would be the powers of ten, of which there may be one.
+            // The library would choose powers of ten, and there may be only one.
             Scale::Logarithmic(scale) => {
                 let Range { start, end } = scale.range();
                 steps(start, end, (end / start).log10())
@@ -131,7 +131,7 @@ impl ValueFormatter<f64> for Scale {
     }
 }
 
-/// A tick's number, without digits that say nothing.
+/// Returns a tick's number, without insignificant digits.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {
@@ -139,7 +139,7 @@ pub(super) fn number(value: f64) -> String {
     }
     let (unit, name) = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")]
         .into_iter()
-        // Four digits are read as fast as a letter.
+        // Four digits are as easy to read as a letter.
         .find(|(unit, _)| size >= f64::max(*unit, 1e4) * (1.0 - 1e-9))
         .unwrap_or((1.0, ""));
     let digits = (3 - (size / unit).log10().floor() as i32).clamp(0, 9) as usize;

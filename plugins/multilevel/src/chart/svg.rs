@@ -1,7 +1,7 @@
 //! Charts as SVG.
 //!
-//! Nothing hides anything: lines differ in their dashes, so that one shows through the gaps of another on top of it; dots are rings,
-//! crosses and points, which can all be seen in one place.
+//! No series hides another: lines differ in their dashes, so that one shows through the gaps of another on top of it; dots are
+//! rings, crosses and points, which can all be seen in one place.
 
 use std::io;
 
@@ -19,13 +19,13 @@ const SIZE: (u32, u32) = (760, 380);
 const NAMES: u32 = 150;
 /// A digit's width.
 const DIGIT: f64 = 7.5;
-/// The library's text is smaller than it is told, by this factor.
+/// The library draws text smaller than requested, by this factor.
 const TEXT: f64 = 1.24;
 const MESH: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
 const AXIS: RGBColor = RGBColor(0x33, 0x33, 0x33);
 const LEVEL: RGBColor = RGBColor(0x66, 0x66, 0x66);
 
-/// Colours that colour-blind readers can tell apart (Okabe and Ito), and what tells lines apart without them: dashes and gaps.
+/// Colours that colour-blind readers can tell apart (Okabe and Ito). Dashes and gaps tell lines apart without colours.
 const STYLES: [(RGBColor, Option<(i32, i32)>); 6] = [
     (RGBColor(0xd5, 0x5e, 0x00), None),
     (RGBColor(0x00, 0x72, 0xb2), Some((9, 6))),
@@ -41,7 +41,7 @@ type Plot<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Scale, Scale>>;
 type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
 
 impl Chart {
-    /// The chart as an SVG document.
+    /// Returns the chart as an SVG document.
     pub fn to_svg(&self) -> String {
         let mut svg = String::new();
         let page = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -91,7 +91,7 @@ impl Chart {
         Ok(())
     }
 
-    /// The series, and their names beside the plot.
+    /// Draws the series, and their names beside the plot.
     fn draw_series(&self, page: &Page, plot: &mut Plot) -> Drawn {
         let (across, down) = plot.plotting_area().get_pixel_range();
         for (at, series) in self.series.iter().enumerate() {
@@ -117,17 +117,17 @@ fn text(size: f64) -> TextStyle<'static> {
     ("sans-serif", size * TEXT).into_font().color(&BLACK)
 }
 
-/// A name that begins at a place.
+/// Draws a name that begins at a place.
 fn name(page: &Page, of: &str, place: (i32, i32), size: f64, colour: &RGBColor) -> Drawn {
     let style = text(size).color(colour);
     let style = style.pos(Pos::new(HPos::Left, VPos::Center));
     page.draw(&Text::new(of.to_owned(), place, style))
 }
 
-/// A series' line.
+/// Draws a series' line.
 fn line<'a, C: Clone + 'static>(at: usize, places: Vec<C>) -> DynElement<'static, Backend<'a>, C> {
     let (colour, dashes) = STYLES[at % STYLES.len()];
-    // The first is wide enough to be seen on both sides of what lies on it.
+    // The first line is wide enough to be seen on both sides of another one on top of it.
     let style = colour.stroke_width(if at == 0 { 4 } else { 2 });
     match dashes {
         None => PathElement::new(places, style).into_dyn(),
@@ -135,7 +135,7 @@ fn line<'a, C: Clone + 'static>(at: usize, places: Vec<C>) -> DynElement<'static
     }
 }
 
-/// A point of a series of dots.
+/// Draws a point of a series of dots.
 fn dot<'a, C: Clone + 'static>(at: usize, place: C) -> DynElement<'static, Backend<'a>, C> {
     let (colour, _) = STYLES[at % STYLES.len()];
     match at % 3 {

@@ -24,7 +24,7 @@ pub(super) fn solve(problem: &Problem<'_>, chunk: u64) -> Result<Optimum, Schedu
     })
 }
 
-/// The shortest time in which everything can be sent, and the cut that proves it.
+/// Finds the shortest time in which everything can be sent, and the cut that proves it.
 fn optimum(
     problem: &Problem<'_>,
     graph: &mut StagingGraph,
@@ -46,7 +46,7 @@ fn optimum(
         let mut cut = minimum_cut(graph, |vertex| graph.network.inside(vertex));
         let mut later = reached(problem, graph, &cut)?;
         if later <= time {
-            // Whole bytes fall short, by less than one byte a link: fractions tell whether more time is needed.
+            // Whole bytes fall short by less than one byte a link, so fractions decide whether more time is needed.
             let Some(finer) = cut_of_fractions(graph, time) else {
                 break;
             };
@@ -59,7 +59,7 @@ fn optimum(
     Ok((time, proof.map(|inside| Cut::around(graph, inside))))
 }
 
-/// The sender that all its links together hold up longest: where the search starts.
+/// Finds the sender whose links together take longest. The search starts with its time.
 fn slowest_sender(graph: &StagingGraph) -> Option<(Seconds, u32)> {
     let mut slowest: Option<(Seconds, u32)> = None;
     for (edge, &meaning) in graph.meanings.iter().enumerate() {
@@ -90,7 +90,7 @@ fn minimum_cut(graph: &StagingGraph, inside: impl Fn(u32) -> bool) -> Cut {
     )
 }
 
-/// When the cut is wide enough for all that has to cross it.
+/// Returns the time at which the cut is wide enough for all data that has to cross it.
 fn reached(
     problem: &Problem<'_>,
     graph: &StagingGraph,
@@ -108,7 +108,7 @@ fn reached(
     })
 }
 
-/// Whether the time is too short even for fractions of bytes: then the cut that shows it.
+/// Returns the cut that shows that the time is too short even for fractions of bytes, if it is.
 fn cut_of_fractions(graph: &StagingGraph, time: Seconds) -> Option<Cut> {
     let (bytes, fraction) = (u128::from(time.numerator()), time.denominator());
     let capacity = |edge: usize| match graph.limits[edge] {
@@ -122,7 +122,7 @@ fn cut_of_fractions(graph: &StagingGraph, time: Seconds) -> Option<Cut> {
     (!all).then(|| minimum_cut(graph, |vertex| fine.inside(vertex)))
 }
 
-/// The shortest time from `time` on in which everything can be sent in whole pieces.
+/// Finds the shortest time from `time` on in which everything can be sent in whole pieces.
 fn whole_pieces(
     problem: &Problem<'_>,
     graph: &mut StagingGraph,
@@ -143,7 +143,8 @@ fn whole_pieces(
     }
 }
 
-/// The first time after `time` when whole pieces on each link of the cut are enough for all that has to cross it.
+/// Returns the first time after `time` at which whole pieces on each link of the cut suffice for all data that has to
+/// cross it.
 fn reached_in_whole_pieces(
     problem: &Problem<'_>,
     graph: &StagingGraph,
@@ -158,7 +159,7 @@ fn reached_in_whole_pieces(
         Err(_) => time,
     };
     let mut missing = graph.demand - cut.pieces;
-    // When each link has carried one piece more than it has by `start`.
+    // The times at which each link has carried one piece more than by `start`.
     let mut next = BinaryHeap::new();
     for edge in cut.edges(graph) {
         if let Limit::Bandwidth(bandwidth) = graph.limits[edge] {
@@ -187,7 +188,7 @@ fn reached_in_whole_pieces(
     Ok(time)
 }
 
-/// When a link has carried one piece more than `pieces`.
+/// Returns the time at which a link has carried one piece more than `pieces`.
 fn piece_done(graph: &StagingGraph, pieces: u64, bandwidth: u64) -> Seconds {
     Seconds::new(
         pieces.saturating_add(1).saturating_mul(graph.piece),
@@ -195,7 +196,7 @@ fn piece_done(graph: &StagingGraph, pieces: u64, bandwidth: u64) -> Seconds {
     )
 }
 
-/// Fills the graph anew for `time`, the slow tiers first.
+/// Fills the graph again for `time`, the slow tiers first.
 fn least_peer_traffic(graph: &mut StagingGraph, time: Seconds) {
     graph.clear();
     graph.open(time, |meaning| !matches!(meaning, Meaning::Spare(_)));

@@ -7,7 +7,7 @@ use crate::trace::Trace;
 use crate::units::show_bytes;
 
 impl Figures {
-    /// Drawings: file name and SVG.
+    /// Returns the drawings: file name and SVG.
     pub fn to_drawings(&self) -> Vec<(String, String)> {
         let mut drawings = sizes(self.seed);
         for case in &self.cases {
@@ -19,7 +19,7 @@ impl Figures {
                     case.trace
                 ),
                 snapshots(),
-                // The same in all panels, which are there to be compared.
+                // All panels have the same axis, for comparison.
                 Axis::linear("overhead (%)").within(0.0, 1200.0),
                 [0, 1, 2].map(|scheduler| overhead_series(&case.outcomes, scheduler)),
             );
@@ -70,7 +70,7 @@ impl Figures {
         );
         drawings.push(("figure-10a.svg".to_owned(), chart.to_svg()));
         for (machine, file) in [("pairwise links", "pairwise"), ("switch ports", "ports")] {
-            // From below one percent, where Algorithm 2 is, to the hundreds of the baseline.
+            // The axis goes from below one percent, for Algorithm 2, to the hundreds of the baseline.
             let overhead = Axis::logarithmic("overhead (%)");
             let time = Axis::logarithmic("time (us)").within(0.5, 1000.0);
             for (part, name, y) in [

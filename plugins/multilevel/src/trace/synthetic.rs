@@ -9,7 +9,7 @@ use crate::random::Dice;
 const BINS: usize = 100;
 
 impl Trace {
-    /// `snapshots` snapshots of `processes` processes.
+    /// Makes `snapshots` snapshots of `processes` processes.
     pub fn synthetic(processes: usize, snapshots: usize, seed: u64) -> Trace {
         let mut template: Vec<u64> = Trace::rtm(seed).snapshots.concat();
         template.sort_unstable();

@@ -1,4 +1,5 @@
-//! Contexts: each takes some of its device's memory, and belongs to a process. The programs' drivers know what is in them; here they are counted.
+//! Contexts: each takes some of its device's memory, and belongs to a process. The programs' drivers know their contents; the device only counts
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::memory::Account;
 use crate::node::code;
 
-/// How many there are, by process and device.
+/// The number of contexts, by process and device.
 #[derive(Default)]
 pub struct Contexts {
     counted: Mutex<BTreeMap<(i32, u32), u64>>,
 }
 
-/// One: it is there until this is dropped.
+/// A context, which exists until this is dropped.
 pub struct Context {
     pub device: u32,
     pid: i32,
@@ -26,7 +27,7 @@ impl Contexts {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more, of a process on a device, that takes so many bytes.
+    /// Makes a context of a process on a device, which takes so many bytes.
     pub fn make(
         self: &Arc<Contexts>,
         (pid, device): (i32, u32),
@@ -46,7 +47,7 @@ impl Contexts {
         })
     }
 
-    /// All of them, as lines.
+    /// Returns all contexts, as lines.
     pub fn report(&self) -> Vec<String> {
         let counted = self.hold();
         let line = |(&(pid, device), count): (&(i32, u32), &u64)| {

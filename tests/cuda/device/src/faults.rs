@@ -1,4 +1,4 @@
-//! Faults: what goes wrong because a test says so, in the description or by a file that is put into the folder later.
+//! Faults that a test injects, in the description or by a file that is put into the folder later.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stillpoint_emulated_gpu_protocol::{FAULTS, description::Node, fault::Fault};
 
-/// The faults that are there.
+/// The current faults.
 pub struct Faults {
     described: Mutex<BTreeMap<String, u64>>,
     folder: PathBuf,
-    /// How often each has struck.
+    /// The number of strikes of each fault.
     struck: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -28,7 +28,7 @@ impl Faults {
         }
     }
 
-    /// Whether a fault strikes now. One that strikes only so often has then done so once more.
+    /// Tells whether a fault strikes now. If it strikes only a number of times, this uses one up.
     pub fn strike(&self, fault: Fault) -> bool {
         let name = fault.to_string();
         let strikes = self.is_there(&name);
@@ -38,7 +38,7 @@ impl Faults {
         strikes
     }
 
-    /// How often each fault has struck, as lines.
+    /// Returns how often each fault has struck, as lines.
     pub fn report(&self) -> Vec<String> {
         let struck = hold(&self.struck);
         let lines = struck
@@ -62,7 +62,7 @@ impl Faults {
         match text.trim().parse::<u64>() {
             Ok(0) => false,
             Ok(times) => fs::write(&file, (times - 1).to_string()).is_ok(),
-            // Nothing said: every time, for as long as the file is there.
+            // Without a number it strikes every time, as long as the file exists.
             Err(_) => true,
         }
     }

@@ -16,7 +16,7 @@ use crate::copy::Dma;
 use crate::kernels;
 use crate::node::code;
 
-/// A piece of work and where it stands.
+/// A piece of work and its position.
 pub struct Piece {
     pub device: u32,
     pub sequence: u32,
@@ -24,7 +24,7 @@ pub struct Piece {
     pub work: Work,
 }
 
-/// A stream's end that work is put into. The thread ends once this is gone and everything is done.
+/// The sending end of a stream. The thread ends once this is gone and everything is done.
 pub struct Stream {
     work: Sender<Piece>,
 }
@@ -38,7 +38,7 @@ impl Stream {
     }
 
     pub fn submit(&self, piece: Piece) {
-        // The thread is there for as long as this is.
+        // The thread exists as long as this.
         let _ = self.work.send(piece);
     }
 }
@@ -50,7 +50,7 @@ fn run(client: &Client, number: u32, pieces: &Receiver<Piece>) {
             return;
         }
         let channel = client.channel();
-        // Nothing is done any more for a client that has had an error.
+        // Later work of a client with an error is not done.
         if channel.error.load(Ordering::Acquire) == 0
             && let Err(code) = perform(client, number, &piece)
         {
@@ -60,7 +60,7 @@ fn run(client: &Client, number: u32, pieces: &Receiver<Piece>) {
     }
 }
 
-/// Waits until other streams have done what must be done before.
+/// Waits until other streams have done the work that comes first.
 fn wait(client: &Client, after: &[(u32, u32)]) {
     let channel = client.channel();
     for &(stream, sequence) in after {
@@ -77,7 +77,7 @@ fn wait(client: &Client, after: &[(u32, u32)]) {
     }
 }
 
-/// Has a function of the host called, and waits for it.
+/// Asks for a function of the host, and waits for it.
 fn call(client: &Client, stream: u32, ticket: u32) {
     let channel = client.channel();
     channel.ask(stream, ticket);

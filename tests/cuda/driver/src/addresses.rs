@@ -1,4 +1,4 @@
-//! Which addresses of a range are given out.
+//! The allocation of addresses in a range.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ impl Addresses {
         }
     }
 
-    /// The lowest place for some bytes.
+    /// Returns the lowest place for some bytes.
     pub fn take(&mut self, size: u64, alignment: u64) -> Option<u64> {
         let mut at = self.range.start.next_multiple_of(alignment);
         for (&start, &length) in &self.used {

@@ -1,4 +1,4 @@
-//! The driver's results, with their names and what they mean.
+//! The driver's results, with their names and meanings.
 
 /// A result as functions return it.
 pub type Code = u32;
@@ -13,7 +13,7 @@ macro_rules! codes {
     };
 }
 
-// Those that this library gives have a name here; the others come from the device, or from nobody.
+// The results that this library returns have a name here; the others come only from the device, or never.
 codes! {
     SUCCESS c"CUDA_SUCCESS" 0 c"no error"
     INVALID_VALUE c"CUDA_ERROR_INVALID_VALUE" 1 c"invalid argument"
@@ -52,7 +52,7 @@ codes! {
     c"CUDA_ERROR_SYSTEM_NOT_READY" 802 c"the system is not ready"
 }
 
-/// As functions return it.
+/// Converts a result for the program.
 pub fn of(result: Result<(), Code>) -> Code {
     result.err().unwrap_or(SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! The machine's clock, which the driver and the device share.
 
-/// The monotonic clock, in nanoseconds.
+/// Returns the monotonic clock, in nanoseconds.
 pub fn now() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -21,11 +21,11 @@ use crate::parts::Parts;
 use crate::place::Place;
 
 const HEAP: u64 = 0x1000_0000_0000;
-/// A private mapping of a file, three pages.
+/// The address of a private mapping of a file, three pages.
 const FILE: u64 = 0x1000_0010_0000;
 const PAGE: u64 = 4096;
 
-/// A file of every compression, and one with everything that an image can have.
+/// Returns a file of every compression, and one with everything that an image can have.
 pub fn in_parts() -> Vec<Parts> {
     let kinds = [
         Compression::None,
@@ -56,7 +56,7 @@ pub fn in_parts() -> Vec<Parts> {
     written.collect()
 }
 
-/// One with so many stretches that their table is packed.
+/// Returns an image with so many stretches that their table is packed.
 pub fn scattered() -> Parts {
     let place = Place::new();
     let path = place.path().join("scattered");
@@ -72,7 +72,7 @@ pub fn scattered() -> Parts {
     Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
 }
 
-/// One with memory of two GPUs, of which little is not zero.
+/// Returns an image with memory of two GPUs, mostly zeros.
 pub fn of_gpus() -> Parts {
     let place = Place::new();
     let path = place.path().join("gpus");
@@ -90,7 +90,7 @@ pub fn of_gpus() -> Parts {
     Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
 }
 
-/// The same image, but the first run of its first chunk is in memory once more, and the chunk in the file only once.
+/// Returns the same image, with the first run of its first chunk in memory twice, and the chunk in the file only once.
 pub fn sharing(mut parts: Parts) -> Parts {
     let chunks = parts.section(SectionKind::Chunks).expect("its chunks");
     let (mut chunk, _) = ChunkRecord::read_from_prefix(chunks).expect("a chunk");
@@ -121,13 +121,13 @@ pub fn sharing(mut parts: Parts) -> Parts {
     parts
 }
 
-/// An image of rank 1 of epoch 3.
+/// Returns an image of rank 1 of epoch 3.
 pub fn image_file() -> &'static [u8] {
     static FILE: OnceLock<Vec<u8>> = OnceLock::new();
     FILE.get_or_init(|| in_parts()[1].file())
 }
 
-/// That image's digest.
+/// Returns that image's digest.
 pub fn digest() -> u128 {
     let place = Place::new();
     let path = place.file("image", image_file());
@@ -136,7 +136,7 @@ pub fn digest() -> u128 {
         .digest()
 }
 
-/// Epochs 1 to 3, each with a little of its own and the rest in those before it.
+/// Returns epochs 1 to 3, each with a few chunks of its own and the rest in earlier ones.
 pub fn epochs() -> Vec<Parts> {
     let place = Place::new();
     let mut base: Option<Base> = None;
@@ -168,7 +168,7 @@ pub fn epochs() -> Vec<Parts> {
     epochs
 }
 
-/// Everything but memory.
+/// Writes everything but memory.
 fn rest(mut writer: Writer, epoch: u64) -> Written {
     let mut write = || {
         let content = PageRun {

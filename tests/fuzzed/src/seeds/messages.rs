@@ -1,4 +1,4 @@
-//! Messages as they go over a connection.
+//! Messages, as they are sent over a connection.
 
 use stillpoint_protocol::absent::{Behind, Missing, Operation, Told};
 use stillpoint_protocol::agent::{
@@ -13,7 +13,7 @@ use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::peer::{Answer, Request};
 use stillpoint_protocol::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 
-/// Each alone, and those of each direction in a stream.
+/// Returns each message alone, and those of each direction in a stream.
 pub fn messages() -> Vec<Vec<u8>> {
     let mut seeds = vec![];
     add(&mut seeds, 0, &from_agents());
@@ -56,7 +56,7 @@ pub fn messages() -> Vec<Vec<u8>> {
         Answer::Missing,
     ];
     add(&mut seeds, 5, &answers);
-    // A frame that says that it is longer than any.
+    // The length in this frame is larger than any limit.
     seeds.push([&[8, 1][..], &[255; 9]].concat());
     seeds
 }

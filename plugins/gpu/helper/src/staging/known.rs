@@ -1,6 +1,6 @@
-//! The record of copies, as a file in the job's checkpoint directory. The helpers of all nodes write to it, each what it knows of its own GPUs.
+//! The record of copies, as a file in the job's checkpoint directory. The helpers of all nodes write to it, each about its own GPUs.
 //!
-//! No checkpoint depends on it, so that what goes wrong here is nobody's trouble.
+//! No checkpoint depends on it, so errors here are ignored.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,7 +11,7 @@ use stillpoint_gpu_driver::devices::Device as Described;
 use stillpoint_gpu_plan::Record;
 use stillpoint_gpu_plan::record::{LARGEST, NAME, named};
 
-/// One that cannot be read is begun anew.
+/// Reads the record. An unreadable one is replaced by an empty one.
 pub fn read(directory: &Path) -> Record {
     let file = directory.join(NAME);
     let small = fs::metadata(&file).is_ok_and(|meta| meta.len() <= LARGEST);
@@ -20,9 +20,10 @@ pub fn read(directory: &Path) -> Record {
         .unwrap_or_default()
 }
 
-/// Writes down what is known of this node's GPUs, and leaves what others have written of theirs.
+/// Writes the entries of this node's GPUs, and keeps those of other nodes.
 pub fn write(directory: &Path, record: &Record, described: &[Described]) {
-    // Two helpers must not read the same and write after each other. A file system without locks is one without this.
+    // The lock keeps two helpers from reading the same and writing after each other. A file system without locks has no
+    // such protection.
     let lock = File::open(directory).and_then(|directory| directory.lock().map(|()| directory));
     let mine: Vec<String> = described.iter().map(|gpu| named(&gpu.uuid)).collect();
     let mut all = record.clone();

@@ -1,4 +1,4 @@
-//! Which processes are locked: all of them are going to ask for their memory to be staged, or give up.
+//! The locked processes: each of them will either ask for its memory to be staged, or give up.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +15,12 @@ impl Locked {
         self.all().insert(pid);
     }
 
-    /// It is put down, unlocked, or gone.
+    /// Removes a process that is checkpointed, unlocked, or gone.
     pub fn remove(&self, pid: i32) {
         self.all().remove(&pid);
     }
 
-    /// Whether nobody is locked but these.
+    /// Tells whether all locked processes are known.
     pub fn are(&self, known: impl Fn(i32) -> bool) -> bool {
         self.all().iter().all(|pid| known(*pid))
     }

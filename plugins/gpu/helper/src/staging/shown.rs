@@ -1,4 +1,4 @@
-//! Host memory is shown to a rank: it gets the file that this lies in, and is told where in it.
+//! Access to host memory for a rank: it gets the file behind the memory, and the offsets in it.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read};
@@ -8,10 +8,10 @@ use std::os::unix::net::UnixStream;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use stillpoint_gpu_messages::{Answer, send};
 
-/// Says how large the file is, waits until whoever asked is ready for it, and hands it over: beside one byte.
+/// Sends the size of the file, waits until the rank is ready for it, and passes the file descriptor beside one byte.
 ///
 /// # Errors
-/// Whoever asked is gone.
+/// The rank is gone.
 pub fn hand(file: &File, bytes: u64, from: &mut impl Read, mut to: &UnixStream) -> io::Result<()> {
     send(&mut to, &Answer::Arena { bytes })?;
     from.read_exact(&mut [0])?;

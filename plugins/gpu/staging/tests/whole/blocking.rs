@@ -1,4 +1,5 @@
-//! How long staging blocks, in virtual time, beside what was expected: the paper's example, and its Figures 6 and 7.
+//! The blocking time of staging, in virtual time, beside the predicted time: the paper's example, and its Figures 6 and
+//! 7.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ const MB: u64 = 1_000_000;
 
 #[test]
 fn the_papers_example_blocks_as_long_as_every_plan_says() {
-    // 480 MB left over on GPU 0 and 240 MB on GPU 6, as much free elsewhere as in the paper's Figure 1, nearly.
+    // 480 MB do not fit on GPU 0 and 240 MB on GPU 6; the free memory elsewhere is nearly that of the paper's Figure 1.
     let record = probed();
     let sizes = [560, 0, 80, 80, 0, 80, 320, 80].map(|megabytes| megabytes * MB);
     let times = Scheduling::ALL.map(|scheduling| {
@@ -24,7 +25,7 @@ fn the_papers_example_blocks_as_long_as_every_plan_says() {
     assert!(times[3] * 1.2 < times[0], "peers help: {times:?}");
 }
 
-/// The claims of the paper's section V.D, by copies that were made; and the table of them in `bench/results` is this one.
+/// The claims of the paper's section V.D, checked with real copies. `bench/results` contains this table.
 #[test]
 fn schedulers_are_to_each_other_as_their_plans_say() {
     let record = probed();

@@ -1,3 +1,5 @@
+//! Tests of the decisions for regions, and of their histories.
+
 use super::super::LOOK_AGAIN;
 use super::*;
 

@@ -2,14 +2,14 @@
 
 use super::Arguments;
 
-/// Field read and field written, as device memory has them.
+/// Returns the field to read and the field to write, from device memory.
 fn fields(arguments: &Arguments) -> Result<[u64; 2], u32> {
     // SAFETY: the program's streams wait for each other around `heat_swap`, which alone writes here.
     let table = unsafe { arguments.numbers::<u64>(arguments.u64(0)?, 2) }?;
     Ok([table[0], table[1]])
 }
 
-/// `heat_rows(f64 **fields, u64 columns, u64 first, u64 end, f64 share)`: a step for some rows.
+/// `heat_rows(f64 **fields, u64 columns, u64 first, u64 end, f64 share)` computes a step for some rows.
 pub fn heat_rows(arguments: &Arguments) -> Result<(), u32> {
     let columns = arguments.u64(1)? as usize;
     let (first, end) = (arguments.u64(2)? as usize, arguments.u64(3)? as usize);
@@ -17,7 +17,7 @@ pub fn heat_rows(arguments: &Arguments) -> Result<(), u32> {
     let [from, to] = fields(arguments)?;
     for row in first..end {
         let at = |row: usize| (row * columns * size_of::<f64>()) as u64;
-        // SAFETY: nobody writes to this field before it is swapped, but to rows that come from neighbours of a later step.
+        // SAFETY: this field is not written before it is swapped, except for rows from neighbours of a later step.
         let above = unsafe { arguments.numbers::<f64>(from + at(row - 1), 3 * columns) }?;
         // SAFETY: each row is written by one kernel.
         let into = unsafe { arguments.numbers_mut::<f64>(to + at(row), columns) }?;

@@ -1,5 +1,5 @@
-//! The kernels that the device knows, by name. Each is a Rust function; its PTX, which the program loads, says no more than its
-//! parameters. A file a family; a new one is a file and its lines in the table.
+//! The kernels that the device knows, by name. Each is a Rust function; the PTX that the program loads gives only its
+//! parameters. Each family has a file; a new one is a file and its lines in the table.
 
 mod arguments;
 mod hash;

@@ -44,7 +44,7 @@ pub struct CheckpointArguments {
     reserved: [c_char; 56],
 }
 
-/// Checks that the driver is set up, without staying inside: what follows may take long.
+/// Checks that the driver is set up, without staying inside, since the next steps may take long.
 fn ready() -> Result<(), Code> {
     match look(|_| Ok(())) {
         code::SUCCESS => Ok(()),
@@ -52,7 +52,7 @@ fn ready() -> Result<(), Code> {
     }
 }
 
-/// An argument of a program; none where it gives no pointer.
+/// Returns an argument of a program, or `None` for a null pointer.
 ///
 /// # Safety
 /// The pointer is null or leads to such an argument.

@@ -1,4 +1,4 @@
-//! Devices: what they are.
+//! Devices and their properties.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -8,7 +8,7 @@ use super::give;
 use crate::code::{self, Code};
 use crate::driver::{Driver, look};
 
-/// The device with a number.
+/// Returns the device with a number.
 fn device(driver: &Driver, number: c_int) -> Result<(u32, &Device), Code> {
     let number = u32::try_from(number).map_err(|_| code::INVALID_DEVICE)?;
     let device = driver.node.devices.get(number as usize);
@@ -30,7 +30,7 @@ pub extern "C" fn cuDeviceGet(place: *mut c_int, ordinal: c_int) -> Code {
     })
 }
 
-/// Puts a text into a buffer of the program, cut where there is no room.
+/// Puts a text into a buffer of the program, cut if there is no room.
 fn put(text: &str, buffer: *mut c_char, length: c_int) -> Result<(), Code> {
     let length = usize::try_from(length).unwrap_or(0);
     if buffer.is_null() || length == 0 {
@@ -49,7 +49,7 @@ pub extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, number: c_in
     look(|driver| put(&device(driver, number)?.1.name, name, length))
 }
 
-/// Of a part of a GPU this is the GPU's identity, and the newer form's is the part's.
+/// For a part of a GPU this is the GPU's uuid; the newer form returns the part's.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], number: c_int) -> Code {
     look(|driver| {
@@ -111,7 +111,7 @@ pub extern "C" fn cuDeviceComputeCapability(
     })
 }
 
-/// The last attribute that there is.
+/// The last valid attribute.
 const LAST_ATTRIBUTE: c_int = 150;
 
 #[unsafe(no_mangle)]
@@ -119,7 +119,7 @@ pub extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, numb
     look(|driver| {
         let (number, device) = device(driver, number)?;
         let answer = match attribute {
-            // Threads in a block, by all of it and by its sides.
+            // Threads in a block: in total and for each side.
             1..=3 => 1024,
             4 => 64,
             // Blocks in a grid.
@@ -128,14 +128,14 @@ pub extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, numb
             // Shared memory of a block, and constant memory.
             8 => 49152,
             9 => 65536,
-            // Threads that go together.
+            // Threads in a warp.
             10 => 32,
             11 => i32::MAX,
             // Registers of a block, and the clock.
             12 => 65536,
             13 => 1_000_000,
             14 => 512,
-            // Copies beside kernels.
+            // Copies run beside kernels.
             15 => 1,
             16 => 4,
             // Host memory can be mapped: the address is the same, yet no kernel here reaches it.
@@ -143,7 +143,7 @@ pub extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, numb
             33 => number as c_int + 1,
             37 => 512,
             38 => 1 << 20,
-            // Threads of a processor, and copies at once.
+            // Threads of a processor, and parallel copies.
             39 => 2048,
             40 => 2,
             75 => device.capability[0],
@@ -154,7 +154,7 @@ pub extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, numb
             82 => 65536,
             // Managed memory.
             83 => 1,
-            // Memory in two steps, and descriptors for it.
+            // Memory in two steps, and file descriptors for it.
             102 | 103 => 1,
             // Memory pools: allocation in a stream's order.
             115 => 1,
@@ -199,7 +199,7 @@ pub extern "C" fn cuDeviceGetP2PAttribute(
                 .is_some_and(|rate| rates.into_iter().any(|other| other > rate))
         };
         let answer = match attribute {
-            // How far from the quickest of the node's links.
+            // The difference from the fastest of the node's links.
             1 => c_int::from(link.as_ref().is_some_and(quicker)),
             2 => c_int::from(link.is_some()),
             // Atomic operations, and arrays.

@@ -1,4 +1,4 @@
-//! Managed memory. It is where it is, for the host and the device alike: what programs say about where it had better be changes nothing.
+//! Managed memory. It has one place for the host and the device alike, so a program's hints about its place change nothing.
 
 use std::ffi::{c_int, c_uint};
 
@@ -8,10 +8,10 @@ use super::give;
 use crate::code::{self, Code};
 use crate::driver::{Driver, call, look};
 
-/// For everybody, and for the host until something else is said.
+/// For all streams, and for the host until a stream is attached.
 const FLAGS: std::ops::RangeInclusive<c_uint> = 1..=2;
 
-/// Where memory had better be.
+/// The preferred place of memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Location {
@@ -31,7 +31,7 @@ pub extern "C" fn cuMemAllocManaged(address: *mut u64, size: usize, flags: c_uin
     })
 }
 
-/// Whether a range is managed memory.
+/// Checks that a range is managed memory.
 fn known(driver: &Driver, address: u64, size: usize) -> Result<(), Code> {
     match driver.memory_at(address) {
         Some((start, memory)) if memory.managed => {

@@ -79,7 +79,7 @@ pub extern "C" fn cuMemFreeAsync(address: u64, stream: u64) -> Code {
     call(|driver| driver.free_in_order(address, stream))
 }
 
-/// The handle of a device's memory pool. There is one a device, and it keeps nothing that was freed.
+/// Returns the handle of a device's memory pool. There is one for each device, and it keeps no freed memory.
 pub fn pool(device: u32) -> *mut c_void {
     std::ptr::without_provenance_mut(0x2_0000 + 0x100 * device as usize)
 }
@@ -197,7 +197,7 @@ pub extern "C" fn cuMemHostUnregister(address: *mut c_void) -> Code {
     unpin(address as u64, true, code::HOST_MEMORY_NOT_REGISTERED)
 }
 
-/// The pinned memory that a pointer of the program lies in.
+/// Returns the pinned memory that contains a pointer of the program.
 fn pinned_at(driver: &Driver, address: *mut c_void) -> Result<Pinned, Code> {
     let found = driver.pinned_at(address as u64);
     found.map(|(_, pinned)| *pinned).ok_or(code::INVALID_VALUE)

@@ -18,7 +18,7 @@ mod settings;
 mod sharing;
 mod stream;
 
-/// Writes what a program asked for to where it wants it.
+/// Writes a result to the program's place for it.
 ///
 /// # Safety
 /// The place is null or the program's own, and has room.

@@ -1,5 +1,4 @@
-//! Settings that change nothing here: how a real device shares its resources among kernels. They are kept where programs ask for them
-//! again.
+//! Settings without effect here: how a real device shares its resources among kernels. They are kept if programs can read them back.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -35,7 +34,7 @@ pub extern "C" fn cuCtxSetLimit(limit: c_uint, value: usize) -> Code {
     })
 }
 
-/// There is no preference: the first of them.
+/// Returns the first setting, which means no preference.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxGetCacheConfig(config: *mut c_uint) -> Code {
     look(|driver| {
@@ -45,7 +44,7 @@ pub extern "C" fn cuCtxGetCacheConfig(config: *mut c_uint) -> Code {
     })
 }
 
-/// A preference is taken as a hint, as on devices that have nothing to prefer.
+/// The preference is only a hint, which some devices ignore.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxSetCacheConfig(config: c_uint) -> Code {
     look(|driver| {
@@ -68,7 +67,7 @@ pub extern "C" fn cuFuncSetCacheConfig(function: u64, config: c_uint) -> Code {
     })
 }
 
-/// Shared memory, of its two kinds, is what programs may ask for.
+/// Programs may request only the two kinds of shared memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuFuncSetAttribute(function: u64, attribute: c_int, _value: c_int) -> Code {
     look(|driver| {
@@ -91,7 +90,7 @@ pub extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         if !(1..=1024).contains(&threads) {
             return Err(code::INVALID_VALUE);
         }
-        // As many as have room for their threads.
+        // As many blocks as there is room for their threads.
         // SAFETY: the program's place for a number.
         unsafe { give(blocks, 2048 / threads) }
     })
@@ -107,7 +106,7 @@ pub extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
     cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0)
 }
 
-/// The profiler has nothing to see.
+/// The profiler has nothing to record.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuProfilerStart() -> Code {
     call(|driver| driver.context().map(drop))
@@ -118,7 +117,7 @@ pub extern "C" fn cuProfilerStop() -> Code {
     cuProfilerStart()
 }
 
-/// Attributes of the one pool that a device has: how much it keeps is all that programs set, and it keeps nothing.
+/// Attributes of a device's only pool. Programs can only set how much it keeps, and it keeps nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemPoolSetAttribute(
     _pool: *mut c_void,

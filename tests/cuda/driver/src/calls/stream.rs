@@ -12,7 +12,7 @@ use crate::driver::{call, call_and_wait, look};
 use crate::objects::{Order, Stream};
 use crate::window;
 
-/// The flag of a stream that does not care for the default stream.
+/// The flag of a stream that is independent of the default stream.
 const FREE: c_uint = 1;
 
 #[unsafe(no_mangle)]
@@ -77,7 +77,7 @@ pub extern "C" fn cuStreamQuery(stream: u64) -> Code {
 pub extern "C" fn cuStreamWaitEvent(stream: u64, event: u64, _flags: c_uint) -> Code {
     call(|driver| {
         let recorded = driver.events.get(event).ok_or(code::INVALID_HANDLE)?;
-        // An event that was never recorded holds nobody up.
+        // An event that was never recorded delays no stream.
         let Some(piece) = recorded.recorded else {
             return driver.stream(stream).map(drop);
         };

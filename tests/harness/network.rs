@@ -142,7 +142,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         let mut down = script();
         down.args(["down", &self.number.to_string(), &self.nodes.to_string()]);
-        // An error has no receiver here.
+        // An error cannot be reported here.
         let _ = down.output();
     }
 }

@@ -35,7 +35,7 @@ enum By {
 enum Then {
     /// A checkpoint, and a restart with each of these behind its command.
     Carried(&'static [&'static str]),
-    /// A restart needs redirections: it is refused with the first, and succeeds with the others.
+    /// A restart needs the rest of the input: it is refused with the first, and goes on with each of the others.
     Needs(&'static str, &'static [&'static str]),
     /// There is no checkpoint, and the reason contains this.
     Refused(&'static str),

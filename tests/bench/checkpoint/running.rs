@@ -207,7 +207,7 @@ impl Running {
         Ok(())
     }
 
-    /// Lets the program carry out its request, on every rank.
+    /// Asks the program for its action, and waits until every rank has done it.
     pub fn ask_program(&mut self) -> Result<(), Failed> {
         self.put("ask")?;
         self.answered()

@@ -120,8 +120,7 @@ fn a_program_that_loads_another_mpi_is_refused_when_it_starts_it() {
     })());
 }
 
-/// A launcher that tells the rank but not the number of ranks (`prterun`). Otherwise each rank would be a job of its
-/// own.
+/// A launcher that tells the rank but not the number of ranks (`prterun`) is refused: each rank would be a job of its own.
 #[test]
 fn a_rank_of_an_unknown_number_is_refused() {
     must((|| {

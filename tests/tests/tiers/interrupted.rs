@@ -123,7 +123,7 @@ fn a_suspend_that_is_interrupted_behind_a_flush_suspends_all_the_same() {
             let checkpoint = asking(nodes, "checkpoint")?;
             nodes.until_staged(1)?;
             let suspend = asking(nodes, "suspend")?;
-            // This is the time for the signal to arrive; the suspend waits for the flush.
+            // The suspend request must arrive first. The suspend then waits for the flush.
             thread::sleep(Duration::from_millis(300));
             let (status, said) = interrupted(suspend, Signal::SIGINT)?;
             ensure!(status.code() == Some(130), "{status}: {said}");

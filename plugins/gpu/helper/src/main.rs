@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts the server, without the rank's descriptors, working directory and session.
+/// Starts the server, outside of the rank's file descriptors, working directory and process group.
 fn start(name: &str) -> Result<(), String> {
     // SAFETY: this process has no open files of its own except for its standard streams.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };

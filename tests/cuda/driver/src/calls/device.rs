@@ -199,7 +199,7 @@ pub extern "C" fn cuDeviceGetP2PAttribute(
                 .is_some_and(|rate| rates.into_iter().any(|other| other > rate))
         };
         let answer = match attribute {
-            // The difference from the fastest of the node's links.
+            // The performance rank: 0 for the fastest of the node's links.
             1 => c_int::from(link.as_ref().is_some_and(quicker)),
             2 => c_int::from(link.is_some()),
             // Atomic operations, and arrays.

@@ -62,7 +62,7 @@ fn pages() -> Vec<(String, String)> {
     files(".md")
 }
 
-/// What stands between backquotes and looks like a path of the project: words with a slash, down to a source file or a folder.
+/// Returns text between backquotes that looks like a path of the project: words with a slash, down to a source file or a folder.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted.filter(|word| {

@@ -109,7 +109,7 @@ fn launch(trial: &Trial, disk: &Disk, mut command: Command) -> Result<Job, Faile
 struct Disk {
     file_system: &'static str,
     file: PathBuf,
-    /// Where it is mounted.
+    /// Its mount point.
     path: PathBuf,
 }
 

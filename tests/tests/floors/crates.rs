@@ -1,4 +1,4 @@
-//! What each crate of the project uses of the others, in what it is built from: `dependencies` and `build-dependencies`, not what its tests use.
+//! The crates of the project that each crate is built from: `dependencies` and `build-dependencies`, not what its tests use.
 
 use std::path::Path;
 
@@ -31,14 +31,14 @@ const USES: [(&str, &[&str]); 32] = [
         ],
     ),
     ("plugins/gpu/messages", &[]),
-    // Not the driver: whoever stages gets a device to copy with.
+    // Not the driver: the staging crate gets a device to copy with.
     ("plugins/gpu/staging", &["plugins/gpu"]),
     ("plugins/incremental", &[]),
     ("plugins/multilevel", &[]),
     ("wrappers", &["wrappers/clock", "wrappers/generator"]),
     ("wrappers/clock", &[]),
     ("wrappers/generator", &[]),
-    // Not `wrappers`: whoever leads a job knows nothing of what its ranks' halves say to each other.
+    // Not `wrappers`: the coordinator does not know what the halves of its ranks say to each other.
     (
         "coordinator",
         &[
@@ -160,7 +160,7 @@ const USES: [(&str, &[&str]); 32] = [
     ("tests/cuda/device", &["tests/cuda/protocol"]),
     ("tests/cuda/driver", &["tests/cuda/protocol"]),
     ("tests/cuda/protocol", &[]),
-    // What is fuzzed is what each of them does by itself.
+    // The fuzzer tries each of them by itself.
     (
         "tests/fuzzed",
         &[
@@ -194,7 +194,7 @@ fn used(folder: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Where a relative path leads to from a folder of the project.
+/// Follows a relative path from a folder of the project.
 fn joined(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').collect();
     for part in path.split('/') {

@@ -291,7 +291,7 @@ pub unsafe fn since_the_last(
     };
     let mut increment = Increment::whole(private, regions);
     let (written, same) = ranges::split(&increment.changed, state.tracker.written());
-    let left = left::too_many(base);
+    let left = left::left(base);
     let mut carried = base.carry(&within(&wide(&same), &increment.regions));
     let again = narrow(&carried.leave(|image| left.contains(image)))
         .into_iter()

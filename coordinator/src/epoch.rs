@@ -13,10 +13,10 @@
 mod error;
 mod keep;
 mod manifest;
+mod owner;
 mod staged;
 #[cfg(test)]
 mod tests;
-mod whose;
 
 pub use error::EpochError;
 use error::io_error;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use stillpoint_directory::Directory;
-use stillpoint_protocol::plain;
+use stillpoint_protocol::safe_text;
 
 /// The file's name in the checkpoint directory.
 pub const NAME: &str = "coordinator.log";
@@ -38,7 +38,11 @@ impl Log {
         if self.bytes > MAX_BYTES {
             self.rotate();
         }
-        let line = format!("{} {}\n", utc(at), plain::line(&text.replace('\n', " ")));
+        let line = format!(
+            "{} {}\n",
+            utc(at),
+            safe_text::line(&text.replace('\n', " "))
+        );
         if self.file.write_all(line.as_bytes()).is_ok() {
             self.bytes += line.len() as u64;
         }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use stillpoint_protocol::Span;
 use stillpoint_protocol::command::Outcome;
-use stillpoint_protocol::plain::{self, word};
+use stillpoint_protocol::safe_text::{self, word};
 
 use super::all::{self, Deed, Everybody, Left};
 use super::interrupt;
@@ -171,7 +171,7 @@ impl Request {
             )),
             false => text.push_str("; the coordinator ended before it said how long it took\n"),
         }
-        text.push_str(&format!("  {}\n", plain::line(&outcome.directory)));
+        text.push_str(&format!("  {}\n", safe_text::line(&outcome.directory)));
         if let Some(ahead) = outcome.ahead {
             text.push_str(&format!(
                 "  epoch {} was written ahead of it, in {:.3} s while the application ran\n",
@@ -246,8 +246,8 @@ impl Progress {
 
     fn show(&mut self, text: &str) {
         let line = match self.terminal {
-            true => format!("\r\x1b[K{}", plain::line(text)),
-            false => format!("{}\n", plain::line(text)),
+            true => format!("\r\x1b[K{}", safe_text::line(text)),
+            false => format!("{}\n", safe_text::line(text)),
         };
         self.shown = true;
         // Progress that cannot be shown is no reason to stop.

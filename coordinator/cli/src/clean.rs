@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use stillpoint_protocol::job_file::host_name;
-use stillpoint_protocol::plain::line;
+use stillpoint_protocol::safe_text::line;
 
 use super::leftovers::{Found, Verdict, clean};
 use super::units::bytes;

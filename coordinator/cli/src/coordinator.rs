@@ -25,12 +25,12 @@ use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_faults::{Point, pass, strike};
-use stillpoint_protocol::beginning::{self, Awaits};
 use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::launch::Ready;
+use stillpoint_protocol::launch_start::{self, Awaits};
 
 use super::start::{cannot_write, take};
-use super::{Failure, Outcome, lock, tenant, title};
+use super::{Failure, Outcome, directory_owner, lock, title};
 use stillpoint_coordinator::fence::Fence;
 use stillpoint_coordinator::job::Patience;
 use stillpoint_coordinator::log::Log;
@@ -93,7 +93,7 @@ pub fn start(spec: Spec) -> Result<Started, Failure> {
 impl Started {
     /// Waits until it serves.
     pub fn hear(self) -> Result<(), Failure> {
-        let heard = beginning::hear(self.answer, self.first);
+        let heard = launch_start::hear(self.answer, self.first);
         heard.map_err(|why| Failure::new(why.status, why.text))
     }
 
@@ -252,7 +252,7 @@ fn told() -> Result<Spec, Failure> {
 fn begun(spec: Spec) -> Result<Task, Failure> {
     let directory = take(&spec.directory)?;
     let lock = lock::take(&directory)?;
-    tenant::make_way(&directory, &spec)?;
+    directory_owner::make_way(&directory, &spec)?;
     Ok((spec, directory, lock))
 }
 

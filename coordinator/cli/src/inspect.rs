@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use stillpoint_image::{Description, Manifest, Share, Sizes, inspect};
 
-use stillpoint_protocol::plain::line;
+use stillpoint_protocol::safe_text::line;
 
 use super::mpi::over;
 use super::units::bytes;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::thread;
 
 use nix::sys::signal::{SigSet, Signal};
-use stillpoint_protocol::plain;
+use stillpoint_protocol::safe_text;
 
 /// Lets SIGINT, SIGTERM and SIGHUP end this process with 128 + their number, after it has printed `words`.
 ///
@@ -24,7 +24,7 @@ pub fn ends_with(words: String) {
             let _ = writeln!(
                 std::io::stderr(),
                 "stillpoint: {signal}: {}",
-                plain::line(&words)
+                safe_text::line(&words)
             );
             std::process::exit(128 + signal as i32);
         }

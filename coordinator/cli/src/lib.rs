@@ -6,26 +6,26 @@
 
 mod all;
 mod batch;
-mod begun;
 mod check;
 mod checkpoint;
 mod clean;
 mod completions;
 mod coordinator;
 mod copies;
+mod directory_owner;
 mod finished;
 mod first_process;
 mod gather;
 mod inside;
 mod inspect;
 mod interrupt;
+mod job_start;
 mod kernel;
 mod launch;
 mod leftovers;
 mod lock;
 mod man;
 mod mpi;
-mod one_voice;
 mod options;
 mod plan;
 mod program;
@@ -34,12 +34,12 @@ mod reference;
 mod request;
 mod restart;
 mod run;
-mod settled;
+mod shared_errors;
 mod siblings;
+mod site_defaults;
 mod start;
 mod status;
 mod target;
-mod tenant;
 mod tiers;
 mod title;
 mod units;
@@ -52,7 +52,7 @@ use std::{fmt, io, iter};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use stillpoint_protocol::plain;
+use stillpoint_protocol::safe_text;
 
 use stillpoint_coordinator::site::Site;
 
@@ -227,7 +227,7 @@ fn parse() -> Result<Cli, Failure> {
     let site = Site::of_this_machine();
     let applied = site.and_then(|site| {
         let path = site.path.display();
-        let definition = settled::apply(definition(), &site);
+        let definition = site_defaults::apply(definition(), &site);
         let definition = definition.map_err(|error| format!("{path}: {error}"))?;
         Ok((definition, site))
     });
@@ -238,7 +238,7 @@ fn parse() -> Result<Cli, Failure> {
     let matches = definition
         .try_get_matches()
         .unwrap_or_else(|error| answer(&error));
-    settled::check(&matches, &site)?;
+    site_defaults::check(&matches, &site)?;
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match (broken, &cli.command) {
         (Some(error), Command::Run(_) | Command::Restart(_)) => Err(Failure::failed(format!(
@@ -277,11 +277,13 @@ fn tell(text: &str) {
 }
 
 fn said(text: &str) -> String {
-    format!("stillpoint: {}\n", plain::line(text))
+    format!("stillpoint: {}\n", safe_text::line(text))
 }
 
 fn listed(list: &[String]) -> String {
-    let lines = list.iter().map(|item| format!("  {}\n", plain::line(item)));
+    let lines = list
+        .iter()
+        .map(|item| format!("  {}\n", safe_text::line(item)));
     lines.collect()
 }
 
@@ -289,7 +291,7 @@ fn listed(list: &[String]) -> String {
 fn print(text: &str) -> Outcome {
     use std::io::{ErrorKind, Write};
     let mut out = std::io::stdout().lock();
-    let shown = plain::lines(text);
+    let shown = safe_text::lines(text);
     match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("cannot write to stdout: {error}")))
@@ -302,7 +304,7 @@ fn print(text: &str) -> Outcome {
 fn print_json(value: &impl serde::Serialize) -> Outcome {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
-    print(&format!("{}\n", plain::json(&text)))
+    print(&format!("{}\n", safe_text::json(&text)))
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use stillpoint_protocol::job_file::JobFile;
 
 use super::launch::Place;
 use super::mpi::Recorded;
-use super::one_voice::with_one_voice;
 use super::options::LaunchOptions;
+use super::shared_errors::with_one_voice;
 use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
 use super::{Failure, Outcome, first_process, inside};
 use stillpoint_coordinator::epoch::{Epochs, Mark, staged_name};

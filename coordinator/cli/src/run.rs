@@ -8,10 +8,10 @@ use stillpoint_directory::Directory;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
 use super::launch::Place;
-use super::one_voice::with_one_voice;
 use super::options::{LaunchOptions, SafeState};
 use super::program::{executable, find_program, refuse_launcher};
 use super::restart::Wanted;
+use super::shared_errors::with_one_voice;
 use super::start::{Decision, Home, Program, Task, absolute, new_job_id, start, take, text};
 use super::{Failure, Outcome, first_process, inside, restart};
 use stillpoint_coordinator::epoch::{Epochs, Mark};

@@ -15,16 +15,16 @@ use stillpoint_directory::Directory;
 use stillpoint_faults::{Point, strike, this_is};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::{ImageError, Manifest, epoch_name, image_name};
-use stillpoint_protocol::beginning::Awaits;
 use stillpoint_protocol::installed::this_program;
 use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::launch::{KEPT_FROM_LOADER, Launch, Restart, VARIABLE};
+use stillpoint_protocol::launch_start::Awaits;
 use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::tier::Tiers;
 
-use super::begun::{Begun, find_job, start_job};
 use super::finished;
 use super::gather::{From, gather};
+use super::job_start::{Begun, find_job, start_job};
 use super::kernel::Kernel;
 use super::launch::Place;
 use super::leftovers;

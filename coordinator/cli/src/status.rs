@@ -10,7 +10,7 @@ use stillpoint_directory::Whose;
 use stillpoint_gpu_plan::record::Newest;
 use stillpoint_protocol::command::{Asked, FromCommand, JobStatus, Tally, TierStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
-use stillpoint_protocol::{Span, plain};
+use stillpoint_protocol::{Span, safe_text};
 
 use super::all::{Asking, Deed, Everybody};
 use super::mpi::over;
@@ -215,10 +215,10 @@ impl Status {
             let epoch = job.epoch.map_or("-".to_owned(), |epoch| epoch.to_string());
             text.push_str(&format!(
                 "{:<20} {:<10} {:>6} {epoch:>6}  {}\n",
-                plain::line(&job.name),
+                safe_text::line(&job.name),
                 job.state,
                 job.ranks,
-                plain::line(&job.directory)
+                safe_text::line(&job.directory)
             ));
         }
         print(&text)
@@ -298,13 +298,13 @@ impl Shown {
     }
 
     fn in_detail(&self) -> String {
-        let mut text = format!("{}: {}", plain::line(&self.name), self.state);
+        let mut text = format!("{}: {}", safe_text::line(&self.name), self.state);
         if let Some(status) = self.exit_status {
             text.push_str(&format!(", exit status {status}"));
         }
         text.push('\n');
         let mut row = |name: &str, value: &str| {
-            text.push_str(&format!("  {name:<12} {}\n", plain::line(value)));
+            text.push_str(&format!("  {name:<12} {}\n", safe_text::line(value)));
         };
         if let Some(reason) = &self.reason {
             row("because", reason);

@@ -10,7 +10,7 @@ use stillpoint_directory::{Directory, Whose};
 use stillpoint_image::mapped_files::MappedFile;
 use stillpoint_image::{ImageError, Manifest};
 
-use stillpoint_protocol::plain::line;
+use stillpoint_protocol::safe_text::line;
 
 use super::units::bytes;
 use super::{Failure, Outcome, print};

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{Decode, Encode};
-use crate::plain;
+use crate::safe_text;
 use crate::span::Span;
 use crate::tier::{Announced, Moved, Rates};
 
@@ -45,7 +45,7 @@ impl Asked {
     pub fn in_one_line(self) -> Asked {
         let line = |text: String| -> String {
             let text: String = text.chars().take(LONGEST_REASON).collect();
-            plain::line(&text).into_owned()
+            safe_text::line(&text).into_owned()
         };
         Asked {
             by: line(self.by),

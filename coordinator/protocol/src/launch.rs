@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use stillpoint_incremental::tracking::Tracking;
 
-use crate::beginning::Awaits;
 use crate::client::{AgentConnection, ClientError};
 use crate::job_file::{JobFile, JobFileError, JobState};
 use crate::lasting::Terms;
+use crate::launch_start::Awaits;
 use crate::tier::Tiers;
 
 /// The environment variable.

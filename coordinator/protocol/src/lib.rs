@@ -12,10 +12,10 @@
 //! * [`lasting`] - connections that end when the other side's host is silent; the only module that makes them
 //! * [`client`] - a blocking connection, for one plain thread
 //! * [`launch`] - the contract that `stillpoint run` and `restart` pass to the lower half, in one environment variable
-//! * [`beginning`] - the beginning of a launch, until a rank joins the job
+//! * [`launch_start`] - the beginning of a launch, until a rank joins the job
 //! * [`installed`] - the place of the running program, and the files installed with it
 //! * [`job_file`] - DIR/job.json: the coordinator's address, and the end of the job
-//! * [`plain`] - text of others, made safe for a terminal
+//! * [`safe_text`] - text of others, made safe for a terminal
 //! * [`process`] - processes, identified across hosts and containers
 //!
 //! The crate uses no runtime and no threads: the lower half of every rank links it.
@@ -24,7 +24,6 @@
 
 pub mod absent;
 pub mod agent;
-pub mod beginning;
 pub mod client;
 pub mod codec;
 pub mod command;
@@ -35,10 +34,11 @@ pub mod job_file;
 pub mod key;
 pub mod lasting;
 pub mod launch;
+pub mod launch_start;
 pub mod namespace;
 pub mod peer;
-pub mod plain;
 pub mod process;
+pub mod safe_text;
 pub mod sealed;
 pub mod span;
 pub mod tier;

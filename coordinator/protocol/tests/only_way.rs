@@ -35,7 +35,7 @@ const ELSEWHERE: [(&str, usize, &str); 6] = [
     ),
     ("coordinator/src/server/door.rs", 1, "on this host alone"),
     (
-        "coordinator/protocol/src/beginning.rs",
+        "coordinator/protocol/src/launch_start.rs",
         1,
         "on this host alone",
     ),

@@ -10,7 +10,7 @@ use stillpoint_protocol::agent::{Order, Written};
 use stillpoint_protocol::command::{Outcome, Staging};
 
 use super::Wanted;
-use super::absent::Absent;
+use super::late_ranks::Absent;
 use super::phase::Phase;
 use super::words::ranks_in_words;
 

@@ -3,28 +3,28 @@
 //! [`Job::on`] takes an event and the time, and returns the actions to carry out. The server carries them out and reports back; tests and simulations do the
 //! same without sockets.
 
-mod absent;
 mod ahead;
 mod asked;
 mod attempt;
-mod behind;
 mod checkpoint;
 mod departure;
 mod ending;
 mod exchange;
+mod late_ranks;
 mod phase;
+mod progress;
 mod rank;
 mod recovery;
 mod request;
 mod roster;
 mod settings;
 mod silent;
-mod slow;
 mod staging;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod words;
+mod write_behind;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Tests of the job, driven by ranks and commands that are plain values.
 
 mod ahead;
-mod behind;
 mod commit;
 mod giving_up;
 mod hindered;
@@ -9,6 +8,7 @@ mod ranks;
 mod requests;
 mod silent;
 mod staging;
+mod write_behind;
 
 use std::time::Duration;
 

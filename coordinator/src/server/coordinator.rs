@@ -13,7 +13,7 @@ use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::agenda::Agenda;
+use super::actions::Agenda;
 use super::files::Files;
 use super::records::{Recorder, Records};
 use super::{Event, Listening, Outbox, Shared, Spec, connection, door, send, watch};

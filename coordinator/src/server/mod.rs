@@ -3,7 +3,7 @@
 //! One task owns the job, and only this task changes it. Every connection has a task that reads and one that writes. Tasks send each other messages through
 //! channels; the connections' outboxes are shared. All of them run on one thread, which never waits for a disk: other threads make, write and remove files.
 
-mod agenda;
+mod actions;
 mod connection;
 mod coordinator;
 mod door;

@@ -12,7 +12,7 @@ use stillpoint_faults::{Point, pass, strike};
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress};
 use stillpoint_protocol::client::ClientError;
-use stillpoint_protocol::plain::word;
+use stillpoint_protocol::safe_text::word;
 
 use super::absent::{Absent, Said};
 use super::late::{Late, Writes};

@@ -1,13 +1,13 @@
-//! Messages of the command about the beginning of the launch ([`stillpoint_protocol::beginning`]). They take as long as loading the lower half and the
+//! Messages of the command about the beginning of the launch ([`stillpoint_protocol::launch_start`]). They take as long as loading the lower half and the
 //! application.
 
 use std::fs::File;
 use std::os::fd::FromRawFd;
 use std::process::exit;
 
-use stillpoint_protocol::beginning::{self, Awaits, Missing};
 use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::launch::{Launch, VARIABLE};
+use stillpoint_protocol::launch_start::{self, Awaits, Missing};
 
 use super::error::LaunchError;
 use crate::ground::{inherited, say};
@@ -30,17 +30,17 @@ pub unsafe fn hear(launch: &Launch) -> Result<Launch, LaunchError> {
         Some(Awaits::Coordinator { answer, first }) => {
             // SAFETY: the command has left it open for this alone.
             let answer = unsafe { File::from_raw_fd(answer) };
-            let heard = beginning::hear(answer, first);
+            let heard = launch_start::hear(answer, first);
             forget_its_end();
             if let Err(why) = heard {
                 // Before the others end: a launcher may then end this process too.
                 say::line(&why);
-                beginning::tell(&launch.launch, launch.size.saturating_sub(1), &why);
+                launch_start::tell(&launch.launch, launch.size.saturating_sub(1), &why);
                 exit(why.status.into());
             }
         }
         Some(Awaits::Job) => {
-            let job = match beginning::wait_for_job(&launch.launch, &launch.directory) {
+            let job = match launch_start::wait_for_job(&launch.launch, &launch.directory) {
                 Ok(job) if job.state == JobState::Finished => exit(0),
                 Ok(job) => job,
                 Err(Missing::Told(why)) => exit(why.status.into()),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use stillpoint_protocol::beginning::Missing;
+use stillpoint_protocol::launch_start::Missing;
 
 use crate::loader::map::MapError;
 

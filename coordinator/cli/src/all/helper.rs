@@ -10,8 +10,8 @@ use nix::sys::prctl::set_no_new_privs;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Gid, Uid, geteuid, getresgid, getresuid, setgroups, setresgid, setresuid};
 
+use super::messages::{Deed, Ids, Task, Word};
 use super::ranks::{self, Seen};
-use super::words::{Deed, Ids, Task, Word};
 use super::{jobs, resume};
 use crate::{Failure, Outcome};
 use stillpoint_coordinator::door::{self, Visit};

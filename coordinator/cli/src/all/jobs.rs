@@ -10,9 +10,9 @@ use rustix::process::Signal;
 
 use super::Left;
 use super::helper::{Speaker, Visits};
+use super::messages::{Deed, End, Filter, Job, Task, Word};
 use super::orphans::{self, Unreadable};
 use super::ranks::{self, Held, Name, Seen, Serving};
-use super::words::{Deed, End, Filter, Job, Task, Word};
 use crate::Failure;
 use crate::request::{Told, Wanted, carry_out_by};
 use crate::status;

@@ -12,10 +12,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use serde_json::Value;
-use stillpoint_protocol::plain;
+use stillpoint_protocol::safe_text;
 
+use super::messages::{Deed, End};
 use super::supervise::Heard;
-use super::words::{Deed, End};
 use super::{Asking, Everybody};
 use crate::{Failure, Outcome, print};
 use stillpoint_coordinator::names::name_of;
@@ -40,7 +40,9 @@ impl Everybody {
 
 /// Escapes a label's value. The encoder does not do so, and users choose the names of their jobs.
 fn escaped(text: &str) -> String {
-    plain::line(text).replace('\\', r"\\").replace('"', "\\\"")
+    safe_text::line(text)
+        .replace('\\', r"\\")
+        .replace('"', "\\\"")
 }
 
 fn text(heard: &Heard) -> Result<String, std::fmt::Error> {
@@ -155,7 +157,7 @@ fn text(heard: &Heard) -> Result<String, std::fmt::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::all::words::Job;
+    use crate::all::messages::Job;
     use serde_json::json;
 
     #[test]

@@ -1,21 +1,21 @@
 //! `--all`: `status`, `checkpoint`, `suspend` and `resume` for every job of this host. When root asks, it is for every user.
 //!
 //! The command itself opens nothing that a user could have made. It starts a helper for each user who has jobs here. The helper becomes that user before it
-//! does anything else (`helper.rs`), finds the user's jobs, and reports in lines what comes of them (`words.rs`). A user's files or coordinators cannot delay
-//! the helpers of other users, and the command waits for no helper longer than `--timeout` (`supervise.rs`).
+//! does anything else (`helper.rs`), finds the user's jobs, and reports in lines what comes of them (`messages.rs`). A user's files or coordinators cannot
+//! delay the helpers of other users, and the command waits for no helper longer than `--timeout` (`supervise.rs`).
 
-mod again;
 mod helper;
 mod jobs;
+mod messages;
 mod metrics;
 mod orphans;
-mod others;
+mod other_users;
 mod ranks;
+mod reports;
 mod resume;
+mod resume_command;
 mod supervise;
-mod tell;
 mod users;
-mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,10 +28,10 @@ use stillpoint_protocol::command::Asked;
 
 use super::{Failure, Outcome};
 pub use helper::OfUser;
+pub use messages::Deed;
+use messages::{Filter, Task};
 pub use resume::Resume;
 use stillpoint_coordinator::names::name_of;
-pub use words::Deed;
-use words::{Filter, Task};
 
 /// The time limit of a request for all jobs without `--timeout`, the same as for a single job.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -100,7 +100,7 @@ impl Everybody {
     /// Does the deed for all jobs, prints the result of each, and fails if one stays.
     pub fn ask(&self, deed: Deed, asking: Asking) -> Outcome {
         let heard = self.hear(deed, &asking)?;
-        tell::all(deed, &heard, asking.json)
+        reports::all(deed, &heard, asking.json)
     }
 
     /// Does the same, but prints only a line for each job as it ends.
@@ -150,7 +150,7 @@ impl Everybody {
                 reason: asking.reason.clone(),
             });
             let task = Task { asked, ..task };
-            let came = others::suspended(&task, others.as_deref(), quiet);
+            let came = other_users::suspended(&task, others.as_deref(), quiet);
             if let (true, Some(users)) = (came.is_empty(), &others) {
                 let users: Vec<String> = users.iter().map(|user| name_of(*user)).collect();
                 let text = format!(

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::jobs::{Round, leave};
+use super::messages::{Deed, End, Job, Word};
 use super::ranks::{Held, Name};
-use super::words::{Deed, End, Job, Word};
 use crate::Failure;
 
 /// The signal that asks for a suspend, unless a launch has chosen another.

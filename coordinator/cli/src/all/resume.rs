@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::again::{Again, SlurmId};
 use super::helper::Speaker;
-use super::words::{Deed, End, Job, Task, Word};
+use super::messages::{Deed, End, Job, Task, Word};
+use super::resume_command::{Again, SlurmId};
 use super::{Asking, Everybody};
 use crate::units::parse_duration;
 use crate::{Failure, Outcome};

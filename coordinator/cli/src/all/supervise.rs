@@ -10,8 +10,8 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::tell::Progress;
-use super::words::{End, Job, Task, Word};
+use super::messages::{End, Job, Task, Word};
+use super::reports::Progress;
 use crate::Failure;
 use crate::request::{FOR_AN_ANSWER, FOR_THE_COMMIT};
 

@@ -6,8 +6,8 @@ use std::fs;
 
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 
+use super::messages::{Deed, Ids};
 use super::ranks;
-use super::words::{Deed, Ids};
 use crate::Failure;
 use stillpoint_coordinator::registry;
 

@@ -1,14 +1,14 @@
 //! The site's settings, and the options that hold for launches from this shell.
 
 use super::{Row, row};
-use crate::{definition, settled};
+use crate::{definition, site_defaults};
 use stillpoint_coordinator::site::Site;
 
 pub fn rows() -> Vec<Row> {
     const FILE: &str = "site's file (/etc/stillpoint.conf)";
     const OPTIONS: &str = "options of run that are set";
     let site = Site::of_this_machine().and_then(|site| {
-        settled::apply(definition(), &site)?;
+        site_defaults::apply(definition(), &site)?;
         Ok(site)
     });
     match site {
@@ -18,7 +18,7 @@ pub fn rows() -> Vec<Row> {
                 true => site.path.display().to_string(),
                 false => "none: options are as they come".to_owned(),
             };
-            let set = settled::in_words(&definition(), &site);
+            let set = site_defaults::in_words(&definition(), &site);
             let any = !set.is_empty();
             vec![
                 row(FILE, false, there, found),

@@ -4,7 +4,7 @@ use stillpoint_image::{Description, Manifest, RegionBytes};
 use stillpoint_incremental::viability::{Expected, Record, Taken};
 use stillpoint_multilevel::units::show_seconds;
 
-use stillpoint_protocol::plain::line;
+use stillpoint_protocol::safe_text::line;
 
 use crate::units::bytes;
 

@@ -3,13 +3,13 @@
 use std::str::FromStr;
 
 use nix::sys::signal::Signal;
-use stillpoint_protocol::{Silence, plain};
+use stillpoint_protocol::{Silence, safe_text};
 
 use crate::units::parse_duration;
 
 /// Parses a name. It must not look like a directory, or TARGET could mean either.
 pub fn parse_name(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.contains('/') || plain::line(text) != text {
+    match text.is_empty() || text.contains('/') || safe_text::line(text) != text {
         true => Err(
             "a name is not empty and has no '/' and nothing but characters that show".to_owned(),
         ),

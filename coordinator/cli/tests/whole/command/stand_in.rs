@@ -3,10 +3,10 @@
 use std::fs::File;
 
 use stillpoint_image::Reader;
-use stillpoint_protocol::beginning::{self, Awaits, Missing};
 use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::launch::Launch;
-use stillpoint_protocol::plain;
+use stillpoint_protocol::launch_start::{self, Awaits, Missing};
+use stillpoint_protocol::safe_text;
 
 use crate::support::{Agent, Builds, Character, End};
 
@@ -60,13 +60,13 @@ fn joined(launch: &Launch) -> JobFile {
         Some(Awaits::Coordinator { answer, first }) => {
             // This opens the pipe once more; the inherited descriptor stays open, which does no harm here.
             let answer = File::open(format!("/proc/self/fd/{answer}")).unwrap();
-            if let Err(why) = beginning::hear(answer, first) {
-                eprintln!("stillpoint: {}", plain::line(&why.to_string()));
-                beginning::tell(&launch.launch, launch.size.saturating_sub(1), &why);
+            if let Err(why) = launch_start::hear(answer, first) {
+                eprintln!("stillpoint: {}", safe_text::line(&why.to_string()));
+                launch_start::tell(&launch.launch, launch.size.saturating_sub(1), &why);
                 std::process::exit(why.status.into());
             }
         }
-        Some(Awaits::Job) => match beginning::wait_for_job(&launch.launch, &launch.directory) {
+        Some(Awaits::Job) => match launch_start::wait_for_job(&launch.launch, &launch.directory) {
             Ok(job) if job.state == JobState::Finished => std::process::exit(0),
             Ok(job) => return job,
             Err(Missing::Told(why)) => std::process::exit(why.status.into()),

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use nix::unistd::geteuid;
 
+use super::messages::{End, Job, Task};
+use super::reports::Progress;
 use super::supervise::Heard;
-use super::tell::Progress;
-use super::words::{End, Job, Task};
 use crate::Failure;
 use crate::request::{Wanted, converse};
 use crate::target::Coordinator;

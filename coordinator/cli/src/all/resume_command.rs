@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use nix::unistd::{Gid, Group, User, getuid};
 use serde::{Deserialize, Deserializer, Serialize};
 use stillpoint_protocol::job_file::JobFile;
-use stillpoint_protocol::plain::word;
+use stillpoint_protocol::safe_text::word;
 
 use stillpoint_coordinator::registry::Entry;
 

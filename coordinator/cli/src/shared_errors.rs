@@ -1,12 +1,12 @@
 //! Reports an error that all ranks share once, by rank 0.
 //!
 //! When rank 0 has failed, some launchers end the other ranks. Others let them run into the same error, or wait for a job that never starts. So a rank 0 that
-//! fails stays for a moment and tells the ranks of its host the reason ([`beginning`]). A rank whose own error is the same stays silent.
+//! fails stays for a moment and tells the ranks of its host the reason ([`launch_start`]). A rank whose own error is the same stays silent.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stillpoint_protocol::beginning::{self, Ended};
+use stillpoint_protocol::launch_start::{self, Ended};
 
 use super::launch::Place;
 use super::{Failure, Outcome};
@@ -44,7 +44,7 @@ pub fn with_one_voice(place: &Place, outcome: Outcome) -> Outcome {
 
 /// The reason why rank 0 of this launch has failed, if it has, and is on this host.
 fn heard(place: &Place) -> Option<Failure> {
-    beginning::heard(&place.launch).map(|ended| Failure::new(ended.status, ended.text))
+    launch_start::heard(&place.launch).map(|ended| Failure::new(ended.status, ended.text))
 }
 
 /// Tells the other ranks of this host why rank 0, this process, has failed.
@@ -53,7 +53,7 @@ fn tell(place: &Place, failure: &Failure) {
         status: failure.status,
         text: failure.to_string(),
     };
-    beginning::tell(&place.launch, place.size - 1, &why);
+    launch_start::tell(&place.launch, place.size - 1, &why);
 }
 
 #[cfg(test)]

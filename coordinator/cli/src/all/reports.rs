@@ -4,13 +4,13 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::{Value, json};
 
-use super::again::Again;
+use super::messages::{Deed, End, Job};
+use super::resume_command::Again;
 use super::supervise::Heard;
-use super::words::{Deed, End, Job};
 use crate::units::bytes;
 use crate::{Failure, Outcome, print, print_json};
 use stillpoint_coordinator::names::name_of;
-use stillpoint_protocol::plain::line;
+use stillpoint_protocol::safe_text::line;
 
 fn named(user: u32, job: &Job) -> String {
     let place = match job.directory.is_empty() {

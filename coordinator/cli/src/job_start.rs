@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use stillpoint_protocol::beginning::{self, Awaits, Missing};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
+use stillpoint_protocol::launch_start::{self, Awaits, Missing};
 
 use super::coordinator::{self, Started};
 use super::launch::Place;
@@ -130,7 +130,7 @@ pub fn find_job(
     afresh: Option<mpi::Pair>,
 ) -> Result<Option<Begun>, Failure> {
     let job =
-        beginning::wait_for_job(&place.launch, directory).map_err(|missing| match missing {
+        launch_start::wait_for_job(&place.launch, directory).map_err(|missing| match missing {
             Missing::Told(why) => Failure::silent(why.status),
             Missing::Directory { .. } => Failure::of(&missing),
             Missing::Late { .. } => Failure::failed(format!("rank {}: {missing}", place.rank)),

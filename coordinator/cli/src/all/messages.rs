@@ -10,7 +10,7 @@ use stillpoint_protocol::Span;
 use stillpoint_protocol::command::Asked;
 
 use super::Left;
-use super::again::Again;
+use super::resume_command::Again;
 
 /// The action for each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use stillpoint_directory::Directory;
 use stillpoint_protocol::job_file::{JobFile, JobState};
-use stillpoint_protocol::plain::word;
+use stillpoint_protocol::safe_text::word;
 
 use super::Failure;
 use stillpoint_coordinator::epoch::{EpochError, Epochs, Mark};

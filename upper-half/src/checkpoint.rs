@@ -2,7 +2,7 @@
 
 pub mod answer;
 pub mod constructor;
-pub mod dispose;
+pub mod end_object;
 pub mod inventory;
 pub mod park;
 pub mod rebuild;

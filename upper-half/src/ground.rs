@@ -9,7 +9,6 @@ pub use stillpoint_wrappers::mpich as description;
 pub use stillpoint_wrappers::openmpi as description;
 
 pub mod abi;
-pub mod above;
 pub mod allocator;
 pub mod arch;
 pub mod crossing;
@@ -24,3 +23,4 @@ pub mod narrow;
 pub mod object;
 pub mod own_code;
 pub mod shared;
+pub mod upward_calls;

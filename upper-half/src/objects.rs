@@ -12,4 +12,4 @@ pub mod info;
 pub mod memory;
 pub mod operator;
 pub mod outcome;
-pub mod tried;
+pub mod rehearsal_outcome;

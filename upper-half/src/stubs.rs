@@ -1,6 +1,5 @@
 //! The exported functions: the generated ones, and their hand-written parts.
 
-pub mod both;
 pub mod by_hand;
 pub mod conversion;
 pub mod counted;
@@ -18,19 +17,20 @@ mod generated;
 pub mod init;
 #[cfg(not(application = "abi"))]
 mod internals;
+pub mod isendrecv;
 #[cfg(not(application = "openmpi"))]
 mod large;
+pub mod later_standards;
+#[cfg(not(application = "openmpi"))]
+pub mod library_facts;
 pub mod local;
+pub mod mpi4_missing_in_openmpi;
 #[cfg(application = "mpich")]
 mod mpich;
-pub mod newer;
-pub mod newest;
 #[cfg(not(application = "openmpi"))]
 pub mod partitioned;
 #[cfg(not(application = "openmpi"))]
 pub mod session;
 mod short;
 pub mod steps;
-#[cfg(not(application = "openmpi"))]
-pub mod told;
 pub mod uncarried;

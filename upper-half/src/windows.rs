@@ -18,9 +18,9 @@ mod memory;
 mod open;
 mod passive;
 mod queries;
-mod raw;
 mod regions;
 mod still;
+mod uncarried;
 
 pub use active::{win_complete, win_fence, win_post, win_start, win_test, win_wait};
 pub use body::{Body, body};

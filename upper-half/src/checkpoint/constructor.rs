@@ -10,11 +10,11 @@ use core::sync::atomic::{Ordering, fence};
 use stillpoint_wrappers::contract;
 use stillpoint_wrappers::gate::{self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, Reach};
 
-use crate::checkpoint::{answer, dispose, park, standing};
-use crate::ground::above::{self, Above};
+use crate::checkpoint::{answer, end_object, park, standing};
 use crate::ground::arch;
 use crate::ground::hooks::HOOKS;
 use crate::ground::own_code;
+use crate::ground::upward_calls::{self, Above};
 use crate::objects::operator;
 use crate::operations::clock::{collective, inside, log};
 use crate::operations::{devices, direct, grequest, p2p, request};
@@ -58,7 +58,7 @@ unsafe fn came_near() {
 
 /// The functions above the ground that the ground calls.
 static ABOVE: Above = Above {
-    end: dispose::end,
+    end: end_object::end,
     given_up: request::light::unfold_all,
     known_to_fortran: request::brief::no_longer,
     park_point: park::checkpoint_point,
@@ -77,7 +77,7 @@ unsafe extern "C" fn construct(
     // SAFETY: the loader gives the environment; no other thread exists yet.
     unsafe {
         leave_environment(environment);
-        above::lay(&ABOVE);
+        upward_calls::lay(&ABOVE);
         let hooks = HOOKS.place();
         (*hooks).clock_cells = collective::map_cells() as u64;
         (*hooks).refusal = answer::address();

@@ -51,7 +51,9 @@ mod tests {
         let mut text = Text::new();
         describe(&mut text);
         assert!(text.is_empty());
-        *FOUND.lock() = Some(crate::objects::tried::differs("datatype 7 (vector)"));
+        *FOUND.lock() = Some(crate::objects::rehearsal_outcome::differs(
+            "datatype 7 (vector)",
+        ));
         describe(&mut text);
         let said = std::str::from_utf8(text.as_bytes()).unwrap();
         assert_eq!(

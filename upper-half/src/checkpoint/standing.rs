@@ -5,7 +5,7 @@
 use stillpoint_wrappers::gate::Caller;
 
 use crate::operations::clock::inside;
-use crate::operations::completion::own;
+use crate::operations::completion::real_wait;
 
 /// `UpperHooks::stand`.
 ///
@@ -16,7 +16,7 @@ pub unsafe extern "C" fn hook(caller: *const Caller) {
     unsafe {
         let caller = *caller;
         if !inside::stand(&caller) {
-            own::stand(&caller);
+            real_wait::stand(&caller);
         }
     }
 }

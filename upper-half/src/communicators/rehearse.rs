@@ -10,7 +10,7 @@ use crate::ground::crossing;
 use crate::ground::object::Object;
 use crate::objects::group;
 use crate::objects::outcome::{Outcome, check};
-use crate::objects::tried::{Tried, differs, failed};
+use crate::objects::rehearsal_outcome::{Tried, differs, failed};
 use crate::operations::request;
 
 /// Compares the recipe of each communicator with the real MPI's answers about it.

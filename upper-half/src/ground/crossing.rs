@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{self, GatePage, Reach, Room, Services};
 
-use crate::ground::above::above;
+use crate::ground::upward_calls::above;
 use crate::ground::{arch, shared};
 
 pub use stillpoint_wrappers::gate::Inside as Place;

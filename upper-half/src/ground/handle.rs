@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use crate::ground::above::above;
 use crate::ground::fortran;
 use crate::ground::lock::SpinLock;
 use crate::ground::narrow::{self, Numbered};
 use crate::ground::object::{ALIVE, FREED, NOT_COUNTED, Object, ROOM};
+use crate::ground::upward_calls::above;
 
 /// Distance of two slots: [`ROOM`] and one cache line more, so that the heads of neighbours do not
 /// all fall into the same cache sets.

@@ -3,13 +3,13 @@
 //!
 //! A datatype that the application has freed lives on while a request or another datatype uses it.
 
-#[cfg(not(application = "openmpi"))]
-pub mod asked;
 mod calls;
 mod construct;
 mod constructors;
 mod contents;
 mod f90;
+#[cfg(not(application = "openmpi"))]
+pub mod large_arguments;
 mod legacy;
 mod names;
 pub mod recipe;
@@ -54,7 +54,7 @@ pub struct Notes {
     pub lasting: bool,
     /// The arguments that it reports instead of its recipe's.
     #[cfg(not(application = "openmpi"))]
-    pub asked: Option<Box<asked::Asked>>,
+    pub asked: Option<Box<large_arguments::Asked>>,
 }
 
 /// The body of a live datatype.

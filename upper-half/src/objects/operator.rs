@@ -18,7 +18,7 @@ use crate::ground::object::Object;
 use crate::ground::{crossing, fortran, handle};
 use crate::objects::datatype;
 use crate::objects::outcome::{Outcome, check, class};
-use crate::objects::tried::{Tried, differs, failed, without_recipe};
+use crate::objects::rehearsal_outcome::{Tried, differs, failed, without_recipe};
 
 /// `MPI_User_function`, C's and, with a Fortran handle behind the last pointer, Fortran's.
 type CFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut DatatypeHandle);

@@ -25,9 +25,9 @@ use crate::operations::synchronous;
 mod all;
 mod any;
 mod direct;
+mod get_status;
 mod list;
-pub mod own;
-mod seen;
+pub mod real_wait;
 mod some;
 
 pub use crate::operations::request::EMPTY;
@@ -35,9 +35,9 @@ pub use all::{testall, waitall};
 pub use any::testany_failed;
 pub use any::{testany, waitany};
 pub use direct::{over_at_checkpoint, over_when_asked, told_when_waited};
-pub use seen::request_get_status;
+pub use get_status::request_get_status;
 #[cfg(not(application = "openmpi"))]
-pub use seen::{request_get_status_all, request_get_status_any, request_get_status_some};
+pub use get_status::{request_get_status_all, request_get_status_any, request_get_status_some};
 pub use some::{testsome, waitsome};
 
 /// Gives a status to the application, unless it is ignored; `MPI_ERROR` stays as it is.

@@ -23,20 +23,20 @@ use crate::operations::devices::{self, Way};
 use crate::operations::direct;
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, light, over};
 
-mod both;
 #[cfg(application = "openmpi")]
 mod buffer;
 mod posted;
 mod receive;
+mod sendrecv;
 mod waiting;
 
-pub use both::{sendrecv, sendrecv_replace};
 #[cfg(application = "openmpi")]
 pub use buffer::{buffer_attach, buffer_detach, rebuild_buffer};
 pub use posted::{irecv, post};
 #[cfg(application = "mpich")]
 pub use receive::receive_of_one_has_failed;
 pub use receive::{receive, recv};
+pub use sendrecv::{sendrecv, sendrecv_replace};
 pub use waiting::{
     hook as waiting_hook, parked as parked_in_receive, prepare as prepare_receive,
     receive_begins_anew, receive_has_failed, received_at_checkpoint,

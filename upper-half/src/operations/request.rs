@@ -19,7 +19,7 @@ use crate::ground::object::{Object, ROOM};
 
 pub mod brief;
 mod collectives;
-mod lent;
+mod in_wait;
 mod life;
 pub mod light;
 pub mod over;
@@ -29,7 +29,7 @@ mod standing;
 mod survey;
 
 pub use collectives::{Numbers, begun_collective, from_recipe, initiate, start_again};
-pub use lent::look;
+pub use in_wait::look;
 pub use life::{Told, adopt, complete, count, finish, is_being_made, on_completion, tell};
 use light::Form;
 pub use recipe::Recipe;

@@ -80,7 +80,6 @@ pub use crate::operations::buffered::{
 pub use crate::operations::completion::{
     request_get_status_all, request_get_status_any, request_get_status_some,
 };
-pub use crate::stubs::both::{isendrecv, isendrecv_replace};
 pub use crate::stubs::conversion::{
     comm_c2f as comm_toint, comm_f2c as comm_fromint, errhandler_c2f as errhandler_toint,
     errhandler_f2c as errhandler_fromint, file_c2f as file_toint, file_f2c as file_fromint,
@@ -105,12 +104,17 @@ pub use crate::stubs::files::{
 pub use crate::stubs::init::{
     abort, finalize, finalized, init, init_thread, initialized, is_thread_main, query_thread,
 };
-pub use crate::stubs::local::{address, get_address, get_version, pcontrol, wtick, wtime};
-pub use crate::stubs::newer::{
+pub use crate::stubs::isendrecv::{isendrecv, isendrecv_replace};
+pub use crate::stubs::later_standards::{
     abi_get_version, aint_add, aint_diff, status_get_error, status_get_source, status_get_tag,
     status_set_error, status_set_source, status_set_tag,
 };
-pub use crate::stubs::newest::{comm_idup_with_info, info_create_env};
+#[cfg(not(application = "openmpi"))]
+pub use crate::stubs::library_facts::{
+    abi_get_fortran_info, abi_get_info, get_hw_resource_info, type_get_value_index,
+};
+pub use crate::stubs::local::{address, get_address, get_version, pcontrol, wtick, wtime};
+pub use crate::stubs::mpi4_missing_in_openmpi::{comm_idup_with_info, info_create_env};
 #[cfg(not(application = "openmpi"))]
 pub use crate::stubs::partitioned::{
     parrived, pready, pready_list, pready_range, precv_init, psend_init,
@@ -120,10 +124,6 @@ pub use crate::stubs::session::{
     comm_create_from_group, group_from_session_pset, intercomm_create_from_groups,
     session_finalize, session_get_info, session_get_nth_pset, session_get_num_psets,
     session_get_pset_info, session_init,
-};
-#[cfg(not(application = "openmpi"))]
-pub use crate::stubs::told::{
-    abi_get_fortran_info, abi_get_info, get_hw_resource_info, type_get_value_index,
 };
 pub use crate::stubs::uncarried::{comm_spawn, comm_spawn_multiple};
 pub use crate::windows::{

@@ -272,7 +272,7 @@ pub unsafe fn finalize() -> c_int {
     if active() {
         // SAFETY: MPI is running, and no thread is inside.
         unsafe {
-            crate::stubs::both::finish(true);
+            crate::stubs::isendrecv::finish(true);
             #[cfg(not(application = "openmpi"))]
             crate::operations::buffered::finish();
         }

@@ -22,7 +22,7 @@ use crate::objects::errhandler::{self, run, set_handler};
 use crate::objects::group;
 use crate::objects::outcome::{Outcome, class, live};
 use crate::operations::buffered::{self, Of};
-use crate::stubs::{by_hand, init, newest};
+use crate::stubs::{by_hand, init, mpi4_missing_in_openmpi};
 
 /// Process sets: the world, and the process alone.
 const SETS: [&CStr; 2] = [c"mpi://WORLD", c"mpi://SELF"];
@@ -318,7 +318,7 @@ unsafe fn furnish(place: PlaceOf<CommHandle>, members: Group, info: Info, handle
             set_handler(made, handler);
         }
         set_session(made, group::session(members));
-        newest::hint(made, info);
+        mpi4_missing_in_openmpi::hint(made, info);
     }
 }
 

@@ -57,7 +57,7 @@ macro_rules! short {
     };
     (@ wait, $name:literal, $long:path, $slot:expr) => {
         $crate::ground::arch::waited!(
-            table: $crate::operations::direct::TABLE, own: $crate::operations::completion::own::WORTH_IT,
+            table: $crate::operations::direct::TABLE, own: $crate::operations::completion::real_wait::WORTH_IT,
             wait: core::mem::offset_of!(stillpoint_wrappers::direct::Direct, wait),
             test: core::mem::offset_of!(stillpoint_wrappers::direct::Direct, test),
             form: $crate::operations::request::light::Form::RECEIVE.number(),

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use super::body::{NO_SUCCEED, RMA_SYNC, open, usable};
 use super::groups::{self, COMPLETE, POST};
 use super::passive::flush_all;
-use super::raw::below;
+use super::uncarried::below;
 use crate::ground::abi;
 use crate::ground::object::{Group, Win};
 use crate::objects::errhandler::run;

@@ -10,7 +10,7 @@ use stillpoint_wrappers::neutral::Word;
 use super::body::{Body, Flavor, Notes, RMA_SYNC, body, usable};
 use super::memory::Memory;
 use super::open::{close, open as open_below};
-use super::raw::{self, make as make_raw, word_of};
+use super::uncarried::{self, make as make_raw, word_of};
 use crate::communicators;
 use crate::ground::abi::{self, Aint, PlaceOf, WinHandle};
 use crate::ground::lock::SpinLock;
@@ -346,7 +346,7 @@ pub unsafe fn win_free(place: PlaceOf<WinHandle>) -> c_int {
                         let mut word = (*window).lower;
                         crossing::cross(|d| (d.win_free)(&raw mut word))
                     }))?;
-                    raw::freed(window);
+                    uncarried::freed(window);
                 }
             }
             place.set(abi::predefined::null_handle(HandleKind::Window));

@@ -10,7 +10,7 @@ use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
 use super::body::{Body, Held, NO_CHECK, RMA_SYNC, body, open, usable};
 use super::groups;
-use super::raw::below;
+use super::uncarried::below;
 use crate::ground::object::Win;
 use crate::ground::{abi, crossing, handle};
 use crate::objects::errhandler::run;

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
 use super::body::{Body, Flavor, Part, usable};
-use super::raw::{below, word_of};
+use super::uncarried::{below, word_of};
 use crate::ground::abi::{self, Aint, GroupHandle, InfoHandle, PlaceOf};
 use crate::ground::handle;
 use crate::ground::object::{Info, Win};

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::body::usable;
-use super::raw::below;
+use super::uncarried::below;
 use crate::ground::abi::Aint;
 use crate::ground::object::Win;
 use crate::objects::errhandler::run;

@@ -11,12 +11,12 @@ use super::groups;
 use super::memory::Memory;
 use super::open::open_again;
 use super::passive::flush_all;
-use super::raw::below;
+use super::uncarried::below;
 use crate::communicators;
 use crate::ground::object::{Object, Win};
 use crate::ground::{crossing, handle};
 use crate::objects::outcome::{Outcome, check};
-use crate::objects::tried::{Tried, differs, failed};
+use crate::objects::rehearsal_outcome::{Tried, differs, failed};
 use crate::objects::{attribute, errhandler, group};
 use crate::operations::clock::collective;
 

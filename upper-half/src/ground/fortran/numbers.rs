@@ -8,11 +8,11 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use super::mirror;
 use crate::ground::abi::predefined::numbered;
-use crate::ground::above::above;
 use crate::ground::description::{FIRST_NUMBER, first_free_number, narrow};
 use crate::ground::lock::SpinLock;
 use crate::ground::narrow::{are_narrow, at, number_of, place_of as place_of_handle};
 use crate::ground::object::Object;
+use crate::ground::upward_calls::above;
 
 /// Kinds are numbered from 1.
 const KINDS: usize = HandleKind::Session as usize + 1;

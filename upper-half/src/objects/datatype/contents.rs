@@ -44,7 +44,7 @@ pub unsafe fn type_get_envelope(
 unsafe fn refuse_asked(_datatype: Datatype) -> Outcome {
     #[cfg(not(application = "openmpi"))]
     // SAFETY: the caller's datatype.
-    if unsafe { super::asked::is_asked(_datatype) } {
+    if unsafe { super::large_arguments::is_asked(_datatype) } {
         return Err(class::TYPE);
     }
     Ok(())

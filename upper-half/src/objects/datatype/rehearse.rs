@@ -7,7 +7,7 @@ use super::{body, construct};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
 use crate::objects::outcome::{Outcome, check};
-use crate::objects::tried::{Tried, differs, failed, without_recipe};
+use crate::objects::rehearsal_outcome::{Tried, differs, failed, without_recipe};
 
 /// The measures of a datatype that messages and files see.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use crate::ground::hindrances::Text;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::objects::outcome::{Outcome, check};
-use crate::objects::tried::Tried;
+use crate::objects::rehearsal_outcome::Tried;
 
 /// The failure of the last [`at_still_point`], if there was one.
 static UNKNOWN: SpinLock<Option<String>> = SpinLock::new(None);

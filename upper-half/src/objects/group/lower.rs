@@ -11,7 +11,7 @@ use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{abi, crossing, handle};
 use crate::objects::outcome::{Outcome, check};
-use crate::objects::tried::{Tried, differs, failed};
+use crate::objects::rehearsal_outcome::{Tried, differs, failed};
 
 /// The lower half's group of `MPI_COMM_WORLD`, once it was asked for.
 static WORLD: SpinLock<Word> = SpinLock::new(0);

@@ -10,7 +10,7 @@ use super::{body, create};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
 use crate::objects::outcome::{Outcome, check};
-use crate::objects::tried::{Tried, failed};
+use crate::objects::rehearsal_outcome::{Tried, failed};
 
 /// Room for any key of any MPI (255 in the standard ABI).
 const KEY_ROOM: usize = 256;

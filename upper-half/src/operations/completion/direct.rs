@@ -1,7 +1,7 @@
 //! The short way of completion calls: plain requests of a thread that may call the real MPI directly.
 //!
-//! A wait is the real MPI's if that calls back ([`own`](super::own)). Otherwise the real `MPI_Test` asks a request for its end, until it is over or a
-//! checkpoint is pending. Both get the application's own place for the status. Every unusual request is left to the long way, which finds it as it was, or
+//! A wait is the real MPI's if that calls back ([`real_wait`](super::real_wait)). Otherwise the real `MPI_Test` asks a request for its end, until it is over or
+//! a checkpoint is pending. Both get the application's own place for the status. Every unusual request is left to the long way, which finds it as it was, or
 //! done, if it has failed.
 //!
 //! A request is looked at within the stay in which the real MPI is asked: before that, a checkpoint might change its form.
@@ -14,7 +14,7 @@ use stillpoint_wrappers::neutral;
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::crossing;
 use crate::ground::{abi, arch};
-use crate::operations::completion::{EMPTY, give, own};
+use crate::operations::completion::{EMPTY, give, real_wait};
 use crate::operations::direct;
 use crate::operations::request::{self, Kind, Request, light, over};
 
@@ -43,8 +43,8 @@ enum Answer {
 unsafe fn wait_for(request: *mut Request, status: *mut abi::Status) -> bool {
     // SAFETY: the caller's.
     let answer = unsafe {
-        if own::possible() {
-            let code = own::wait(&raw mut (*request).head.lower, status);
+        if real_wait::possible() {
+            let code = real_wait::wait(&raw mut (*request).head.lower, status);
             if !arch::is_success(code) {
                 not_over(request, code, status);
                 return false;
@@ -224,7 +224,7 @@ unsafe fn wait_plain(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -
             return false;
         }
         handle.set(request::null());
-        own::leave(stay);
+        real_wait::leave(stay);
     }
     true
 }
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_in
 pub unsafe extern "C" fn over_at_checkpoint(handle: PlaceOf<RequestHandle>) -> c_int {
     // SAFETY: the caller's.
     unsafe { over_when_asked(handle) };
-    own::park();
+    real_wait::park();
     0
 }
 

@@ -15,7 +15,7 @@ use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::{Comm, Datatype};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
-use crate::operations::completion::{self, give, own};
+use crate::operations::completion::{self, give, real_wait};
 use crate::operations::devices;
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
@@ -172,7 +172,7 @@ pub(super) unsafe fn until_over(
     let table = direct::table();
     // SAFETY: the caller's.
     unsafe {
-        if own::possible() {
+        if real_wait::possible() {
             return wait_for(stay, &arguments(), word, status, name);
         }
         loop {
@@ -208,7 +208,7 @@ unsafe fn wait_for(
     unsafe {
         let request = request::create(arguments, 0);
         (*request).head.lower = word;
-        let code = own::wait(&raw mut (*request).head.lower, status);
+        let code = real_wait::wait(&raw mut (*request).head.lower, status);
         if code == AGAIN {
             let mut found = Status::default();
             let code = completion::wait_for(request, &mut found);
@@ -219,7 +219,7 @@ unsafe fn wait_for(
         }
         request::end(request);
         if code == 0 {
-            own::leave(stay);
+            real_wait::leave(stay);
             return 0;
         }
         stay.end(arguments.communicator, code, name)

@@ -14,10 +14,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::receive::{ERR_TRUNCATE, recv_otherwise};
 use crate::ground::abi;
-use crate::ground::above::above;
 use crate::ground::arch;
 use crate::ground::crossing::{Place, cross_service, dispatch};
 use crate::ground::object::{Comm, Datatype};
+use crate::ground::upward_calls::above;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::points::restarts;
 use crate::operations::completion;
@@ -27,8 +27,8 @@ use crate::operations::messages::{drain, points};
 /// Whether the driver thread is parked below a receive.
 static PARKED: AtomicBool = AtomicBool::new(false);
 
-/// Lets the calling thread receive in this way, and wait by the real MPI's own functions (`completion::own`), if the real MPI of this launch calls back. Only
-/// the driver thread: another one, once it is stopped, could not look whether its receive is over.
+/// Lets the calling thread receive in this way, and wait by the real MPI's own functions (`completion::real_wait`), if the real MPI of this launch calls back.
+/// Only the driver thread: another one, once it is stopped, could not look whether its receive is over.
 ///
 /// # Safety
 /// As `cross_service`, on a thread whose way is direct.
@@ -37,7 +37,7 @@ pub unsafe fn prepare() {
     unsafe {
         if arch::is_driver() {
             let mut function = 0;
-            if completion::own::are_there(&dispatch().direct) {
+            if completion::real_wait::are_there(&dispatch().direct) {
                 function =
                     cross_service(|services| services.receive.map_or(0, |receive| receive()));
             }

@@ -2,7 +2,7 @@
 
 use stillpoint_wrappers::neutral::Status;
 
-use super::{Kind, ORPHAN, PERSISTENT, Request, State, end, finish, lent, live};
+use super::{Kind, ORPHAN, PERSISTENT, Request, State, end, finish, in_wait, live};
 use crate::ground::crossing::cross;
 use crate::operations::clock::collective;
 use crate::operations::synchronous;
@@ -32,9 +32,9 @@ pub unsafe fn test_all() -> bool {
             }
             let (mut flag, mut status) = (0, Status::default());
             let word = &raw mut it.head.lower;
-            let lent = lent::is(it);
+            let lent = in_wait::is(it);
             let (code, ended) = match lent {
-                true => lent::ask(word, &mut flag, &mut status),
+                true => in_wait::ask(word, &mut flag, &mut status),
                 false => {
                     let code = cross(|dispatch| (dispatch.test)(word, &mut flag, &mut status));
                     (code, true)
@@ -46,7 +46,7 @@ pub unsafe fn test_all() -> bool {
             status.error = code;
             finish(request, &status);
             if !ended {
-                lent::seen(request);
+                in_wait::seen(request);
             }
             moved = true;
             if it.flags & ORPHAN != 0 {

@@ -1,5 +1,6 @@
 //! Layouts of datatypes with numbers that an int does not hold, made of parts without such numbers: blocks of many elements (`typed`) at addresses, which are
-//! equally wide in every ABI. Bounds are computed as MPI defines them, and set. The datatype reports the application's own arguments as its contents (`told`).
+//! equally wide in every ABI. Bounds are computed as MPI defines them, and set. The datatype reports the application's own arguments as its contents
+//! (`recorded_contents`).
 
 use core::ffi::{CStr, c_int};
 
@@ -16,8 +17,8 @@ use crate::objects::errhandler::raise;
 use crate::stubs::by_hand;
 
 mod bounds;
+mod recorded_contents;
 mod structure;
-mod told;
 
 pub use structure::type_create_struct;
 
@@ -232,7 +233,7 @@ macro_rules! layouts {
                 let code = end(make(), NAME);
                 if code == 0 {
                     let lists = [$(($list.cast::<Count>(), $length)),*];
-                    told::tell(newtype, Combiner::$combiner, &[$($integer),*], &[$($number),*], &lists, &[oldtype]);
+                    recorded_contents::tell(newtype, Combiner::$combiner, &[$($integer),*], &[$($number),*], &lists, &[oldtype]);
                 }
                 code
             }

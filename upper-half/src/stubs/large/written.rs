@@ -13,7 +13,7 @@ use crate::ground::abi::{
 use crate::ground::crossing::{self, cross};
 use crate::ground::export::export;
 use crate::ground::object::Object;
-use crate::objects::datatype::asked;
+use crate::objects::datatype::large_arguments;
 use crate::objects::errhandler::raise;
 use crate::objects::operator;
 use crate::objects::outcome::class;
@@ -44,7 +44,7 @@ unsafe fn size(datatype: *mut Object) -> Result<i64, i32> {
 unsafe fn is_asked(datatype: *mut Object) -> bool {
     let _inside = crossing::enter();
     // SAFETY: the caller's.
-    unsafe { asked::was_asked(datatype) }
+    unsafe { large_arguments::was_asked(datatype) }
 }
 
 /// Gives a result, or raises the error.
@@ -250,7 +250,7 @@ twins! {
             let object = Handle::object(datatype);
             if is_asked(object) {
                 let places = [integers, addresses, large, datatypes];
-                return asked::type_get_envelope_asked(object, places, combiner);
+                return large_arguments::type_get_envelope_asked(object, places, combiner);
             }
             let code = by_hand::type_get_envelope(
                 object,
@@ -277,7 +277,7 @@ twins! {
             let object = Handle::object(datatype);
             if is_asked(object) {
                 let most = [max_integers, max_large, max_datatypes];
-                return asked::type_get_contents_asked(object, most, integers, large, PlaceOf::at(datatypes));
+                return large_arguments::type_get_contents_asked(object, most, integers, large, PlaceOf::at(datatypes));
             }
             by_hand::type_get_contents(
                 object,

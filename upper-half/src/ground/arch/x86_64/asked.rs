@@ -98,9 +98,9 @@ macro_rules! asked {
 }
 
 /// The body of the naked function that is the stub of `MPI_Wait`. If that is worth it (`own`) and the real MPI calls back, it waits by the real MPI's own
-/// function at `wait` (see `completion::own`). Otherwise it asks once, by the function at `test`. A receive that is over rests, and the handle gets the value
-/// at `null`. `told`, with the stub's arguments, is for the handle at `sent`, the request of sends that are over. `at_checkpoint` is called instead of `over`
-/// if a checkpoint is pending. `long` and `failed` are as above, the latter also after a restart.
+/// function at `wait` (see `completion::real_wait`). Otherwise it asks once, by the function at `test`. A receive that is over rests, and the handle gets the
+/// value at `null`. `told`, with the stub's arguments, is for the handle at `sent`, the request of sends that are over. `at_checkpoint` is called instead of
+/// `over` if a checkpoint is pending. `long` and `failed` are as above, the latter also after a restart.
 macro_rules! waited {
     (table: $table:path, own: $own:expr, wait: $wait:expr, test: $slot:expr, form: $form:expr, resting: $resting:expr, sent: $sent:path, null: $null:path, told: $told:path, long: $long:path,
      over: $over:path, at_checkpoint: $at_checkpoint:path, failed: $failed:path) => {

@@ -1,4 +1,4 @@
-//! Waits for requests by the real MPI's own functions (see `completion::own`): the place on the stack where the pending one was called.
+//! Waits for requests by the real MPI's own functions (see `completion::real_wait`): the place on the stack where the pending one was called.
 //!
 //! The stack pointer of the call identifies it, so that it is not confused with another call that a function of the application's makes, which the real MPI has
 //! called.

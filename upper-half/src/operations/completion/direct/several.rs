@@ -2,7 +2,7 @@
 //!
 //! The real MPI gets the requests' words side by side, on the stack, and the application's own places for its answer. It is
 //! asked (`MPI_Testany`, `MPI_Testall`, `MPI_Testsome`). A call that waits asks again until a checkpoint is pending, or is the real MPI's own if that calls
-//! back ([`own`]).
+//! back ([`real_wait`]).
 //! The real MPI judges null and inactive requests. A request that ends with an error is made done above, and the long way
 //! tells of it.
 
@@ -16,7 +16,7 @@ use super::asked::{Asked, FEW};
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::{abi, arch};
 use crate::objects::outcome::class;
-use crate::operations::completion::own;
+use crate::operations::completion::real_wait;
 use crate::operations::direct;
 
 /// Room for the statuses that the application ignores: the real MPI tells there which operation has failed.
@@ -57,15 +57,16 @@ pub unsafe fn any<const WAITS: bool>(
         let Some((stay, looked)) = asked.begin(count) else {
             return false;
         };
-        if WAITS && own::possible() {
+        if WAITS && real_wait::possible() {
             let words = asked.words();
-            let code =
-                own::call(|table| own::there(table.waitany)(count, words, index, status.cast()));
+            let code = real_wait::call(|table| {
+                real_wait::there(table.waitany)(count, words, index, status.cast())
+            });
             if arch::is_success(code) {
                 if *index != abi::UNDEFINED {
                     asked.tell(*index as usize, &looked);
                 }
-                own::leave(stay);
+                real_wait::leave(stay);
                 return true;
             }
             if code != AGAIN && !index.is_null() && (0..count).contains(&*index) {
@@ -217,16 +218,16 @@ pub unsafe fn some<const WAITS: bool>(
         let Some((stay, looked)) = asked.begin(count) else {
             return false;
         };
-        if WAITS && own::possible() {
+        if WAITS && real_wait::possible() {
             let words = asked.words();
-            let code = own::call(|table| {
-                own::there(table.waitsome)(count, words, outcount, indices, statuses.cast())
+            let code = real_wait::call(|table| {
+                real_wait::there(table.waitsome)(count, words, outcount, indices, statuses.cast())
             });
             if arch::is_success(code) {
                 for place in 0..usize::try_from(*outcount).unwrap_or(0) {
                     asked.tell(*indices.add(place) as usize, &looked);
                 }
-                own::leave(stay);
+                real_wait::leave(stay);
                 return true;
             }
             if code != AGAIN {

@@ -1,6 +1,6 @@
 //! `MPI_Waitall` the short way.
 //!
-//! If the real MPI calls back ([`own`]), all requests are waited for in one call of its own.
+//! If the real MPI calls back ([`real_wait`]), all requests are waited for in one call of its own.
 //!
 //! Otherwise, each question about a single request costs the real MPI and us a call. So, unless there are only [`SO_FEW`], one request is waited for - the last
 //! receive, which is mostly the last to be over - and then all others are asked for in one call. If that was not the last one, they are asked one by one.
@@ -16,7 +16,7 @@ use super::wait_for;
 use crate::ground::abi::{self, Handle, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::objects::outcome::class;
-use crate::operations::completion::{EMPTY, give_whole, own};
+use crate::operations::completion::{EMPTY, give_whole, real_wait};
 use crate::operations::direct;
 use crate::operations::request::{self, over};
 
@@ -135,7 +135,7 @@ unsafe fn one_after_the_other(
                 return index;
             }
         }
-        own::leave(stay);
+        real_wait::leave(stay);
     }
     count
 }
@@ -156,7 +156,7 @@ unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi:
         let Some((stay, looked)) = asked.begin(count as c_int) else {
             return 0;
         };
-        let over = match own::possible() {
+        let over = match real_wait::possible() {
             // The words tell which request has failed only if all are plain.
             true if looked.are_plain() => wait(&mut asked, &looked, count, statuses),
             true => wait(&mut asked, &looked, count, all.statuses),
@@ -165,7 +165,7 @@ unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi:
         if over < count {
             stay.go_back();
         } else {
-            own::leave(stay);
+            real_wait::leave(stay);
         }
         over
     }
@@ -308,8 +308,9 @@ unsafe fn wait(
     let words = asked.words();
     // SAFETY: as `Waited::complete`.
     unsafe {
-        let code =
-            own::call(|table| own::there(table.waitall)(count as c_int, words, statuses.cast()));
+        let code = real_wait::call(|table| {
+            real_wait::there(table.waitall)(count as c_int, words, statuses.cast())
+        });
         if !arch::is_success(code) {
             not_all(asked, count, statuses, code);
             return 0;

@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_int};
 
 use super::bounds::Run;
-use super::{Block, Made, bounds_of, end, list, of_blocks, told};
+use super::{Block, Made, bounds_of, end, list, of_blocks, recorded_contents};
 use crate::ground::abi::{Aint, Count, DatatypeHandle, PlaceOf};
 use crate::objects::datatype::recipe::Combiner;
 use crate::stubs::large::int;
@@ -41,7 +41,7 @@ pub unsafe fn type_create_struct(
             let places = array_of_displacements.cast::<Count>();
             let lists = [(array_of_blocklengths, count), (places, count)];
             let of = core::slice::from_raw_parts(array_of_types, parts as usize);
-            told::tell(newtype, Combiner::Struct, &[], &[count], &lists, of);
+            recorded_contents::tell(newtype, Combiner::Struct, &[], &[count], &lists, of);
         }
         code
     }

@@ -2,7 +2,7 @@
 //! are not needed, and a library whose tests take longer than its wait (MPICH makes a round of progress in each) takes no longer than natively.
 //!
 //! While a checkpoint is pending the thread stands still below the real MPI's frames, as one does that waits in a receive. The frames refer to the real MPI's
-//! requests: so a request that comes to its end meanwhile is looked at and left there (`request::lent`). If the job carries on, the real MPI goes on as if
+//! requests: so a request that comes to its end meanwhile is looked at and left there (`request::in_wait`). If the job carries on, the real MPI goes on as if
 //! nothing had been. After a restart nothing of it is left. If a request is found to have failed, the wait is left: its function returns [`AGAIN`], and the
 //! call goes the long way, from its beginning.
 //!
@@ -15,8 +15,8 @@ use core::hint::unreachable_unchecked;
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::gate::{AGAIN, Caller};
 
-use crate::ground::above::above;
 use crate::ground::crossing::{pending, with_upper_fs};
+use crate::ground::upward_calls::above;
 use crate::ground::{abi, arch};
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::points;

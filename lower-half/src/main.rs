@@ -35,7 +35,7 @@ fn main() {
     // This must come while there is one thread.
     ground::page::prepare_fence();
     ground::space::be_sparing();
-    let arguments = match ground::apart::ensure(std::env::args_os().skip(1).collect()) {
+    let arguments = match ground::stack_limit::ensure(std::env::args_os().skip(1).collect()) {
         Ok(arguments) => arguments.into_iter().map(OsStringExt::into_vec),
         Err(error) => {
             ground::say::line(format_args!("cannot begin at other addresses: {error}"));
@@ -43,7 +43,7 @@ fn main() {
         }
     };
     let arguments: Vec<Vec<u8>> = arguments.collect();
-    stillpoint_directory::number_from(ground::unnoticed::LOWEST);
+    stillpoint_directory::number_from(ground::hidden_child::LOWEST);
     if let Err(error) = stillpoint_faults::arm() {
         ground::say::line(&error);
         std::process::exit(2);

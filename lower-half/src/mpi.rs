@@ -16,12 +16,12 @@ use crate::ground::children;
 /// `MPI_ERR_INTERN` of the standard ABI.
 const ERR_INTERN: i32 = 17;
 
-mod another;
 mod attributes;
 pub mod backend;
 pub mod callbacks;
 mod convert;
 mod fatal;
+mod foreign_mpi;
 mod generated;
 pub mod interruptible;
 pub mod library;
@@ -37,7 +37,7 @@ static TABLE: OnceLock<Dispatch> = OnceLock::new();
 /// # Safety
 /// No other thread may run yet.
 pub unsafe fn load(launch: &Launch) -> Result<(), String> {
-    another::programs_are_for(&launch.mpi);
+    foreign_mpi::programs_are_for(&launch.mpi);
     library::load(launch.library_file.as_deref(), &launch.mpi)?;
     if let Some(loaded) = backend::BACKEND.loaded {
         // SAFETY: the caller's.
@@ -82,7 +82,7 @@ unsafe extern "C" fn start(
         return ERR_INTERN;
     };
     let mask = syscall::set_mask(u64::MAX);
-    another::refuse();
+    foreign_mpi::refuse();
     before();
     let code = children::while_mpi_starts(|| {
         // SAFETY: passed on to the caller.

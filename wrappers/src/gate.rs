@@ -15,8 +15,8 @@
 //! The kernel puts position-independent executables at `0x5555_5555_4000` and above, and mappings without a requested address near `0x7fff_ffff_ffff`: so the
 //! lower half lies in none of these ranges. If the stack has no limit, older kernels put mappings at `0x2aaa_aaaa_a000` and above, and newer ones below
 //! `0x1555_5555_5000`, minus a random distance of up to 16 TiB with the largest `vm.mmap_rnd_bits`. In that case the lower half executes itself again at other
-//! addresses (`ground::apart`). Programs that the application starts inherit the filter and do not do that: so calls from code between `CODE_END` and `LOW_END`
-//! are not trapped, and the upper half has no code there.
+//! addresses (`ground::stack_limit`). Programs that the application starts inherit the filter and do not do that: so calls from code between `CODE_END` and
+//! `LOW_END` are not trapped, and the upper half has no code there.
 //! ThreadSanitizer wants programs at `0x5500_0000_0000` or below `0x80_0000_0000`, AddressSanitizer wants all of `0x7fff_8000 .. 0x1000_7fff_8000` for itself.
 //!
 //! Every field that changes while threads run is atomic. The layout is `repr(C)`; an image records the version of the contract

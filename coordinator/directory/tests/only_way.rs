@@ -44,7 +44,7 @@ const ELSEWHERE: [(&str, usize, &str); 27] = [
     ("coordinator/cli/src/interrupt.rs", 1, "/proc/self/status"),
     ("lower-half/src/agent/successor.rs", 2, "/dev/null"),
     ("lower-half/src/executor/staging/table.rs", 2, "/dev/null"),
-    ("lower-half/src/executor/node.rs", 3, "/proc/PID/fd"),
+    ("lower-half/src/executor/chunk_table.rs", 3, "/proc/PID/fd"),
     (
         "lower-half/src/executor/files.rs",
         3,

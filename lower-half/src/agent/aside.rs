@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::{Agent, voice};
+use super::{Agent, user_messages};
 use crate::ground::aside;
 
 /// The agent, while no thread runs it.
@@ -26,7 +26,7 @@ impl Agent {
 fn again() {
     let Some(agent) = away().take() else { return };
     if let Err(error) = agent.start() {
-        voice::say(&format!("the agent cannot go on: {error}"));
+        user_messages::say(&format!("the agent cannot go on: {error}"));
     }
 }
 

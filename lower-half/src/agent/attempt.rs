@@ -14,13 +14,13 @@ use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress};
 use stillpoint_protocol::client::ClientError;
 use stillpoint_protocol::safe_text::word;
 
-use super::absent::{Absent, Said};
 use super::late::{Late, Writes};
+use super::late_operations::{Absent, Said};
 use super::{ending, late};
 use crate::capture::access::Access;
-use crate::capture::behind::Behind;
 use crate::capture::increment;
 use crate::capture::maps::Seen;
+use crate::capture::write_behind::Behind;
 use crate::executor::carrier::{Executor, Means, Task};
 use crate::executor::destination::InFile;
 use crate::executor::staging::Staging;
@@ -28,9 +28,9 @@ use crate::executor::stopping::{self, Stopping};
 use crate::gate::stop;
 use crate::gpu::{early, held};
 use crate::ground::page::Page;
-use crate::ground::{arriving, soon, wake};
+use crate::ground::{arriving, child_delay, wake};
 use crate::mpi::progress;
-use crate::threads::shut;
+use crate::threads::direct_way;
 use reports::{STANDS_SOON, worth_saying};
 
 /// The consequence of an order for the agent.
@@ -117,9 +117,9 @@ impl Attempt {
         // The application still runs.
         let ahead = Seen::ahead();
         held::prepare(begin.epoch);
-        soon::tried_again();
+        child_delay::tried_again();
         page.begin();
-        shut::shut(true);
+        direct_way::shut(true);
         progress::pending(true);
         // If the real MPI does not call back, no thread can stand still inside it: then operations that have begun bind.
         let inside = match progress::calls_back() {
@@ -228,7 +228,7 @@ impl Attempt {
             },
             Order::Committed => {
                 pass(Point::Released);
-                soon::over();
+                child_delay::over();
                 self.release();
                 if self.staging.is_none() {
                     increment::committed(self.begin.epoch);
@@ -237,7 +237,7 @@ impl Attempt {
             }
             Order::Abort { reason, .. } => {
                 pass(Point::GivenUp);
-                soon::given_up(&reason);
+                child_delay::given_up(&reason);
                 self.release();
                 if let Some(staging) = &self.staging {
                     staging.give_up(self.number);
@@ -376,7 +376,7 @@ impl Attempt {
     fn let_run(&mut self) {
         self.absent.end(&self.page);
         self.page.end();
-        shut::shut(false);
+        direct_way::shut(false);
         progress::pending(false);
         stop::release_all();
     }

@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::voice;
+use super::user_messages;
 use crate::capture::descriptors::streams;
 use crate::ground::starters;
 use crate::mpi::backend::BACKEND;
@@ -35,7 +35,7 @@ pub fn leave(status: u8) -> ! {
         });
     if finalised.is_ok() {
         std::thread::sleep(PATIENCE);
-        voice::say(&format!(
+        user_messages::say(&format!(
             "rank {}: the ranks did not finalise MPI together within {} s: the launcher may call the launch failed, but the job is suspended",
             rank(),
             PATIENCE.as_secs()
@@ -46,7 +46,7 @@ pub fn leave(status: u8) -> ! {
 
 /// Reports why the application cannot go on, and ends the process.
 pub fn lost(why: String) -> ! {
-    voice::say(&format!("rank {}: {why}", rank()));
+    user_messages::say(&format!("rank {}: {why}", rank()));
     end(1)
 }
 

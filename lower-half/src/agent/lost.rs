@@ -12,7 +12,7 @@ use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
 use super::member::{Coming, enter};
-use super::{Agent, AgentError, ending, successor, voice};
+use super::{Agent, AgentError, ending, successor, user_messages};
 use crate::ground::wake;
 
 /// How long a coordinator may take to answer an agent that comes back.
@@ -55,7 +55,7 @@ impl Agent {
             let lost = match self.come_back() {
                 Ok(()) => {
                     if news.said {
-                        voice::say("another coordinator serves the job");
+                        user_messages::say("another coordinator serves the job");
                     }
                     return;
                 }
@@ -145,7 +145,7 @@ impl News {
     fn tell(&mut self, text: String) {
         self.said = true;
         if self.last != text {
-            voice::say(&text);
+            user_messages::say(&text);
             self.last = text;
         }
     }

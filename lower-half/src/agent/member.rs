@@ -8,7 +8,7 @@ use stillpoint_protocol::launch::Launch;
 use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::{Received, Receiver, Sender};
 
-use super::{Agent, AgentError, PATIENCE, on_a_thread, voice};
+use super::{Agent, AgentError, PATIENCE, on_a_thread, user_messages};
 use crate::executor::staging::Staging;
 use crate::ground::page::Page;
 use crate::ground::{say, wake};
@@ -33,7 +33,7 @@ fn join_as(launch: &Launch, late: bool) -> Result<Member, AgentError> {
     let rank = launch.rank;
     stillpoint_faults::this_is(rank);
     wake::prepare().map_err(|source| AgentError::Prepare { rank, source })?;
-    voice::remember();
+    user_messages::remember();
     let connection = launch.connect(PATIENCE)?;
     let (sender, receiver) = enter(
         launch,

@@ -3,7 +3,7 @@
 //! It carries out the coordinator's orders (`stillpoint_protocol::agent`) by means of the gate page and the thread registry, leaves long
 //! work to the executor, and reports what it sees. It never calls MPI while the application lives.
 //!
-//! * [`absent`] - acts for an application that comes late
+//! * [`late_operations`] - acts for an application that comes late
 //! * [`aside`] - makes room while the process is to have one thread
 //! * [`attempt`] - one attempt at a checkpoint, from Begin to its end
 //! * [`ending`] - leaving after a suspend
@@ -12,18 +12,18 @@
 //! * [`member`] - joining the job
 //! * [`replaced`] - stands back when another process is the rank
 //! * [`successor`] - starts another coordinator
-//! * [`voice`] - messages to the user
+//! * [`user_messages`] - messages to the user
 
-mod absent;
 mod aside;
 pub mod attempt;
 pub mod ending;
 mod late;
+mod late_operations;
 mod lost;
 mod member;
 mod replaced;
 mod successor;
-mod voice;
+mod user_messages;
 
 use std::os::fd::AsFd;
 use std::sync::mpsc;
@@ -223,7 +223,7 @@ impl Agent {
     /// Handles a message outside of an attempt: a word for the user, and those about storage tiers.
     fn hear(&mut self, message: ToAgent) {
         match &message {
-            ToAgent::Say { text } => return voice::say(text),
+            ToAgent::Say { text } => return user_messages::say(text),
             ToAgent::Replaced => {
                 self.replaced = true;
                 return;

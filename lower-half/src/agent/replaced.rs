@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::lost::wait_for_bell;
-use super::{Agent, voice};
+use super::{Agent, user_messages};
 use crate::ground::wake;
 
 impl Agent {
@@ -17,7 +17,7 @@ impl Agent {
                 wake::told();
             }
             if let Some(signal) = wake::take_suspend() {
-                voice::say(&format!(
+                user_messages::say(&format!(
                     "rank {} got signal {signal} in a process that has started another one, which is the rank now: that one \
                      is to get it, or `stillpoint suspend` to be used",
                     self.launch.rank

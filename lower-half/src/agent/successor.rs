@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use stillpoint_protocol::launch::Ready;
 
-use crate::ground::{unnoticed, wake};
+use crate::ground::{hidden_child, wake};
 
 /// How long the coordinator may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ pub fn start(command: &Path, directory: &Path) -> Result<(), String> {
         .map_err(|error| failed("the directory's path", &error))?;
     let (answer, stdout) = io::pipe().map_err(|error| failed("prepare for it", &error))?;
     let arguments = [c"coordinator", c"--succeed", &directory];
-    let child = unnoticed::start(command, &arguments, Some(stdout.into()))
+    let child = hidden_child::start(command, &arguments, Some(stdout.into()))
         .map_err(|error| failed("start a process", &error))?;
     let said = first_line(answer);
     child.reap();

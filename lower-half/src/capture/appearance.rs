@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::ground::told;
+use crate::ground::proc_files;
 use crate::loader::stack::Stack;
 
 const PR_SET_MM: i32 = 35;
@@ -85,7 +85,7 @@ pub fn show_again(strings: [u64; 4], vector: [u64; 3]) {
 
 /// Returns the process's own places, from `/proc/self/stat`.
 fn places() -> Option<[u64; 7]> {
-    let stat = told::by("/proc/self/stat").ok()?;
+    let stat = proc_files::by("/proc/self/stat").ok()?;
     // The first field behind the name is number 3.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();

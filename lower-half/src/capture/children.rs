@@ -1,9 +1,9 @@
 //! Child processes of the application: those that are alive, and those that have ended but were not waited for.
 
 use crate::gate::identity;
-use crate::ground::ended::{self, Ended};
-use crate::ground::soon::CHILD;
-use crate::ground::{starters, told};
+use crate::ground::child_delay::CHILD;
+use crate::ground::ended_children::{self, Ended};
+use crate::ground::{proc_files, starters};
 
 /// A word of the tracker's command line.
 const TRACKER: &str = "multiprocessing.resource_tracker";
@@ -11,12 +11,12 @@ const TRACKER: &str = "multiprocessing.resource_tracker";
 /// Returns the reasons against a checkpoint: living child processes, and too many ended ones.
 pub fn alive(lower: &[u32]) -> Vec<String> {
     let (ended, alive) = split(lower);
-    let ended = ended.len() + ended::all().len();
+    let ended = ended.len() + ended_children::all().len();
     let mut reasons: Vec<String> = alive.into_iter().map(refusal).collect();
-    if ended > ended::MOST {
+    if ended > ended_children::MOST {
         reasons.push(format!(
             "{ended} children of it have ended and were not waited for, more than the {} that can be carried: wait for them",
-            ended::MOST
+            ended_children::MOST
         ));
     }
     reasons
@@ -29,7 +29,7 @@ pub fn ended(lower: &[u32]) -> Vec<Ended> {
         ..end
     };
     let found = split(lower).0.into_iter().map(known);
-    ended::all().into_iter().chain(found).collect()
+    ended_children::all().into_iter().chain(found).collect()
 }
 
 /// Returns the children of this launch that have ended, with the kernel's ids, and those that are alive.
@@ -48,8 +48,8 @@ fn split(lower: &[u32]) -> (Vec<Ended>, Vec<u32>) {
 }
 
 fn refusal(pid: u32) -> String {
-    let name = told::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
-    let line = told::by(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let name = proc_files::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
+    let line = proc_files::by(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let advice = match line.contains(TRACKER) {
         true => {
             "Python's resource tracker, which lives as long as the program: have the program keep from it what it makes (SharedMemory(track=False)), or end it \
@@ -64,7 +64,7 @@ fn refusal(pid: u32) -> String {
 fn how_it_ended(pid: u32) -> Option<Ended> {
     // SAFETY: integers only, for which zeros are valid.
     let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let mut usage = vec![0u64; ended::USAGE];
+    let mut usage = vec![0u64; ended_children::USAGE];
     let ways = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: the kernel fills both structures.
     let result = unsafe {

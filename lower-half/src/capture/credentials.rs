@@ -9,7 +9,7 @@ use stillpoint_part::Kind;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::errand;
-use crate::ground::told;
+use crate::ground::proc_files;
 use crate::threads::Thread;
 
 /// The payload of an image with the credentials: JSON, [`Saved`].
@@ -52,7 +52,7 @@ pub struct Saved {
 impl Credentials {
     /// Reads a thread's credentials. The kernel tells the securebits only to the thread itself, so the caller gives them.
     pub fn of(tid: u32, securebits: u32) -> Option<Credentials> {
-        let status = told::by(&format!("/proc/self/task/{tid}/status")).ok()?;
+        let status = proc_files::by(&format!("/proc/self/task/{tid}/status")).ok()?;
         Credentials::read(&status, securebits)
     }
 

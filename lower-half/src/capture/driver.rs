@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use stillpoint_part::{Done, Failure};
 use stillpoint_wrappers::gate::{Command, DriverState};
 
-use super::still::Still;
+use super::stopped_process::Still;
 
 /// How long the driver thread may take for one command. It only does its own work then.
 const ANSWER: Duration = Duration::from_secs(60);

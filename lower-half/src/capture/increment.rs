@@ -26,7 +26,7 @@ use stillpoint_protocol::agent::Incremental;
 
 use super::account::Account;
 use super::maps::Mapping;
-use super::{differ, runs};
+use super::{block_hashes, runs};
 use crate::ground::ranges;
 pub use devices::Devices;
 use devices::{Device, Known, Name};
@@ -126,7 +126,7 @@ impl Increment {
             return Ok(());
         }
         let begun = Instant::now();
-        let found = differ::compare(&self.old, &compared, pages, crew);
+        let found = block_hashes::compare(&self.old, &compared, pages, crew);
         let found = found.map_err(ImageError::io(writer.path(), "compare memory"))?;
         self.outcome.hash_seconds += begun.elapsed().as_secs_f64();
         for (region, counts) in found.counts {
@@ -317,7 +317,7 @@ pub unsafe fn since_the_last(
         plan: Some((plan, parts)),
         left,
         kept: unchanged,
-        table: differ::only(Table::clone(&old), &same),
+        table: block_hashes::only(Table::clone(&old), &same),
         old,
         ..increment
     }

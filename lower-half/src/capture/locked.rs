@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
 
 use super::maps::Mapping;
-use crate::ground::told;
+use crate::ground::proc_files;
 
 /// The payload of an image with locked memory: JSON, [`Locked`]. An image without locked memory has none.
 pub const KIND: Kind = Kind {
@@ -35,7 +35,7 @@ pub fn survey(mappings: &[Mapping]) -> Option<Locked> {
 
 /// Returns `VmLck` of this process.
 fn locked_kilobytes() -> Option<u64> {
-    let status = told::by("/proc/self/status").ok()?;
+    let status = proc_files::by("/proc/self/status").ok()?;
     let lines = &mut status.lines();
     let all = lines.find_map(|line| line.strip_prefix("VmLck:"))?;
     all.trim().strip_suffix(" kB")?.trim().parse().ok()

@@ -8,7 +8,7 @@ use stillpoint_image::format::vm_flags;
 use stillpoint_tracking::pagemap;
 
 use crate::gate::memory;
-use crate::ground::{free, told};
+use crate::ground::{free, proc_files};
 
 /// One line of `/proc/self/maps`, with what smaps adds to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Known {
     fn read() -> io::Result<Known> {
         // The order matters: mappings that change in between are read again.
         let since = Since::now();
-        let mappings = read(told::bytes("/proc/self/smaps")?.as_slice())?;
+        let mappings = read(proc_files::bytes("/proc/self/smaps")?.as_slice())?;
         Ok(Known { mappings, since })
     }
 }
@@ -193,7 +193,7 @@ fn again(
 
 /// Reads all mappings of both halves, without the details of smaps.
 pub(super) fn without_details() -> io::Result<Vec<Mapping>> {
-    read(told::bytes("/proc/self/maps")?.as_slice())
+    read(proc_files::bytes("/proc/self/maps")?.as_slice())
 }
 
 pub(super) fn read(smaps: impl Read) -> io::Result<Vec<Mapping>> {

@@ -6,16 +6,14 @@
 
 pub mod access;
 pub mod account;
-pub mod apart;
 pub mod appearance;
 pub mod attributes;
-pub mod behind;
+pub mod block_hashes;
 pub mod children;
 pub mod contents;
 pub mod credentials;
 pub mod descriptors;
 pub mod devices;
-pub mod differ;
 pub mod driver;
 pub mod environment;
 pub mod file_limit;
@@ -28,6 +26,7 @@ pub mod mapped_files;
 pub mod maps;
 pub mod memory;
 pub mod mpi_files;
+pub mod own_descriptor_table;
 pub mod page;
 pub mod process;
 pub mod rank;
@@ -36,10 +35,11 @@ pub mod records;
 pub mod scheduling;
 pub mod signals;
 pub mod snapshot;
-pub mod still;
+pub mod stopped_process;
 pub mod tracking;
 pub mod unmovable;
 pub mod window_memory;
+pub mod write_behind;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -61,18 +61,18 @@ use stillpoint_part::Payload;
 use stillpoint_protocol::agent::Incremental;
 
 use access::{Access, Memory, Revoked};
-use apart::apart;
-use behind::{Behind, Parted};
 use contents::Contents;
 use file_limit::{FileLimit, SpaceLimit};
 use increment::{Devices, Increment};
+use own_descriptor_table::apart;
 pub use rank::{remember, size, write};
 use reading::Loadable;
 use snapshot::Snapshot;
+use write_behind::{Behind, Parted};
 
 use crate::gpu::staged::{self, NotWritten};
 use crate::ground::writing::{self, Watched};
-use crate::ground::{background, disk, told};
+use crate::ground::{background, disk, proc_files};
 
 /// The reason why an image could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -341,7 +341,7 @@ unsafe fn put_down(
     if in_a_file {
         let _in_storage = writing::in_storage();
         strike(Point::ImageReadAgain).map_err(CaptureError::process("image"))?;
-        told::apart(|| read_again(path, surveyed, &request.payloads, &written))?;
+        proc_files::apart(|| read_again(path, surveyed, &request.payloads, &written))?;
     }
     Ok(Image { written, increment })
 }

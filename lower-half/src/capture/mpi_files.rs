@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
-use super::apart::apart;
+use super::own_descriptor_table::apart;
 use super::rank;
 
 /// The payload of an image with these files: JSON, a list of [`MpiFile`]. An image without open files has none.

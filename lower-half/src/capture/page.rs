@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stillpoint_wrappers::gate;
 
 use super::appearance;
-use crate::ground::told;
+use crate::ground::proc_files;
 
 /// The parts of the gate page, and of the way the application was started, that a restart must bring back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl PageState {
 
 /// Returns the places from which the kernel shows arguments and environment: fields 48 to 51 of `/proc/self/stat`.
 fn strings() -> [u64; 4] {
-    let stat = told::by("/proc/self/stat").unwrap_or_default();
+    let stat = proc_files::by("/proc/self/stat").unwrap_or_default();
     // Field 2 is the name, which may hold blanks; the rest begins with field 3.
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let mut fields = rest

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::file_limit::SpaceLimit;
 use super::scheduling;
 use super::signals::Waiting;
-use crate::ground::told;
+use crate::ground::proc_files;
 
 /// The payload of an image with this state.
 pub const KIND: Kind = Kind {
@@ -158,7 +158,7 @@ fn umask() -> io::Result<u32> {
 }
 
 fn status_field(key: &str, radix: u32) -> Option<u64> {
-    let status = told::by("/proc/self/status").ok()?;
+    let status = proc_files::by("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     u64::from_str_radix(line.trim(), radix).ok()
 }

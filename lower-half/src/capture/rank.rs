@@ -14,12 +14,12 @@ use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
 use super::access;
-use super::apart::apart;
-use super::behind::Behind;
 use super::contents::Contents;
 use super::file_limit::FileLimit;
 use super::memory::Memory;
-use super::still::Still;
+use super::own_descriptor_table::apart;
+use super::stopped_process::Still;
+use super::write_behind::Behind;
 use super::{
     self as capture, CaptureError, Image, Request, environment, increment, mapped_files, records,
 };

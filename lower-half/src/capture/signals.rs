@@ -12,7 +12,7 @@ use stillpoint_part::Kind;
 use super::{CaptureError, launch_signals};
 use crate::arch::syscall::{syscall3, syscall4};
 use crate::gate::{errand, identity, signals, timers};
-use crate::ground::told;
+use crate::ground::proc_files;
 use crate::threads::Thread;
 
 /// The payload of an image with pending signals: JSON, [`Waiting`].
@@ -265,7 +265,7 @@ unsafe fn take_all(
 
 /// Returns the signals that are pending for a thread alone and for its process; bit 0 is signal 1.
 fn masks(tid: u32) -> (u64, u64) {
-    let status = told::by(&format!("/proc/self/task/{tid}/status")).unwrap_or_default();
+    let status = proc_files::by(&format!("/proc/self/task/{tid}/status")).unwrap_or_default();
     let mask = |key: &str| {
         let mask = status.lines().find_map(|line| line.strip_prefix(key));
         mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())

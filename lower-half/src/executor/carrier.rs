@@ -14,16 +14,16 @@ use stillpoint_part::{Done, Failure};
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Progress};
 
+use super::chunk_table::Table;
 use super::destination::Destination;
 use super::files::Syncing;
-use super::node::Table;
 use super::stopping;
 use crate::capture::access::{Access, Revoked};
-use crate::capture::behind::Behind;
 use crate::capture::driver;
 use crate::capture::file_limit::SpaceLimit;
 use crate::capture::maps::Seen;
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
+use crate::capture::write_behind::Behind;
 use crate::ground::page::Page;
 use crate::{capture, parts};
 

@@ -19,7 +19,7 @@ use stillpoint_part::Failure;
 use stillpoint_protocol::launch::{Launch, SyncFiles};
 
 use crate::capture::access::Access;
-use crate::capture::apart::own_table;
+use crate::capture::own_descriptor_table::own_table;
 use crate::gate::descriptors;
 
 static HOW: OnceLock<SyncFiles> = OnceLock::new();

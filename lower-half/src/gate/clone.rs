@@ -19,9 +19,9 @@ use crate::arch::{enter, registers, syscall};
 use crate::gate::call::{Call, errno};
 use crate::gate::holdings::{self, Holding};
 use crate::gate::{self, exec, exit, futex, identity, signals, sites, timers, user};
-use crate::ground::{arriving, ended, soon};
+use crate::ground::{arriving, child_delay, ended_children};
 use crate::threads::registry::{self, Thread, flag};
-use crate::threads::{areas, shut};
+use crate::threads::{areas, direct_way};
 
 const RED_ZONE: usize = 128;
 
@@ -203,7 +203,7 @@ fn child_has_gone(child: Thread) {
 /// Whether a new child process has to wait. If so, the call is made again later, and its thread can be stopped before it.
 fn waits(call: &mut Call) -> bool {
     let own = !exit::forked() && !Thread::current().is_some_and(Thread::shares_memory);
-    let waits = own && soon::wait();
+    let waits = own && child_delay::wait();
     if waits {
         call.again();
     }
@@ -347,11 +347,11 @@ fn start_forked() {
     page.pending.store(0, Ordering::Relaxed);
     super::exit::start_forked();
     identity::start_forked();
-    gate::used::start_forked();
+    gate::processor_time::start_forked();
     signals::start_forked();
     timers::start_forked();
     gate::semaphores::start_forked();
-    ended::start_forked();
+    ended_children::start_forked();
     if let Some(thread) = Thread::current() {
         // A child that shared its parent's memory until now no longer does.
         let kept = flag::BELIEVES_SIGSYS | flag::BELIEVES_STOP;
@@ -362,7 +362,7 @@ fn start_forked() {
             .virtual_tid
             .store(thread.real_tid(), Ordering::Relaxed);
     }
-    shut::shut(false);
+    direct_way::shut(false);
 }
 
 /// `exit`: the thread ends.

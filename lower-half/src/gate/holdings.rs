@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::call::Call;
-use super::{descriptors, short, single};
+use super::{descriptors, short, single_threaded};
 use crate::arch::syscall::failed;
 use crate::gate::exit;
 use crate::threads::registry::Thread;
@@ -170,7 +170,7 @@ pub fn on_setns(call: &mut Call) -> isize {
 
 fn entered(call: &mut Call, alone: bool, holding: Holding) -> isize {
     let made = match alone {
-        true => single::make(call),
+        true => single_threaded::make(call),
         false => Some(call.make()),
     };
     made.map_or(0, |result| noted(holding, result))

@@ -10,7 +10,7 @@ use super::timers;
 use crate::arch::enter;
 use crate::arch::layout::{Slot, slot};
 use crate::arch::syscall::{self, failed};
-use crate::ground::unnoticed::LOWEST;
+use crate::ground::hidden_child::LOWEST;
 use crate::threads::registry::{self, Thread};
 
 /// In a forked child: the parent's ids, real in the high half, virtual in the low.

@@ -3,15 +3,15 @@
 //! Rules of this place: runs in the trap's handler.
 //!
 //! Memory without a requested address goes into the arena. Memory at a requested address is placed there unless something of the lower half is there
-//! (`elsewhere`). Code must lie where addresses belong to the upper half, since the filter recognizes system calls by their address.
+//! (`outside_ranges`). Code must lie where addresses belong to the upper half, since the filter recognizes system calls by their address.
 
 mod arena;
 mod details;
-mod elsewhere;
-mod held;
+mod outside_ranges;
 mod ranges;
 mod saved;
 mod segments;
+mod window_advice;
 
 use core::ops::Range;
 
@@ -30,10 +30,10 @@ pub use details::{
     ADVICE_ON_PAGES, MADV_GUARD_INSTALL, are_guarded, changed, changes, large, may_be_guarded,
     on_details,
 };
-pub use elsewhere::{on_mprotect, on_munmap, on_shmdt};
-pub use held::{on_advice, parts as held};
+pub use outside_ranges::{on_mprotect, on_munmap, on_shmdt};
 pub use saved::{restore, save};
 pub use segments::on_shmat;
+pub use window_advice::{on_advice, parts as held};
 
 const HUGE: usize = 2 << 20;
 
@@ -146,7 +146,7 @@ pub fn mmap(
             return map(address, bytes, protection, flags, fd, offset);
         };
         if !settled(&range) {
-            return elsewhere::map_at(range, replaces, rest);
+            return outside_ranges::map_at(range, replaces, rest);
         }
         return match replaces {
             true => map(address, bytes, protection, flags, fd, offset),
@@ -165,7 +165,7 @@ pub fn mmap(
     {
         let result = match settled(&range) {
             true => map_free(hint, bytes, protection, flags, fd, offset),
-            false => elsewhere::map_at(range, false, rest),
+            false => outside_ranges::map_at(range, false, rest),
         };
         if !failed(result) {
             return result;
@@ -176,7 +176,7 @@ pub fn mmap(
         details::placed(bytes, result as usize);
     }
     if result == errno(libc::EINVAL) && flags & libc::MAP_SHARED as usize != 0 {
-        return elsewhere::map_anywhere(bytes, rest);
+        return outside_ranges::map_anywhere(bytes, rest);
     }
     result
 }
@@ -196,7 +196,7 @@ pub fn on_mremap(call: &mut Call) -> isize {
     if !failed(result)
         && let Some(range) = pages(result as usize, call.argument(2))
     {
-        held::is_new(range);
+        window_advice::is_new(range);
     }
     changed();
     result
@@ -218,12 +218,14 @@ fn remap(call: &Call) -> isize {
     };
     let flags = flags as i32;
     if flags & libc::MREMAP_FIXED != 0 {
-        return elsewhere::remapped(call, |arena| match pages(to, new_bytes) {
-            Some(range) if !settled(&range) => elsewhere::over(arena, &range, || remap(flags, to)),
+        return outside_ranges::remapped(call, |arena| match pages(to, new_bytes) {
+            Some(range) if !settled(&range) => {
+                outside_ranges::over(arena, &range, || remap(flags, to))
+            }
             _ => remap(flags, to),
         });
     }
-    elsewhere::remapped(call, |arena| {
+    outside_ranges::remapped(call, |arena| {
         if flags & libc::MREMAP_DONTUNMAP == 0 {
             // Resizes in place if possible.
             let result = remap(flags & !libc::MREMAP_MAYMOVE, 0);

@@ -4,7 +4,7 @@
 //! Rules of this place: runs in the trap's handler; after a restart only, except for calls that make a descriptor.
 
 use super::call::Call;
-use super::{ended, identity, user};
+use super::{ended_children, identity, user};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::failed;
 
@@ -60,7 +60,7 @@ pub fn on_two_threads(call: &mut Call) -> isize {
 
 /// `kill`.
 pub fn on_kill(call: &mut Call) -> isize {
-    let ended = ended::signalled(call.argument(0) as i32, call.argument(1));
+    let ended = ended_children::signalled(call.argument(0) as i32, call.argument(1));
     ended.unwrap_or_else(|| on_process_or_group(call))
 }
 

@@ -9,7 +9,7 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 use nix::cmsg_space;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
-use crate::ground::unnoticed;
+use crate::ground::hidden_child;
 
 /// The helper's memory.
 pub struct Arena(MmapRaw);
@@ -73,7 +73,7 @@ pub fn receive(from: &UnixStream) -> io::Result<OwnedFd> {
     });
     let number = files.ok_or(io::ErrorKind::UnexpectedEof)?;
     // SAFETY: it has just arrived, and nothing else owns it.
-    unnoticed::out_of_the_way(unsafe { OwnedFd::from_raw_fd(number) })
+    hidden_child::out_of_the_way(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 #[cfg(test)]

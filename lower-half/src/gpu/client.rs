@@ -18,7 +18,7 @@ use stillpoint_protocol::installed;
 use stillpoint_protocol::launch::{GpuStaging, Launch};
 
 use super::arena::{self, Arena};
-use crate::ground::unnoticed;
+use crate::ground::hidden_child;
 
 /// The file name of the helper's program, which lies beside this executable.
 const HELPER: &str = "stillpoint-gpu";
@@ -335,7 +335,7 @@ fn reach() -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect_addr(&place) {
             Ok(stream) => {
-                return unnoticed::out_of_the_way(OwnedFd::from(stream)).map(UnixStream::from);
+                return hidden_child::out_of_the_way(OwnedFd::from(stream)).map(UnixStream::from);
             }
             Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => return Err(error),
             Err(error) if Instant::now() >= end => return Err(error),
@@ -353,7 +353,7 @@ fn start(name: &[u8]) -> io::Result<()> {
     let name = CString::new(name)?;
     let path = path()?;
     let arguments = [c"--start", &name];
-    let child = unnoticed::start(&path, &arguments, None)
+    let child = hidden_child::start(&path, &arguments, None)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
     child.reap();
     Ok(())

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::gate::descriptors;
 use crate::gate::memory;
-use crate::ground::told;
+use crate::ground::proc_files;
 
 /// The prefix of the paths of the driver's files.
 const FILES: &str = "/dev/nvidia";
@@ -60,7 +60,7 @@ pub fn open_files() -> Vec<(i32, String)> {
 }
 
 fn maps() -> io::Result<Vec<u8>> {
-    told::bytes("/proc/self/maps")
+    proc_files::bytes("/proc/self/maps")
 }
 
 /// Returns the paths of the files that the upper half has mapped.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{cores, space, told};
+use super::{cores, proc_files, space};
 
 /// With less free memory than this, copies are not made: the image's buffers and page tables have to come from it.
 const TIGHT: u64 = 64 << 20;
@@ -19,7 +19,7 @@ pub fn for_copies() -> u64 {
 /// Returns the bytes that this rank may still take: free memory of the node, and in its control groups and their parents, shared by the ranks of the node. A
 /// limit on addresses counts too.
 pub fn left() -> u64 {
-    let (node, group) = told::apart(|| {
+    let (node, group) = proc_files::apart(|| {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let groups = groups.lines().filter_map(group);
         (
@@ -55,7 +55,7 @@ pub fn of_the_node() -> u64 {
 
 /// Returns how many pages this node has swapped out since it was started. `None`: the kernel does not report it.
 pub fn swapped_out() -> Option<u64> {
-    let all = told::by("/proc/vmstat").ok()?;
+    let all = proc_files::by("/proc/vmstat").ok()?;
     let out = all.lines().filter(|line| {
         let name = line.split(' ').next();
         matches!(name, Some("pswpout" | "zswpout"))

@@ -1,29 +1,29 @@
 //! Basic modules for everything above the processor: data from the kernel and the launcher, ways to wake the agent, and the agent's view of the gate page.
 
-pub mod apart;
 pub mod arriving;
 pub mod aside;
 pub mod background;
+pub mod child_delay;
 pub mod children;
 pub mod connection;
 pub mod cores;
 pub mod disk;
 pub mod elf;
-pub mod ended;
+pub mod ended_children;
 pub mod environment;
 pub mod faults;
 pub mod free;
 pub mod heap;
+pub mod hidden_child;
 pub mod inherited;
 pub mod input;
 pub mod lock;
 pub mod page;
+pub mod proc_files;
 pub mod ranges;
 pub mod say;
-pub mod soon;
 pub mod space;
+pub mod stack_limit;
 pub mod starters;
-pub mod told;
-pub mod unnoticed;
 pub mod wake;
 pub mod writing;

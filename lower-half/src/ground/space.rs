@@ -1,6 +1,6 @@
 //! The address space that this process may have (`RLIMIT_AS`, `ulimit -v`): batch systems limit it, and programs limit it themselves.
 
-use super::told;
+use super::proc_files;
 use crate::arch::PAGE;
 
 /// The bytes that a start needs in addition to a part of the limit: at least for the stub library's table of clocks, the application's interpreter, libraries
@@ -32,7 +32,7 @@ pub fn left() -> Option<u64> {
 
 /// Returns the bytes of addresses that the process uses.
 pub fn used() -> u64 {
-    let status = told::by("/proc/self/statm").unwrap_or_default();
+    let status = proc_files::by("/proc/self/statm").unwrap_or_default();
     let pages = status.split(' ').next().and_then(|word| word.parse().ok());
     pages.unwrap_or(0u64) * PAGE as u64
 }

@@ -7,7 +7,7 @@ use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 use super::{at, put};
 use crate::capture::attributes;
 use crate::capture::credentials::{self, KIND};
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore;
 use crate::restore::back::Back;
 

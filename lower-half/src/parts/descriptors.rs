@@ -5,7 +5,7 @@ use stillpoint_part::{Done, Part};
 
 use super::at;
 use crate::capture::descriptors::{messages, streams};
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::gate::descriptors::{self, unseen};
 use crate::gpu::{held, traces};
 use crate::restore::back::Back;

@@ -4,7 +4,7 @@ use stillpoint_faults::Point;
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
 use super::at;
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::gate;
 use crate::restore::back::Back;
 
@@ -66,7 +66,7 @@ impl Part<Still<'_>, Back> for Gate {
             (TIMERS, gate::timers::save()),
             (REGISTRATIONS, gate::registrations::save()),
             (EXECUTABLE, gate::paths::save()),
-            (USED, gate::used::save()),
+            (USED, gate::processor_time::save()),
         ];
         payloads.extend(saved.map(put));
         if gate::sites::changed() {
@@ -96,7 +96,7 @@ impl Part<Still<'_>, Back> for Gate {
     fn resume(&self, back: &mut Back) -> Done {
         at(Point::RestartTimers)?;
         if back.restore.payload(&USED).is_some() {
-            give(back, USED, gate::used::restore)?;
+            give(back, USED, gate::processor_time::restore)?;
         }
         give(back, TIMERS, gate::timers::restore)
     }

@@ -5,7 +5,7 @@ use stillpoint_image::Reader;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 
 use super::put;
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::gpu::client::Client;
 use crate::gpu::fitting::{self, Carried, KIND};
 use crate::gpu::{held, returning};

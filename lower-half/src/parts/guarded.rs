@@ -4,7 +4,7 @@ use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 
 use super::put;
 use crate::capture::guarded::{self, Guarded, KIND};
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore;
 use crate::restore::back::Back;
 

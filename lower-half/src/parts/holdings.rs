@@ -2,7 +2,7 @@
 
 use stillpoint_part::{Done, Part};
 
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::gate::holdings;
 use crate::restore::back::Back;
 

@@ -2,7 +2,7 @@
 
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::ground::input::{self, KIND};
 use crate::restore::back::Back;
 

@@ -3,7 +3,7 @@
 use stillpoint_faults::{Point, pass};
 use stillpoint_part::{Done, Part};
 
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore::back::Back;
 
 pub struct Limits;

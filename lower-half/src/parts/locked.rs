@@ -4,7 +4,7 @@ use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
 use super::put;
 use crate::capture::locked::{self, KIND, Locked};
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::gate::memory;
 use crate::restore;
 use crate::restore::back::Back;

@@ -5,7 +5,7 @@ use stillpoint_part::{Done, Kind, Part, Payload};
 
 use super::put;
 use crate::capture::mapped_files::{self, KIND};
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore;
 use crate::restore::back::Back;
 

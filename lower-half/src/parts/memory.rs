@@ -5,7 +5,7 @@ use stillpoint_part::{Done, Kind, Part};
 
 use crate::capture::account;
 use crate::capture::maps::Mapping;
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::capture::unmovable;
 use crate::capture::window_memory::Below;
 use crate::gpu::{held, traces};

@@ -4,7 +4,7 @@
 use stillpoint_part::{Done, Part};
 
 use crate::capture::driver;
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore::back::Back;
 
 pub struct Messages;

@@ -34,7 +34,7 @@ use stillpoint_part::{Done, Failure, Kind, Part, Payload, misunderstood};
 
 pub use threads::returning;
 
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore::Image;
 use crate::restore::back::Back;
 

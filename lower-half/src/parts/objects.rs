@@ -6,7 +6,7 @@ use stillpoint_faults::Point;
 use stillpoint_part::{Done, Part};
 
 use super::at;
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore::back::Back;
 use crate::restore::upper;
 

@@ -7,7 +7,7 @@ use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 use super::put;
 use crate::capture::appearance;
 use crate::capture::page::PageState;
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore;
 use crate::restore::back::Back;
 

@@ -6,7 +6,7 @@ use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 use super::at;
 use crate::capture::CaptureError;
 use crate::capture::process::{self, KIND, ProcessState};
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore::back::Back;
 use crate::restore::rehearsal;
 

@@ -4,9 +4,9 @@ use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
 use super::put;
 use crate::capture::children;
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::ground::children::started;
-use crate::ground::ended::{self, Ended, KIND};
+use crate::ground::ended_children::{self, Ended, KIND};
 use crate::restore;
 use crate::restore::back::Back;
 
@@ -42,7 +42,7 @@ impl Part<Still<'_>, Back> for Processes {
 
     fn open(&self, back: &mut Back) -> Done {
         let ended: Option<Vec<Ended>> = restore::read_if_there(&back.restore, &KIND)?;
-        ended::restore(&ended.unwrap_or_default())?;
+        ended_children::restore(&ended.unwrap_or_default())?;
         Ok(())
     }
 }

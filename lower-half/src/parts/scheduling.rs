@@ -5,7 +5,7 @@ use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
 use super::{at, put};
 use crate::capture::scheduling::{self, KIND, Own};
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore;
 use crate::restore::back::Back;
 

@@ -6,7 +6,7 @@ use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 use super::{at, put};
 use crate::capture::launch_signals;
 use crate::capture::signals::{KIND, Waiting};
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::restore;
 use crate::restore::back::Back;
 

@@ -3,7 +3,7 @@
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
 use super::put;
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::ground::starters::{self, KIND, Starter};
 use crate::restore;
 use crate::restore::back::Back;

@@ -6,7 +6,7 @@ use stillpoint_part::{Done, Part};
 
 use crate::capture::scheduling::{self, Own};
 use crate::capture::signals::{self, Waiting};
-use crate::capture::still::Still;
+use crate::capture::stopped_process::Still;
 use crate::capture::{attributes as numbers, credentials as whose};
 use crate::restore::back::Back;
 use crate::restore::threads::Returning;

@@ -12,6 +12,7 @@
 mod arrival;
 pub mod attributes;
 pub mod back;
+pub mod content_source;
 pub mod credentials;
 pub mod descriptors;
 mod fetched;
@@ -24,11 +25,10 @@ mod memory;
 pub mod mpi_files;
 mod objects;
 mod pages;
-mod place;
 pub mod rehearsal;
+mod reserved_addresses;
 pub mod scheduling;
 mod shared;
-pub mod supply;
 pub mod threads;
 pub mod upper;
 
@@ -158,13 +158,13 @@ impl Restore {
         reasons.extend(parts(&reader));
         reasons.extend(descriptors::missing(reader.descriptors()));
         reasons.extend(shared::missing(reader.regions()));
-        reasons.extend(place::unseen(reader.regions()));
+        reasons.extend(reserved_addresses::unseen(reader.regions()));
         let refused = |why: String| RestoreError::Refused(format!("{}: {why}", path.display()));
         if !reasons.is_empty() {
             return Err(refused(reasons.join("; ")));
         }
         let in_files = InFiles::hold(&reader).map_err(refused)?;
-        place::keep(reader.regions())?;
+        reserved_addresses::keep(reader.regions())?;
         Ok(Restore {
             path,
             fetched: Fetched::default(),

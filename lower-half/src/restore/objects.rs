@@ -14,7 +14,7 @@ use stillpoint_image::descriptors::{DescriptorKind, Descriptors};
 use stillpoint_image::format::CHUNK_BYTES;
 
 use super::RestoreError;
-use super::supply::Supply;
+use super::content_source::Supply;
 
 /// The name of memory that stands for a file.
 pub const UNLINKED: &str = "unlinked";

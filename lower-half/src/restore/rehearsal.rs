@@ -8,9 +8,9 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use super::{descriptors, shared};
 use crate::arch::layout::DESCRIPTOR_LIMIT;
-use crate::capture::apart::apart;
 use crate::capture::contents::Contents;
 use crate::capture::maps::Mapping;
+use crate::capture::own_descriptor_table::apart;
 use crate::capture::{self, process};
 use crate::threads;
 

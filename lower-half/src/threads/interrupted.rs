@@ -2,8 +2,8 @@
 //!
 //! The kernel restarts most calls (SA_RESTART). Some return EINTR whatever the handler's flags (signal(7)), some return the bytes transferred so far, and no
 //! register holds their number any more. A frame that stands just behind a `syscall` with such a result is set back, so that the call is made again, with the
-//! rest of its time (`deadlines`) or of its bytes (`partly`); `calls` says which. The call's number comes from a source that is reliable at any time of the
-//! signal:
+//! rest of its time (`deadlines`) or of its bytes (`partial_transfers`); `calls` says which. The call's number comes from a source that is reliable at any time
+//! of the signal:
 //!
 //! * a piece of the springboard keeps it on its stack;
 //! * most code loads it in the instruction before: `mov eax, NUMBER; syscall`;
@@ -18,11 +18,11 @@ use core::sync::atomic::Ordering;
 
 use super::calls::{self, Goes};
 use super::registry::Thread;
-use super::{beneath, deadlines, partly};
+use super::{beneath, deadlines, partial_transfers};
 use crate::arch::PAGE;
 use crate::arch::frame::{BEHIND, Frame, PC, RESULT, SP, WORD};
 use crate::arch::springboard::{self, Piece, SYSCALL, Standing};
-use crate::ground::told;
+use crate::ground::proc_files;
 
 const EINTR: isize = -(libc::EINTR as isize);
 /// The value in r11 of a frame that stands before a call which the stop signal has interrupted. The call itself changes r11.
@@ -75,7 +75,7 @@ fn set_back(thread: Thread, frame: Frame) -> Option<()> {
         .or_else(|| noted.as_ref().map(|note| note.number))?;
     let wait = calls::wait(number);
     if result > 0 {
-        partly::go_on(frame, number, wait.moves);
+        partial_transfers::go_on(frame, number, wait.moves);
         return None;
     }
     if wait.goes == Goes::Never {
@@ -110,7 +110,7 @@ fn is_marked(frame: Frame) -> bool {
 /// EINTR, or the bytes transferred so far. This also holds if the signal came while the stop had the thread out of that call, so that the frame stands before
 /// it.
 pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
-    if partly::ended(frame) || deadlines::ended(frame) {
+    if partial_transfers::ended(frame) || deadlines::ended(frame) {
         return;
     }
     let rip = frame.register(PC);
@@ -167,14 +167,14 @@ fn taken_note(thread: Thread) -> Option<Note> {
     })
 }
 
-/// Reads a file of `/proc`. A thread that notes calls has a descriptor table of its own (`ground::told`).
+/// Reads a file of `/proc`. A thread that notes calls has a descriptor table of its own (`ground::proc_files`).
 fn text_of(path: &str) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }
 
 /// Notes the system calls that threads are blocked in, and the time since when, if their timeout is a socket's. Runs on a thread of the lower half.
 pub fn note_calls(threads: &[Thread]) {
-    let seen: Vec<_> = told::apart(|| threads.iter().map(|it| note_call(*it)).collect());
+    let seen: Vec<_> = proc_files::apart(|| threads.iter().map(|it| note_call(*it)).collect());
     // The application's descriptors exist only in this table.
     let of_socket = |call: Option<[u64; 2]>| {
         call.is_some_and(|[number, fd]| deadlines::of_socket(number as usize, fd as usize))
@@ -185,7 +185,7 @@ pub fn note_calls(threads: &[Thread]) {
         .map(|(thread, _)| *thread)
         .collect();
     if !timed.is_empty() {
-        told::apart(|| {
+        proc_files::apart(|| {
             for thread in &timed {
                 let since = asleep_since(thread.real_tid()).unwrap_or(0);
                 thread.waits_since().store(since, Ordering::Relaxed);

@@ -5,6 +5,7 @@ pub mod at_exit;
 pub mod beneath;
 pub mod calls;
 pub mod deadlines;
+pub mod direct_way;
 pub mod handler_stack;
 pub mod heap;
 pub mod interrupted;
@@ -12,9 +13,8 @@ pub mod lending;
 pub mod lower;
 pub mod near;
 pub mod own_area;
-mod partly;
+mod partial_transfers;
 pub mod registry;
-pub mod shut;
 
 pub use registry::Thread;
 

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate::{Reach, SHUT, ThreadRecord};
 
-use super::{handler_stack, shut};
+use super::{direct_way, handler_stack};
 use crate::arch::layout::HANDLER_STACK_AT;
 use crate::arch::{registers, syscall};
 
@@ -82,7 +82,7 @@ struct Slot {
     handler_stack: AtomicUsize,
     /// The time since when the thread has waited in the noted call (`CLOCK_MONOTONIC`, nanoseconds); 0: not known.
     waits_since: AtomicU64,
-    /// Processor time that the thread had used in earlier launches (`gate::used`).
+    /// Processor time that the thread had used in earlier launches (`gate::processor_time`).
     used: [AtomicI64; 3],
 }
 
@@ -161,7 +161,7 @@ impl Thread {
             record.inside.store(0, Ordering::Relaxed);
             record.driver.store(0, Ordering::Relaxed);
             record.reach.store(Reach::Unknown as u32, Ordering::Relaxed);
-            shut::follow(thread);
+            direct_way::follow(thread);
             record.receive.store(0, Ordering::Relaxed);
             record.sent.store(0, Ordering::Relaxed);
             record.received.store(0, Ordering::Relaxed);

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 
 use crate::capture::contents::FileKey;
-use crate::ground::{children, starters, told};
+use crate::ground::{children, proc_files, starters};
 
 /// The end of a link in `/proc` to a file that has lost its name.
 const NAMELESS: &str = " (deleted)";
 
 /// Returns a process in words for people.
 pub fn in_words(pid: u32) -> String {
-    let name = told::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = proc_files::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
     format!("process {pid} ({})", name.trim_end())
 }
 
@@ -65,7 +65,7 @@ fn has_open(pid: u32, key: FileKey) -> bool {
 fn has_mapped(pid: u32, key: FileKey) -> bool {
     let (major, minor) = (libc::major(key.device), libc::minor(key.device));
     let file = format!(" {major:02x}:{minor:02x} {} ", key.inode);
-    let maps = told::by(&format!("/proc/{pid}/maps")).unwrap_or_default();
+    let maps = proc_files::by(&format!("/proc/{pid}/maps")).unwrap_or_default();
     let mut nameless = maps.lines().filter(|line| line.ends_with(NAMELESS));
     nameless.any(|line| line.contains(&file))
 }

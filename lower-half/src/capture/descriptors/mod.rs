@@ -15,7 +15,7 @@ pub mod owner;
 mod pairs;
 mod pipes;
 pub mod queue;
-mod same;
+mod same_open_file;
 mod sockets;
 pub mod streams;
 
@@ -30,7 +30,7 @@ use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Nu
 use super::contents::{Contents, FileKey};
 pub use all::All;
 use info::Info;
-use same::Known;
+use same_open_file::Known;
 
 /// The place in `/proc` with the application's descriptors: those of the main thread.
 pub const LIVING: &str = "/proc/self";
@@ -118,7 +118,7 @@ impl Open {
 }
 
 /// Examines the given descriptors. Contents that must travel are added to `contents`; the error is a list of sentences about what cannot be
-/// carried. It must run [apart](super::apart), since it opens and closes files.
+/// carried. It must run [apart](super::own_descriptor_table), since it opens and closes files.
 pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors, Vec<String>> {
     let (opens, mut refusals) = look(numbers);
     let mut table = Descriptors::default();

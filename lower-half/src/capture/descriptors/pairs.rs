@@ -8,7 +8,7 @@ use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
 use super::diagnosis::{self, Diagnosis};
 use super::{All, Open, holders, queue};
 use crate::capture::contents::Contents;
-use crate::ground::soon::ENDS;
+use crate::ground::child_delay::ENDS;
 
 /// Options that are carried: sizes of buffers, credentials, least bytes, timeouts, peeking.
 const OPTIONS: [libc::c_int; 7] = [

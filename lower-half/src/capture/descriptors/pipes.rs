@@ -9,8 +9,8 @@ use stillpoint_image::descriptors::DescriptorKind;
 use super::holders;
 use super::{All, Open, owned};
 use crate::capture::contents::Contents;
+use crate::ground::child_delay::ENDS;
 use crate::ground::input;
-use crate::ground::soon::ENDS;
 
 /// Describes an end of a pipe, or says why it cannot be carried.
 pub fn describe(

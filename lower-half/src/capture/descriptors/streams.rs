@@ -10,7 +10,7 @@ use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use super::same::{self, Same};
+use super::same_open_file::{self, Same};
 use super::{LIVING, Open, owned};
 use crate::capture::contents::FileKey;
 use crate::ground::inherited;
@@ -143,7 +143,7 @@ fn is(open: &Open, stream: i32) -> bool {
     remembered(stream)
         .filter(|number| leads_to(*number) == Some(open.key()))
         .and_then(|number| Open::look(number, LIVING).ok())
-        .is_some_and(|remembered| same::compare(&remembered, open) != Same::Two)
+        .is_some_and(|remembered| same_open_file::compare(&remembered, open) != Same::Two)
 }
 
 /// Returns the file that a number leads to.

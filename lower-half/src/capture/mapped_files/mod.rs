@@ -20,8 +20,8 @@ use stillpoint_protocol::launch::{Launch, MappedFiles as How};
 use stillpoint_tracking::pagemap::PageMap;
 
 use super::access::Access;
-use super::apart::apart;
 use super::maps::Mapping;
+use super::own_descriptor_table::apart;
 use super::window_memory::Below;
 use super::{CaptureError, memory};
 use crate::arch::PAGE;

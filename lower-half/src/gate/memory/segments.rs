@@ -1,6 +1,6 @@
 //! Places System V segments in the arena, like other memory.
 
-use super::{ARENA, elsewhere, pages, settled, unasked};
+use super::{ARENA, outside_ranges, pages, settled, unasked};
 use crate::arch::PAGE;
 use crate::arch::syscall::{failed, syscall3, syscall4};
 use crate::gate::call::Call;
@@ -35,7 +35,7 @@ pub fn on_shmat(call: &mut Call) -> isize {
         };
         return match pages(start, bytes) {
             Some(range) if !settled(&range) => {
-                elsewhere::attach(range, flags, || attach(address, flags))
+                outside_ranges::attach(range, flags, || attach(address, flags))
             }
             _ => attach(address, flags),
         };

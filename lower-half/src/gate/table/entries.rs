@@ -7,8 +7,8 @@ use super::{Meaning, Rule, call, every, refused, restarted, told};
 use crate::arch::springboard::Piece;
 use crate::gate::holdings::{self, Holding};
 use crate::gate::{
-    clone, descriptors, ended, exec, exit, futex, identity, ipc, memory, naming, paths,
-    registrations, semaphores, signals, sleep, timers, used,
+    clone, descriptors, ended_children, exec, exit, futex, identity, ipc, memory, naming, paths,
+    processor_time, registrations, semaphores, signals, sleep, timers,
 };
 
 const EMPTY_PATH: u32 = libc::AT_EMPTY_PATH as u32;
@@ -83,7 +83,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("clone", Threads, &[every(Always, clone::on_clone)]),
     told("execve", Threads, &[every(Always, exec::on_execve)], "the next program of the process is a split process too, as long as MPI has not been started"),
     call("exit", Threads, &[every(Always, clone::on_exit)]),
-    told("wait4", Waits, &[restarted(Always, ended::on_wait4)], "children that are alive make the checkpoint refuse; those that have ended are carried"),
+    told("wait4", Waits, &[restarted(Always, ended_children::on_wait4)], "children that are alive make the checkpoint refuse; those that have ended are carried"),
     call("kill", Names, &[restarted(Always, naming::on_kill)]),
     call("uname", Asks, NEVER),
     call("semget", Ipc, &[every(Always, |call| ipc::on_get(call, ipc::Object::Semaphores))]),
@@ -112,9 +112,9 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("umask", Settings, NEVER),
     call("gettimeofday", Asks, NEVER),
     call("getrlimit", Asks, NEVER),
-    call("getrusage", Usage, &[restarted(Always, used::on_rusage)]),
+    call("getrusage", Usage, &[restarted(Always, processor_time::on_rusage)]),
     call("sysinfo", Asks, NEVER),
-    call("times", Usage, &[restarted(Always, used::on_times)]),
+    call("times", Usage, &[restarted(Always, processor_time::on_times)]),
     told("ptrace", Holds, &[every(Always, holdings::on_ptrace)], "noted while the process traces another; being traced is the debugger's business"),
     call("getuid", Asks, NEVER),
     call("syslog", Machine, NEVER),
@@ -217,7 +217,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("timer_getoverrun", Timers, &[every(Always, timers::on_use)]),
     call("timer_delete", Timers, &[every(Always, timers::on_delete)]),
     call("clock_settime", Machine, NEVER),
-    told("clock_gettime", Names, &[restarted(Negative(0), used::on_clock), restarted(Among(0, PROCESSOR_TIME), used::on_clock)], "processor time is added up over launches"),
+    told("clock_gettime", Names, &[restarted(Negative(0), processor_time::on_clock), restarted(Among(0, PROCESSOR_TIME), processor_time::on_clock)], "processor time is added up over launches"),
     call("clock_getres", Names, CLOCK),
     call("clock_nanosleep", Waits, &[every(Among(3, &[0]), sleep::on_clock_sleep)]),
     call("exit_group", Threads, &[every(Always, exit::on_exit_group)]),
@@ -233,7 +233,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     told("mq_notify", Descriptor, NEVER, "ends with the queue's descriptor, which makes the checkpoint refuse"),
     call("mq_getsetattr", Descriptor, NEVER),
     call("kexec_load", Machine, NEVER),
-    told("waitid", Waits, &[restarted(Always, ended::on_waitid)], "children that are alive make the checkpoint refuse; those that have ended are carried"),
+    told("waitid", Waits, &[restarted(Always, ended_children::on_waitid)], "children that are alive make the checkpoint refuse; those that have ended are carried"),
     call("add_key", Holds, &[every(Always, |call| holdings::held(call, Holding::Keys))]),
     call("request_key", Holds, &[every(Always, |call| holdings::held(call, Holding::Keys))]),
     told("keyctl", Holds, &[every(Beyond(0, holdings::KEYS_ASKED), |call| holdings::held(call, Holding::Keys))], "but for operations that only read"),

@@ -12,7 +12,7 @@ pub mod commands;
 mod entries;
 #[cfg(test)]
 mod page;
-mod somewhere;
+mod processor_specific;
 
 pub use class::Class;
 
@@ -235,7 +235,7 @@ const fn numbered<const COUNT: usize>(first: usize, names: [&str; COUNT]) -> [En
     while at < COUNT {
         let meaning = match find(entries::EVERYWHERE, names[at]) {
             Some(meaning) => meaning,
-            None => match find(somewhere::SOMEWHERE, names[at]) {
+            None => match find(processor_specific::SOMEWHERE, names[at]) {
                 Some(meaning) => meaning,
                 None => panic!("a system call has no line in the table"),
             },

@@ -55,7 +55,10 @@ fn the_table_knows_the_calls_of_every_processor() {
     assert!(names.len() > 290, "{}", names.len());
     for name in names {
         assert!(find(entries::EVERYWHERE, &name).is_some(), "{name}");
-        assert!(find(somewhere::SOMEWHERE, &name).is_none(), "{name}");
+        assert!(
+            find(processor_specific::SOMEWHERE, &name).is_none(),
+            "{name}"
+        );
     }
 }
 
@@ -77,7 +80,10 @@ fn calls_of_some_processors_are_made_below_arch_only() {
     let root = std::path::Path::new(env!("LOWER_HALF")).join("src");
     sources(&root, &mut files);
     assert!(files.len() > 150, "{}", files.len());
-    let some: Vec<&str> = somewhere::SOMEWHERE.iter().map(|it| it.name).collect();
+    let some: Vec<&str> = processor_specific::SOMEWHERE
+        .iter()
+        .map(|it| it.name)
+        .collect();
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let words = text.split(|byte: char| !byte.is_ascii_alphanumeric() && byte != '_');
@@ -91,7 +97,9 @@ fn calls_of_some_processors_are_made_below_arch_only() {
 #[test]
 fn every_line_of_the_table_is_a_call() {
     let names: std::collections::BTreeSet<&str> = all().map(|entry| entry.name).collect();
-    let lines = entries::EVERYWHERE.iter().chain(somewhere::SOMEWHERE);
+    let lines = entries::EVERYWHERE
+        .iter()
+        .chain(processor_specific::SOMEWHERE);
     let lines: Vec<&str> = lines.map(|meaning| meaning.name).collect();
     assert_eq!(lines.len(), names.len());
     assert!(lines.iter().all(|name| names.contains(name)));

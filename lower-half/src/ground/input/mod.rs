@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
 use stillpoint_protocol::launch::Input as Terms;
 
-use super::unnoticed;
+use super::hidden_child;
 use passed::Passed;
 use words::{Answer, Found, Request, Stand, receive, send};
 
@@ -183,7 +183,7 @@ pub fn holds(device: u64, inode: u64) -> bool {
 fn connect(socket: &str) -> io::Result<UnixStream> {
     let place = SocketAddr::from_abstract_name(socket)?;
     let line = UnixStream::connect_addr(&place)?;
-    let line = UnixStream::from(unnoticed::out_of_the_way(OwnedFd::from(line))?);
+    let line = UnixStream::from(hidden_child::out_of_the_way(OwnedFd::from(line))?);
     line.set_read_timeout(Some(HOLDS))?;
     line.set_write_timeout(Some(HOLDS))?;
     Ok(line)

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use stillpoint_image::descriptors::{Descriptors, Lock, LockKind};
 
 use super::open;
-use crate::ground::told;
+use crate::ground::proc_files;
 use crate::restore::RestoreError;
 
 /// Returns, for people, the locks that another process holds here. Changes nothing.
@@ -61,7 +61,7 @@ fn conflict(name: &str, lock: &Lock, number: RawFd, error: &io::Error) -> String
     };
     let holder = match holder(lock, number) {
         Some(pid) => {
-            let name = told::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
+            let name = proc_files::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
             format!(
                 "which process {pid} ({}) holds now: let it end first",
                 name.trim_end()

@@ -18,8 +18,8 @@ use stillpoint_image::Reader;
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors};
 
 use super::RestoreError;
+use super::content_source::Supply;
 use super::objects::Objects;
-use super::supply::Supply;
 use crate::capture::descriptors::streams;
 use crate::ground::{connection, input};
 use pairs::Pairs;

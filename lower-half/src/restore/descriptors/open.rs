@@ -12,8 +12,8 @@ use super::special::{PipeEnd, inotify};
 use super::timer::Timer;
 use crate::capture::descriptors::{OWN, streams};
 use crate::restore::RestoreError;
+use crate::restore::content_source::Supply;
 use crate::restore::objects::Objects;
-use crate::restore::supply::Supply;
 
 /// Describes a descriptor, for people.
 pub fn name(kind: &DescriptorKind) -> String {

@@ -4,9 +4,9 @@
 //! and the two descriptions must be the same. So every carried descriptor has been tested. A new kind of descriptor, or a new part of a description, does not
 //! compile until this file says how to compare it.
 //!
-//! To be called [apart](crate::capture::apart): scratch descriptors must not take the application's numbers, nor its locks. The rehearsal has no visible
-//! effect: it makes, cuts and locks no file, and moves no position of the application's. If the application watches files by inotify, they are checked without
-//! being opened.
+//! To be called [apart](crate::capture::own_descriptor_table): scratch descriptors must not take the application's numbers, nor its locks. The rehearsal has no
+//! visible effect: it makes, cuts and locks no file, and moves no position of the application's. If the application watches files by inotify, they are checked
+//! without being opened.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,8 +18,8 @@ use super::{Shared, in_order, open, open_one, settle, watch};
 use crate::capture::contents::Contents;
 use crate::capture::descriptors::{All, OWN, Open, describe};
 use crate::restore::RestoreError;
+use crate::restore::content_source::Supply;
 use crate::restore::objects::{Objects, UNLINKED};
-use crate::restore::supply::Supply;
 
 /// Returns, for people, what could not be restored. `living` are the descriptors that `table` was made from.
 pub fn rehearse(table: &Descriptors, living: &[Open], contents: &Contents) -> Vec<String> {

@@ -2,7 +2,7 @@
 //! number. A thread with a descriptor table of its own opens and reads instead. It exists only for a moment, because the application may need to be
 //! single-threaded (`aside`).
 //!
-//! Every file that is opened while the application runs is opened here, or moved out of its way ([`super::unnoticed::out_of_the_way`]); a test looks for
+//! Every file that is opened while the application runs is opened here, or moved out of its way ([`super::hidden_child::out_of_the_way`]); a test looks for
 //! exceptions.
 
 use std::io;
@@ -72,19 +72,19 @@ mod tests {
         "restore",
         "launch",
         "loader",
-        "executor/node.rs",
+        "executor/chunk_table.rs",
         "executor/files.rs",
         "executor/staging",
         "gate/table/page.rs",
         "gate/table/tests.rs",
-        "ground/told.rs",
+        "ground/proc_files.rs",
         "threads/interrupted.rs",
         "ground/elf.rs",
         "ground/input/process.rs",
         "ground/free.rs",
         "ground/starters.rs",
         "ground/children.rs",
-        "ground/unnoticed.rs",
+        "ground/hidden_child.rs",
         "ground/disk",
     ];
 

@@ -5,7 +5,7 @@
 use super::call::{Call, errno};
 use super::{exit, identity, user};
 use crate::arch::syscall::syscall3;
-use crate::ground::ended::{self, End, USAGE, Whom};
+use crate::ground::ended_children::{self, End, USAGE, Whom};
 use crate::threads::registry::Thread;
 
 // SAFETY: integers.
@@ -45,7 +45,7 @@ pub fn on_wait4(call: &mut Call) -> isize {
         .and_then(|()| write(usage, |at| user::write(at, end.usage)));
     match written {
         Err(error) => error,
-        Ok(()) if ended::take(&end) => end.pid as isize,
+        Ok(()) if ended_children::take(&end) => end.pid as isize,
         Ok(()) => call.redirect_plain(),
     }
 }
@@ -74,14 +74,14 @@ pub fn on_waitid(call: &mut Call) -> isize {
     let written = written.and_then(|()| write(usage, |at| user::write(at, end.usage)));
     match written {
         Err(error) => error,
-        Ok(()) if options & libc::WNOWAIT != 0 || ended::take(&end) => 0,
+        Ok(()) if options & libc::WNOWAIT != 0 || ended_children::take(&end) => 0,
         Ok(()) => call.redirect_plain(),
     }
 }
 
 fn found(whom: Whom, options: i32) -> Option<End> {
     let of_clones_alone = options & libc::__WCLONE != 0 && options & libc::__WALL == 0;
-    (are_ours() && !of_clones_alone).then(|| ended::find(whom))?
+    (are_ours() && !of_clones_alone).then(|| ended_children::find(whom))?
 }
 
 fn write(address: usize, value: impl FnOnce(usize) -> Result<(), isize>) -> Result<(), isize> {
@@ -107,7 +107,7 @@ pub fn signalled(id: i32, signal: usize) -> Option<isize> {
     if !are_ours() {
         return None;
     }
-    ended::find(Whom::Process(pid))?;
+    ended_children::find(Whom::Process(pid))?;
     Some(match signal {
         0..=64 => 0,
         _ => errno(libc::EINVAL),

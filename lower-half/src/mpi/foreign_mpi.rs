@@ -12,7 +12,7 @@ use std::time::Duration;
 use stillpoint_linkage::{Family, of_library};
 use stillpoint_wrappers::gate::{is_upper, page};
 
-use crate::ground::{say, told};
+use crate::ground::{proc_files, say};
 
 /// The exit status of a program that was found, but cannot be run.
 const NOT_EXECUTABLE: i32 = 126;
@@ -51,7 +51,7 @@ pub fn refuse() {
 
 /// Returns the MPI in the arena, unless it is of that family.
 fn loaded(own: Family) -> Option<(Family, PathBuf)> {
-    let maps = told::by("/proc/self/maps").ok()?;
+    let maps = proc_files::by("/proc/self/maps").ok()?;
     let files: BTreeSet<&str> = maps.lines().filter_map(code_of_application).collect();
     files.into_iter().find_map(|file| {
         let family = of_library(file.as_ref())?;

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::{epoch_name, epoch_of};
 use stillpoint_protocol::agent::Written;
@@ -128,7 +128,7 @@ impl Epochs {
     }
 
     /// The epochs of the directory at a path, to look at them.
-    pub fn at(path: &Path, whose: Whose) -> Result<Epochs, EpochError> {
+    pub fn at(path: &Path, whose: RequiredOwner) -> Result<Epochs, EpochError> {
         let directory = Directory::open(path, whose).map_err(io_error(path, "open it"))?;
         Ok(Epochs::of(directory, Mark::none()))
     }

@@ -152,10 +152,10 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use stillpoint_directory::Whose;
+    use stillpoint_directory::RequiredOwner;
 
     fn locked(place: &Path) -> (Arc<Fence>, Directory, File) {
-        let directory = Directory::open(place, Whose::Ours).unwrap();
+        let directory = Directory::open(place, RequiredOwner::Ours).unwrap();
         let open = || directory.append(".lock").unwrap();
         let (ours, theirs) = (open(), open());
         ours.lock().unwrap();
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_job_file_that_says_nothing_is_nobodys() {
         let place = tempfile::tempdir().unwrap();
-        let directory = Directory::open(place.path(), Whose::Ours).unwrap();
+        let directory = Directory::open(place.path(), RequiredOwner::Ours).unwrap();
         let fence = Arc::new(Fence::new(None));
         fence.hold().written = Some(("launch".to_owned(), 0));
         let path = JobFile::path(place.path());
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn without_locks_there_is_nothing_to_let_go() {
         let place = tempfile::tempdir().unwrap();
-        let directory = Directory::open(place.path(), Whose::Ours).unwrap();
+        let directory = Directory::open(place.path(), RequiredOwner::Ours).unwrap();
         let fence = Arc::new(Fence::new(None));
         fence.let_go();
         assert!(fence.change(&directory).is_ok());

@@ -91,7 +91,7 @@ pub fn utc(seconds: u64) -> String {
 mod tests {
     use super::*;
     use std::fs;
-    use stillpoint_directory::Whose;
+    use stillpoint_directory::RequiredOwner;
 
     #[test]
     fn dates_are_right() {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_log_stays_small() {
         let directory = tempfile::tempdir().unwrap();
-        let held = Directory::open(directory.path(), Whose::Ours).unwrap();
+        let held = Directory::open(directory.path(), RequiredOwner::Ours).unwrap();
         let mut log = Log::open(&held).unwrap();
         let line = "x".repeat(100_000);
         for _ in 0..40 {

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -212,8 +212,8 @@ fn add_to(places: &[PathBuf], entry: &Entry) -> io::Result<()> {
 fn remove_from(places: &[PathBuf], entry: &Entry) {
     for place in places {
         // A missing file is as good as a removed one.
-        let _ =
-            Directory::open(place, Whose::Ours).and_then(|place| place.remove_file(&file(entry)));
+        let _ = Directory::open(place, RequiredOwner::Ours)
+            .and_then(|place| place.remove_file(&file(entry)));
     }
 }
 
@@ -235,7 +235,7 @@ fn add_at(place: &Path, entry: &Entry) -> io::Result<()> {
 }
 
 fn entries(place: &Path) -> Vec<Entry> {
-    let Ok(place) = Directory::open(place, Whose::Ours) else {
+    let Ok(place) = Directory::open(place, RequiredOwner::Ours) else {
         return vec![];
     };
     let names = place.names().unwrap_or_default();

@@ -16,7 +16,7 @@ use stillpoint_tracking::offer::{self, Offer};
 use self::mpi::Mpis;
 
 use super::kernel::Kernel;
-use super::{Failure, Outcome, print, print_json};
+use super::{CommandResult, Failure, print, print_json};
 
 /// Show what this machine offers: kernel, processor, GPUs, MPI libraries, launchers, and the result for each pair of MPIs
 ///
@@ -48,7 +48,7 @@ struct Shown {
 }
 
 impl Check {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         let rows = rows();
         let missing: Vec<&str> = rows
             .iter()

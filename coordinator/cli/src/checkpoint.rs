@@ -6,12 +6,12 @@ use std::io::{IsTerminal, Write};
 use clap::Args;
 use serde_json::json;
 use stillpoint_protocol::Span;
-use stillpoint_protocol::command::Outcome;
+use stillpoint_protocol::command::CommittedEpoch;
 use stillpoint_protocol::safe_text::{self, word};
 
-use super::all::{self, Deed, Everybody, Left};
+use super::all::{self, Action, Everybody, Left};
 use super::interrupt;
-use super::request::{Told, Wanted, carry_out, wish_of};
+use super::request::{CheckpointRequest, ProgressReport, carry_out, wish_of};
 use super::target::Target;
 use super::units::{bytes, parse_duration};
 use super::{print, print_json};
@@ -66,24 +66,24 @@ struct Request {
 }
 
 impl Checkpoint {
-    pub fn execute(self) -> super::Outcome {
+    pub fn execute(self) -> super::CommandResult {
         self.request.execute(false, Left::Leave)
     }
 }
 
 impl Suspend {
-    pub fn execute(self) -> super::Outcome {
+    pub fn execute(self) -> super::CommandResult {
         self.request.execute(true, self.left)
     }
 }
 
 impl Request {
-    fn execute(self, suspend: bool, left: Left) -> super::Outcome {
+    fn execute(self, suspend: bool, left: Left) -> super::CommandResult {
         if self.everybody.all {
             let deed = if suspend {
-                Deed::Suspend
+                Action::Suspend
             } else {
-                Deed::Checkpoint
+                Action::Checkpoint
             };
             let asking = all::Asking {
                 timeout: self.timeout.map(Span::time),
@@ -95,7 +95,7 @@ impl Request {
             return self.everybody.ask(deed, asking);
         }
         let mut target = Target::find(self.target.as_deref())?;
-        let wanted = Wanted {
+        let wanted = CheckpointRequest {
             suspend,
             timeout: self.timeout.map(Span::time),
             waits: !self.no_wait,
@@ -105,9 +105,9 @@ impl Request {
         let mut progress = Progress::new();
         let mut waited_for = BTreeSet::new();
         let outcome = carry_out(&mut target, &wanted, &mut |told| match told {
-            Told::Asked => interrupt::ends_with(goes_on.clone()),
-            Told::Phase { epoch, phase, .. } => progress.phase(epoch, phase),
-            Told::Hindered(reasons) => {
+            ProgressReport::Asked => interrupt::ends_with(goes_on.clone()),
+            ProgressReport::Phase { epoch, phase, .. } => progress.phase(epoch, phase),
+            ProgressReport::Hindered(reasons) => {
                 progress.hindered(reasons);
                 waited_for.extend(reasons.iter().cloned());
             }
@@ -119,9 +119,9 @@ impl Request {
     fn report(
         &self,
         target: &Target,
-        outcome: &Outcome,
+        outcome: &CommittedEpoch,
         waited_for: &BTreeSet<String>,
-    ) -> super::Outcome {
+    ) -> super::CommandResult {
         let seconds: f64 = outcome.phases.iter().map(|(_, seconds)| seconds).sum();
         // If the coordinator went before it reported its times, the outcome has no phases and no size of memory.
         let told = !outcome.phases.is_empty();

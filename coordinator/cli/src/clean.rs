@@ -7,9 +7,9 @@ use serde_json::json;
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::safe_text::line;
 
-use super::leftovers::{Found, Verdict, clean};
+use super::leftovers::{CleanedPart, Verdict, clean};
 use super::units::bytes;
-use super::{Failure, Outcome, print, print_json};
+use super::{CommandResult, Failure, print, print_json};
 
 /// Remove data that no restart needs from a fast tier of this host
 ///
@@ -27,7 +27,7 @@ pub struct Clean {
 }
 
 impl Clean {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         let shown = self.path.display();
         let found = clean(&self.path, None).map_err(|error| {
             let status = match error.kind() {
@@ -48,7 +48,7 @@ impl Clean {
     }
 }
 
-fn as_json(found: &Found) -> serde_json::Value {
+fn as_json(found: &CleanedPart) -> serde_json::Value {
     let (kept, reason) = match &found.verdict {
         Verdict::Remove => (None, None),
         Verdict::KeepOnly(epoch) => (Some(*epoch), None),
@@ -63,7 +63,7 @@ fn as_json(found: &Found) -> serde_json::Value {
     })
 }
 
-fn in_words(found: &Found) -> String {
+fn in_words(found: &CleanedPart) -> String {
     let whose = format!("job {} ({})", found.job, found.directory.display());
     let whose = line(&whose);
     let removed = bytes(found.removed);

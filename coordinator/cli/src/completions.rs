@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use super::{Outcome, definition, print};
+use super::{CommandResult, definition, print};
 
 /// Print shell completions
 ///
@@ -15,7 +15,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut definition(), "stillpoint", &mut text);
         print(&String::from_utf8_lossy(&text))

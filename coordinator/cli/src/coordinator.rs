@@ -23,14 +23,14 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::{Point, pass, strike};
 use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::launch::Ready;
 use stillpoint_protocol::launch_start::{self, Awaits};
 
 use super::start::{cannot_write, take};
-use super::{Failure, Outcome, directory_owner, lock, title};
+use super::{CommandResult, Failure, directory_owner, lock, title};
 use stillpoint_coordinator::fence::Fence;
 use stillpoint_coordinator::job::Patience;
 use stillpoint_coordinator::log::Log;
@@ -46,7 +46,7 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         match self.succeed {
             Some(directory) => leave_and_serve(Errand::TakeOver(directory)),
             None => leave_and_serve(Errand::Told),
@@ -110,7 +110,7 @@ impl Started {
 }
 
 /// Turns the child of rank 0 into the first process: no rank's process any more, without descriptors of the launcher.
-fn become_first_process(answers: OwnedFd, spec: Spec) -> Outcome {
+fn become_first_process(answers: OwnedFd, spec: Spec) -> CommandResult {
     stillpoint_faults::begin_anew();
     let moved = || -> std::io::Result<()> {
         nix::unistd::dup2_stdout(answers)?;
@@ -122,7 +122,7 @@ fn become_first_process(answers: OwnedFd, spec: Spec) -> Outcome {
 }
 
 /// Leaves the process group, and serves in a child. No other thread may have been started in this process.
-fn leave_and_serve(errand: Errand) -> Outcome {
+fn leave_and_serve(errand: Errand) -> CommandResult {
     close_inherited();
     // An agent that starts a successor blocks every signal.
     SigSet::empty()
@@ -164,7 +164,7 @@ pub fn close_inherited() {
     }
 }
 
-fn serve(errand: Errand) -> Outcome {
+fn serve(errand: Errand) -> CommandResult {
     let forked = matches!(errand, Errand::Begun(_));
     let (runtime, coordinator, listening) =
         prepare(errand).inspect_err(|failure| tell_starter(Some(failure)))?;
@@ -258,8 +258,8 @@ fn begun(spec: Spec) -> Result<Task, Failure> {
 
 /// Takes over a launch from a coordinator that has died.
 fn taken_over(path: &Path) -> Result<Task, Failure> {
-    let directory =
-        Directory::open(path, Whose::Ours).map_err(|error| failed("open its directory", &error))?;
+    let directory = Directory::open(path, RequiredOwner::Ours)
+        .map_err(|error| failed("open its directory", &error))?;
     let lock = lock::take_over(&directory)?;
     let job = JobFile::read(path)?;
     if !job.runs_here() {

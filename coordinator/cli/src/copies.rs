@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_gpu_plan::record::{LARGEST, NAME, Record};
 
 /// Returns `None` if there is no record, or none that can be read.
 pub fn record(directory: &Path) -> Option<Record> {
-    let directory = Directory::open(directory, Whose::Anyones).ok()?;
+    let directory = Directory::open(directory, RequiredOwner::Anyones).ok()?;
     let text = directory.read(NAME, LARGEST).ok()?;
     Record::parse(&text).ok()
 }

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use stillpoint_protocol::job_file::JobFile;
 
-use super::launch::Place;
+use super::launch::LaunchPosition;
 use super::start::take;
-use super::{Failure, Outcome, lock};
+use super::{CommandResult, Failure, lock};
 
 /// Tells the user and the other ranks: job.json names this launch from now on.
-pub fn tell(place: &Place, directory: &Path, mut job: JobFile) -> Outcome {
+pub fn tell(place: &LaunchPosition, directory: &Path, mut job: JobFile) -> CommandResult {
     let held = take(directory)?;
     let _lock = lock::take(&held)?;
     job.launch.clone_from(&place.launch);

@@ -26,7 +26,7 @@ use stillpoint_protocol::job_file::{JobFile, host_name};
 use stillpoint_protocol::tier::{Announced, Gathered};
 
 use super::Failure;
-use super::launch::Place;
+use super::launch::LaunchPosition;
 use collect::{Collector, lacks};
 use fetch::Fetch;
 use fetched::Fetched;
@@ -44,7 +44,12 @@ pub struct From {
 }
 
 /// Gathers the blocks of an epoch together with all other ranks, and returns the source to restore from.
-pub fn gather(place: &Place, directory: &Path, job: &JobFile, epoch: u64) -> Result<From, Failure> {
+pub fn gather(
+    place: &LaunchPosition,
+    directory: &Path,
+    job: &JobFile,
+    epoch: u64,
+) -> Result<From, Failure> {
     let failed = |reason: String| {
         Failure::failed(format!(
             "rank {}: the blocks of epoch {epoch} cannot be gathered: {reason}",
@@ -100,7 +105,7 @@ struct Collected {
 }
 
 impl<'a> Task<'a> {
-    fn new(place: &Place, directory: &Path, job: &'a JobFile, epoch: u64) -> Task<'a> {
+    fn new(place: &LaunchPosition, directory: &Path, job: &'a JobFile, epoch: u64) -> Task<'a> {
         let staged_path = directory.join(staged_name(epoch));
         let staged = staged_path.exists();
         Task {

@@ -15,7 +15,7 @@ use stillpoint_protocol::safe_text::line;
 use super::mpi::over;
 use super::units::bytes;
 use super::verify::{find, manifest};
-use super::{Failure, Outcome, print, print_json};
+use super::{CommandResult, Failure, print, print_json};
 use stillpoint_coordinator::log::utc;
 
 /// Show the content of an epoch: ranks, regions, objects, sizes, savings
@@ -48,7 +48,7 @@ struct Shown {
 }
 
 impl Inspect {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         let (epoch, path) = find(&self.directory, self.epoch)?;
         let failed = |error: stillpoint_image::ImageError| Failure::of(&error);
         let manifest = manifest(epoch, &path)?;

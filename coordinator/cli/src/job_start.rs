@@ -6,7 +6,7 @@ use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 use stillpoint_protocol::launch_start::{self, Awaits, Missing};
 
 use super::coordinator::{self, Started};
-use super::launch::Place;
+use super::launch::LaunchPosition;
 use super::options::{LaunchOptions, When};
 use super::start::Task;
 use super::{Failure, mpi};
@@ -55,7 +55,7 @@ impl Begun {
 
 /// Starts the coordinator, on rank 0. This may take as long as this process takes to become its lower half.
 pub fn start_job(
-    place: &Place,
+    place: &LaunchPosition,
     directory: &Path,
     options: &LaunchOptions,
     afresh: Option<mpi::Pair>,
@@ -83,7 +83,7 @@ pub fn start_job(
 }
 
 fn start_coordinator(
-    place: &Place,
+    place: &LaunchPosition,
     directory: &Path,
     options: &LaunchOptions,
     mpi: &mpi::Pair,
@@ -124,7 +124,7 @@ fn start_coordinator(
 
 /// Waits until job.json shows the job that rank 0 has started, on the other ranks; `None`: the job has already finished.
 pub fn find_job(
-    place: &Place,
+    place: &LaunchPosition,
     directory: &Path,
     options: &LaunchOptions,
     afresh: Option<mpi::Pair>,
@@ -146,7 +146,7 @@ pub fn find_job(
 /// Returns the MPIs of the task that rank 0 is about to start. `afresh`: those of the program, if there is one to start.
 fn of_task(
     options: &LaunchOptions,
-    place: &Place,
+    place: &LaunchPosition,
     task: &Task,
     afresh: Option<mpi::Pair>,
 ) -> Result<mpi::Pair, Failure> {
@@ -167,7 +167,7 @@ fn of_task(
 /// Returns the MPIs of another rank, which are those of rank 0.
 fn of_job(
     options: &LaunchOptions,
-    place: &Place,
+    place: &LaunchPosition,
     job: &JobFile,
     afresh: Option<mpi::Pair>,
 ) -> Result<mpi::Pair, Failure> {

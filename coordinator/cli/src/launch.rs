@@ -14,7 +14,7 @@ use super::Failure;
 
 /// A process's place in its launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LaunchPosition {
     pub rank: u32,
     pub size: u32,
     /// The same for all ranks of a launch, and for no other launch.
@@ -25,14 +25,14 @@ pub struct Place {
     pub mpi: Option<&'static str>,
 }
 
-/// The key for the name of Hydra's launch. Hydra sets no such variable: [`Place::here`] adds it after it has asked Hydra.
+/// The key for the name of Hydra's launch. Hydra sets no such variable: [`LaunchPosition::here`] adds it after it has asked Hydra.
 const KEYS: &str = "STILLPOINT_PMI_KEYS";
 /// The time that other ranks of an unknown launch wait for rank 0's error before they report their own.
 const HEAD_START: Duration = Duration::from_secs(2);
 
-impl Place {
+impl LaunchPosition {
     /// Reads the environment of this process. Without a launcher it is rank 0 of 1.
-    pub fn here() -> Result<Place, Failure> {
+    pub fn here() -> Result<LaunchPosition, Failure> {
         let text = |(name, value): (OsString, OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -46,7 +46,7 @@ impl Place {
             })?;
             variables.extend(name.map(|name| (KEYS.to_owned(), name)));
         }
-        Place::read(&variables).map_err(|(rank, text)| {
+        LaunchPosition::read(&variables).map_err(|(rank, text)| {
             // Rank 0 says the same, and its launcher ends the others.
             if rank != 0 {
                 thread::sleep(HEAD_START);
@@ -56,7 +56,7 @@ impl Place {
     }
 
     /// Reads the place from variables. The error is for people, with the rank that it concerns.
-    fn read(variables: &BTreeMap<String, String>) -> Result<Place, (u32, String)> {
+    fn read(variables: &BTreeMap<String, String>) -> Result<LaunchPosition, (u32, String)> {
         let variable = |name: &str| variables.get(name).cloned();
         let number = |name: &str| variables.get(name)?.parse::<u32>().ok();
         if let (Some(rank), Some(size)) = (
@@ -70,7 +70,7 @@ impl Place {
                 "OMPI_MCA_orte_precondition_transports",
                 "OMPI_MCA_orte_hnp_uri",
             ];
-            return Place {
+            return LaunchPosition {
                 rank,
                 size,
                 launch: launch_id(&variable, &names),
@@ -97,7 +97,7 @@ impl Place {
                 },
             ];
             let nodes = number("SLURM_STEP_NUM_NODES").or_else(|| number("SLURM_NNODES"));
-            return Place {
+            return LaunchPosition {
                 rank,
                 size: number("SLURM_STEP_NUM_TASKS").unwrap_or(size),
                 launch: launch_id(&variable, &names),
@@ -122,7 +122,7 @@ impl Place {
                     boot_id()
                 ),
             };
-            return Place {
+            return LaunchPosition {
                 rank,
                 size,
                 launch,
@@ -141,7 +141,7 @@ impl Place {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        Ok(Place {
+        Ok(LaunchPosition {
             rank: 0,
             size: 1,
             launch: format!("single-{}-{}", process::id(), since.as_nanos()),
@@ -150,7 +150,7 @@ impl Place {
         })
     }
 
-    fn checked(self) -> Result<Place, (u32, String)> {
+    fn checked(self) -> Result<LaunchPosition, (u32, String)> {
         if self.rank < self.size {
             return Ok(self);
         }
@@ -201,9 +201,9 @@ fn boot_id() -> String {
 mod tests {
     use super::*;
 
-    fn place(variables: &[(&str, &str)]) -> Result<Place, (u32, String)> {
+    fn place(variables: &[(&str, &str)]) -> Result<LaunchPosition, (u32, String)> {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Place::read(&variables.iter().map(owned).collect())
+        LaunchPosition::read(&variables.iter().map(owned).collect())
     }
 
     const OPEN_MPI: [(&str, &str); 5] = [

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stillpoint_directory::Whose;
+use stillpoint_directory::RequiredOwner;
 use stillpoint_image::Manifest;
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
@@ -28,7 +28,7 @@ pub enum Verdict {
 
 /// The result for a job's part.
 #[derive(Debug)]
-pub struct Found {
+pub struct CleanedPart {
     pub job: String,
     pub directory: PathBuf,
     pub verdict: Verdict,
@@ -37,7 +37,7 @@ pub struct Found {
 }
 
 /// Removes the data that no restart needs from a fast tier. The part of `own`, a job that is about to start, stays.
-pub fn clean(fast: &Path, own: Option<&str>) -> std::io::Result<Vec<Found>> {
+pub fn clean(fast: &Path, own: Option<&str>) -> std::io::Result<Vec<CleanedPart>> {
     let parts = JobPart::all(fast)?;
     let others = parts
         .into_iter()
@@ -45,7 +45,7 @@ pub fn clean(fast: &Path, own: Option<&str>) -> std::io::Result<Vec<Found>> {
     Ok(others.map(|(job, part)| clean_part(job, &part)).collect())
 }
 
-fn clean_part(job: String, part: &JobPart) -> Found {
+fn clean_part(job: String, part: &JobPart) -> CleanedPart {
     let owner = part.owner();
     let (directory, verdict) = match owner {
         Ok(directory) => {
@@ -66,7 +66,7 @@ fn clean_part(job: String, part: &JobPart) -> Found {
     if verdict == Verdict::Remove {
         part.leave();
     }
-    Found {
+    CleanedPart {
         removed: before.saturating_sub(bytes(part)),
         job,
         directory,
@@ -84,7 +84,7 @@ fn bytes(part: &JobPart) -> u64 {
 /// Decides whether a restart from a checkpoint directory needs a job's part.
 fn judge(directory: &Path, job: &str) -> Verdict {
     // A file system that is not mounted looks like a directory that was removed.
-    let epochs = match Epochs::at(directory, Whose::Ours) {
+    let epochs = match Epochs::at(directory, RequiredOwner::Ours) {
         Ok(epochs) => epochs,
         Err(error) => return Verdict::Keep(error.to_string()),
     };
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    fn cleaned(root: &Path, own: Option<&str>) -> Vec<Found> {
+    fn cleaned(root: &Path, own: Option<&str>) -> Vec<CleanedPart> {
         clean(&root.join("fast"), own).unwrap()
     }
 

@@ -94,7 +94,7 @@ enum Command {
 }
 
 /// The result of a subcommand: an error is one line for people and an exit status.
-type Outcome = Result<(), Failure>;
+type CommandResult = Result<(), Failure>;
 
 /// The reason why a subcommand failed.
 #[derive(Debug)]
@@ -288,7 +288,7 @@ fn listed(list: &[String]) -> String {
 }
 
 /// Prints to stdout. A reader that has gone (`| head`) is not an error.
-fn print(text: &str) -> Outcome {
+fn print(text: &str) -> CommandResult {
     use std::io::{ErrorKind, Write};
     let mut out = std::io::stdout().lock();
     let shown = safe_text::lines(text);
@@ -301,7 +301,7 @@ fn print(text: &str) -> Outcome {
 }
 
 /// Prints a value as JSON.
-fn print_json(value: &impl serde::Serialize) -> Outcome {
+fn print_json(value: &impl serde::Serialize) -> CommandResult {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
     print(&format!("{}\n", safe_text::json(&text)))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, definition, print};
+use super::{CommandResult, Failure, definition, print};
 
 /// Print the manual page, or write all manual pages into a directory
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ pub struct Man {
 }
 
 impl Man {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         let failed =
             |error: std::io::Error| Failure::failed(format!("cannot write manual pages: {error}"));
         match self.directory {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use stillpoint_linkage::{Family, Needed, found, needed, of_library};
 
 use super::Failure;
-use super::launch::Place;
+use super::launch::LaunchPosition;
 use super::options::{LaunchOptions, Mpi};
 use super::siblings::Siblings;
 
@@ -34,7 +34,11 @@ pub struct Pair {
 }
 
 /// Chooses the MPIs of a launch. `executable` is the program that it starts afresh.
-pub fn choose(options: &LaunchOptions, place: &Place, executable: &Path) -> Result<Pair, Failure> {
+pub fn choose(
+    options: &LaunchOptions,
+    place: &LaunchPosition,
+    executable: &Path,
+) -> Result<Pair, Failure> {
     let programs = needed(executable, |name| std::env::var_os(name));
     // A program without a visible MPI may load one later: it is the one that it would find without Stillpoint.
     let native = place
@@ -78,7 +82,11 @@ pub struct Recorded {
 
 impl Recorded {
     /// The MPIs of a launch that carries on. The program's is the epoch's, and the library is the launcher's.
-    pub fn carried_on(&self, options: &LaunchOptions, place: &Place) -> Result<Pair, Failure> {
+    pub fn carried_on(
+        &self,
+        options: &LaunchOptions,
+        place: &LaunchPosition,
+    ) -> Result<Pair, Failure> {
         let word = &self.program;
         let Some(family) = Family::of_abi(word) else {
             return Err(Failure::failed(format!(
@@ -136,7 +144,7 @@ impl Pair {
     /// A program with that binary interface, on the library of the options or of the launcher.
     fn below(
         options: &LaunchOptions,
-        place: &Place,
+        place: &LaunchPosition,
         program: &'static str,
     ) -> Result<Pair, Failure> {
         let on = |library: &'static str, file| Pair {

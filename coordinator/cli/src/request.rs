@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use nix::unistd::getuid;
-use stillpoint_protocol::command::{Asked, FromCommand, Outcome, ToCommand};
+use stillpoint_protocol::command::{CommittedEpoch, FromCommand, Requester, ToCommand};
 
 use super::Failure;
 use super::target::{Coordinator, Target};
@@ -29,16 +29,16 @@ const PAST_RETURN: [&str; 3] = [
 
 /// The request.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct CheckpointRequest {
     pub suspend: bool,
     pub timeout: Option<Duration>,
     /// Whether it waits for hindrances to pass.
     pub waits: bool,
-    pub asked: Option<Asked>,
+    pub asked: Option<Requester>,
 }
 
 /// A report on the way.
-pub enum Told<'a> {
+pub enum ProgressReport<'a> {
     /// The coordinator has received the request.
     Asked,
     Phase {
@@ -50,19 +50,19 @@ pub enum Told<'a> {
     Hindered(&'a [String]),
 }
 
-impl Told<'_> {
+impl ProgressReport<'_> {
     /// Whether this is an answer of the coordinator.
     pub fn is_an_answer(&self) -> bool {
-        !matches!(self, Told::Asked)
+        !matches!(self, ProgressReport::Asked)
     }
 }
 
 /// Asks the job's coordinator and waits for the result.
 pub fn carry_out(
     target: &mut Target,
-    wanted: &Wanted,
-    tell: &mut dyn FnMut(Told),
-) -> Result<Outcome, Failure> {
+    wanted: &CheckpointRequest,
+    tell: &mut dyn FnMut(ProgressReport),
+) -> Result<CommittedEpoch, Failure> {
     carry_out_by(None, target, wanted, tell)
 }
 
@@ -70,9 +70,9 @@ pub fn carry_out(
 pub fn carry_out_by(
     visit: Option<Visit>,
     target: &mut Target,
-    wanted: &Wanted,
-    tell: &mut dyn FnMut(Told),
-) -> Result<Outcome, Failure> {
+    wanted: &CheckpointRequest,
+    tell: &mut dyn FnMut(ProgressReport),
+) -> Result<CommittedEpoch, Failure> {
     let asked = Instant::now();
     let deadline = wanted.timeout.map(|timeout| asked + timeout);
     let connected = match visit {
@@ -95,11 +95,11 @@ pub fn carry_out_by(
 /// Sends the request, and reads answers until the result.
 pub fn converse(
     coordinator: &mut Coordinator,
-    wanted: &Wanted,
+    wanted: &CheckpointRequest,
     asked: Instant,
     lost: &dyn Fn(Failure) -> Failure,
-    tell: &mut dyn FnMut(Told),
-) -> Result<Outcome, Failure> {
+    tell: &mut dyn FnMut(ProgressReport),
+) -> Result<CommittedEpoch, Failure> {
     let request = FromCommand::Checkpoint {
         suspend: wanted.suspend,
         timeout: wanted.timeout.map(|timeout| timeout.max(SHORTEST).into()),
@@ -107,7 +107,7 @@ pub fn converse(
         asked: wanted.asked.clone(),
     };
     coordinator.ask(&request).map_err(lost)?;
-    tell(Told::Asked);
+    tell(ProgressReport::Asked);
     let mut beyond = FOR_AN_ANSWER;
     loop {
         let limit = wanted.timeout.map(|timeout| timeout + beyond);
@@ -120,13 +120,13 @@ pub fn converse(
                     false => FOR_AN_ANSWER,
                 };
                 let phase = &phase;
-                tell(Told::Phase {
+                tell(ProgressReport::Phase {
                     epoch,
                     phase,
                     committing,
                 });
             }
-            ToCommand::Hindered { reasons } => tell(Told::Hindered(&reasons)),
+            ToCommand::Hindered { reasons } => tell(ProgressReport::Hindered(&reasons)),
             ToCommand::Committed(outcome) => return Ok(outcome),
             ToCommand::Refused { reasons } => {
                 let reasons = reasons.join("; ");
@@ -147,10 +147,10 @@ pub fn converse(
 }
 
 /// The user and the reason for the job's records. The job's own user without a reason is not recorded.
-pub fn wish_of(target: &Target, reason: Option<String>) -> Option<Asked> {
+pub fn wish_of(target: &Target, reason: Option<String>) -> Option<Requester> {
     let owner = std::fs::metadata(&target.directory);
     let own = owner.is_ok_and(|about| about.uid() == getuid().as_raw());
-    (!own || reason.is_some()).then(|| Asked {
+    (!own || reason.is_some()).then(|| Requester {
         by: name_of(getuid().as_raw()),
         reason,
     })

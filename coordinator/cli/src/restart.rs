@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::blocks::blocks_name;
 use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::{ImageError, Manifest, RankImage, Reader, epoch_name};
 use stillpoint_protocol::job_file::JobFile;
 
-use super::launch::Place;
+use super::launch::LaunchPosition;
 use super::mpi::Recorded;
 use super::options::LaunchOptions;
 use super::shared_errors::with_one_voice;
 use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
-use super::{Failure, Outcome, first_process, inside};
+use super::{CommandResult, Failure, first_process, inside};
 use stillpoint_coordinator::epoch::{Epochs, Mark, staged_name};
 
 /// The least number of images for one thread: looking into an image in memory takes a third of a millisecond.
@@ -47,25 +47,25 @@ pub struct Restart {
 }
 
 impl Restart {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         if inside::a_rank() {
             return Err(Failure::failed(
                 "this is part of a running job: restart from outside of it",
             ));
         }
         first_process::stay_behind()?;
-        let place = Place::here()?;
+        let place = LaunchPosition::here()?;
         with_one_voice(&place, self.start(&place))
     }
 
-    fn start(&self, place: &Place) -> Outcome {
+    fn start(&self, place: &LaunchPosition) -> CommandResult {
         let work = self.dir.as_ref().unwrap_or(&self.directory);
         let work = self.options.tiers.directory(Some(work))?;
         let work = absolute(&work.unwrap_or_else(|| self.directory.clone()))?;
         let from = absolute(&self.directory)?;
         let decide = || {
             strike(Point::Decide).map_err(|error| Failure::of(&error))?;
-            let wanted = Wanted {
+            let wanted = RestartRequest {
                 epoch: self.epoch,
                 size: place.size,
                 name: self.options.name.clone(),
@@ -85,7 +85,7 @@ impl Restart {
 }
 
 /// The user's request for a restart.
-pub struct Wanted {
+pub struct RestartRequest {
     pub epoch: Option<u64>,
     /// The number of ranks.
     pub size: u32,
@@ -95,7 +95,7 @@ pub struct Wanted {
 /// Opens the directory of the epoch to restart. Its contents get the caller's rights, so it has to be the caller's.
 pub fn owned(directory: &Path) -> Result<Directory, Failure> {
     let shown = directory.display();
-    Directory::open(directory, Whose::Ours).map_err(|error| match error.kind() {
+    Directory::open(directory, RequiredOwner::Ours).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::new(
             Failure::MISSING,
             format!("{shown}: there is no committed epoch here, nor a directory: check its name"),
@@ -108,7 +108,7 @@ pub fn owned(directory: &Path) -> Result<Directory, Failure> {
 }
 
 /// Decides for rank 0: chooses the epoch, and checks everything that can be checked without mapping it. `elsewhere`: the job will work in another directory.
-pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task, Failure> {
+pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Result<Task, Failure> {
     let directory = held.path();
     let shown = directory.display();
     let epochs = Epochs::of(held.clone(), Mark::none());
@@ -197,7 +197,7 @@ pub fn manifest(held: &Directory, name: &str) -> Result<Manifest, ImageError> {
 }
 
 /// Decides for a staged epoch. The ranks find out together whether the fast tiers still hold their part of it.
-fn decide_staged(epoch: u64, held: &Directory, wanted: &Wanted) -> Result<Task, Failure> {
+fn decide_staged(epoch: u64, held: &Directory, wanted: &RestartRequest) -> Result<Task, Failure> {
     let broken = |error: ImageError| {
         let text = format!("epoch {epoch} cannot be restarted: {error}");
         Failure::because(&error, text)
@@ -227,7 +227,7 @@ fn fits(manifest: &Manifest, size: u32) -> Result<(), Failure> {
 fn task(
     held: &Directory,
     manifest: Manifest,
-    wanted: &Wanted,
+    wanted: &RestartRequest,
     elsewhere: bool,
 ) -> Result<Task, Failure> {
     let job = JobFile::read(held.path()).ok();

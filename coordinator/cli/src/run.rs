@@ -7,13 +7,13 @@ use clap::Args;
 use stillpoint_directory::Directory;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
-use super::launch::Place;
+use super::launch::LaunchPosition;
 use super::options::{LaunchOptions, SafeState};
 use super::program::{executable, find_program, refuse_launcher};
-use super::restart::Wanted;
+use super::restart::RestartRequest;
 use super::shared_errors::with_one_voice;
 use super::start::{Decision, Home, Program, Task, absolute, new_job_id, start, take, text};
-use super::{Failure, Outcome, first_process, inside, restart};
+use super::{CommandResult, Failure, first_process, inside, restart};
 use stillpoint_coordinator::epoch::{Epochs, Mark};
 
 /// Start an MPI program, unmodified, so that it can be checkpointed
@@ -63,17 +63,17 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         if inside::a_rank() {
             find_program(&self.program)?;
             return Err(inside::go_on(&self.program, &self.arguments));
         }
         first_process::stay_behind()?;
-        let place = Place::here()?;
+        let place = LaunchPosition::here()?;
         with_one_voice(&place, self.start(&place))
     }
 
-    fn start(&self, place: &Place) -> Outcome {
+    fn start(&self, place: &LaunchPosition) -> CommandResult {
         let directory = self.options.tiers.directory(self.dir.as_deref())?;
         let directory = absolute(&directory.unwrap_or_else(|| "./stillpoint.d".into()))?;
         let found = find_program(&self.program)?;
@@ -139,7 +139,7 @@ impl Run {
         if let Ok(manifest) = restart::manifest(held, &newest) {
             self.is_of_this_command(&manifest.command, "the epoch here", directory)?;
         }
-        let wanted = Wanted {
+        let wanted = RestartRequest {
             epoch: Some(epoch),
             size,
             name: self.options.name.clone(),

@@ -6,17 +6,17 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stillpoint_protocol::launch_start::{self, Ended};
+use stillpoint_protocol::launch_start::{self, LaunchFailure};
 
-use super::launch::Place;
-use super::{Failure, Outcome};
+use super::launch::LaunchPosition;
+use super::{CommandResult, Failure};
 
 /// The time that another rank that has failed waits for rank 0's message. After it, the rank reports its own error.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Reports the outcome of a rank's part of a launch, unless rank 0 has reported the same.
-pub fn with_one_voice(place: &Place, outcome: Outcome) -> Outcome {
+pub fn with_one_voice(place: &LaunchPosition, outcome: CommandResult) -> CommandResult {
     let Err(failure) = &outcome else {
         return outcome;
     };
@@ -43,13 +43,13 @@ pub fn with_one_voice(place: &Place, outcome: Outcome) -> Outcome {
 }
 
 /// The reason why rank 0 of this launch has failed, if it has, and is on this host.
-fn heard(place: &Place) -> Option<Failure> {
+fn heard(place: &LaunchPosition) -> Option<Failure> {
     launch_start::heard(&place.launch).map(|ended| Failure::new(ended.status, ended.text))
 }
 
 /// Tells the other ranks of this host why rank 0, this process, has failed.
-fn tell(place: &Place, failure: &Failure) {
-    let why = Ended {
+fn tell(place: &LaunchPosition, failure: &Failure) {
+    let why = LaunchFailure {
         status: failure.status,
         text: failure.to_string(),
     };
@@ -60,8 +60,8 @@ fn tell(place: &Place, failure: &Failure) {
 mod tests {
     use super::*;
 
-    fn place(rank: u32, launch: &str) -> Place {
-        Place {
+    fn place(rank: u32, launch: &str) -> LaunchPosition {
+        LaunchPosition {
             rank,
             size: 3,
             launch: format!("{launch}-{}", std::process::id()),

@@ -26,11 +26,11 @@ use super::finished;
 use super::gather::{From, gather};
 use super::job_start::{Begun, find_job, start_job};
 use super::kernel::Kernel;
-use super::launch::Place;
+use super::launch::LaunchPosition;
 use super::leftovers;
 use super::options::{LaunchOptions, OnTerm, SafeState};
 use super::siblings::Siblings;
-use super::{Failure, Outcome, mpi};
+use super::{CommandResult, Failure, mpi};
 
 /// The decision of rank 0.
 pub enum Decision {
@@ -120,12 +120,12 @@ pub struct Program<'a> {
 /// Starts this rank. `decide` runs on rank 0 only. `program` is the program that every rank would start afresh. Returns only on failure, or if the job has
 /// finished.
 pub fn start(
-    place: &Place,
+    place: &LaunchPosition,
     home: Home,
     options: &LaunchOptions,
     program: Option<Program<'_>>,
     decide: impl FnOnce() -> Result<Decision, Failure>,
-) -> Outcome {
+) -> CommandResult {
     let Home { work, from } = home;
     let now = now();
     this_is(place.rank);

@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use stillpoint_directory::Whose;
+use stillpoint_directory::RequiredOwner;
 use stillpoint_gpu_plan::record::Newest;
-use stillpoint_protocol::command::{Asked, FromCommand, JobStatus, Tally, TierStatus, ToCommand};
+use stillpoint_protocol::command::{
+    FromCommand, JobStatus, Requester, Tally, TierStatus, ToCommand,
+};
 use stillpoint_protocol::job_file::JobState;
 use stillpoint_protocol::{Span, safe_text};
 
-use super::all::{Asking, Deed, Everybody};
+use super::all::{Action, Asking, Everybody};
 use super::mpi::over;
 use super::target::Target;
 use super::units::{bytes, parse_duration, span};
-use super::{Outcome, print, print_json};
+use super::{CommandResult, print, print_json};
 use stillpoint_coordinator::epoch::{Epochs, seconds_since_1970};
 use stillpoint_coordinator::log::utc;
 use stillpoint_coordinator::registry::Registry;
@@ -63,7 +65,7 @@ struct Shown {
     /// The application's exit status: 0, or the first other status of a rank.
     exit_status: Option<i32>,
     /// The user who had it suspended, if not its own user, and the reason.
-    suspended_by: Option<Asked>,
+    suspended_by: Option<Requester>,
     job: String,
     launch: String,
     ranks: u32,
@@ -174,7 +176,7 @@ impl ShownTier {
 }
 
 impl Status {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         if self.everybody.all {
             if self.metrics {
                 return self.everybody.measure(self.timeout.map(Span::time));
@@ -184,7 +186,7 @@ impl Status {
                 json: self.json,
                 ..Asking::default()
             };
-            return self.everybody.ask(Deed::Status, asking);
+            return self.everybody.ask(Action::Status, asking);
         }
         if self.target.is_some() {
             let shown = Shown::of(&Target::find(self.target.as_deref())?);
@@ -245,7 +247,7 @@ impl Shown {
             state = JobState::Failed;
             reason = Some("this directory is a copy that was made while the job ran".to_owned());
         }
-        let there = Epochs::at(&target.directory, Whose::Anyones).ok();
+        let there = Epochs::at(&target.directory, RequiredOwner::Anyones).ok();
         let epochs = there.as_ref().and_then(|there| there.committed().ok());
         let epochs = epochs.unwrap_or_default();
         Shown {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use stillpoint_image::{Manifest, epoch_name};
 use stillpoint_protocol::client::{ClientError, CommandConnection};
-use stillpoint_protocol::command::{FromCommand, Outcome, ToCommand};
+use stillpoint_protocol::command::{CommittedEpoch, FromCommand, ToCommand};
 use stillpoint_protocol::handshake::HandshakeError;
 use stillpoint_protocol::job_file::{self, JobFile, JobFileError, JobState};
 use stillpoint_protocol::{Receiver, Sender};
@@ -178,13 +178,13 @@ impl Target {
     }
 
     /// The outcome of a suspend whose coordinator went before it reported it. It comes from job.json and the epoch, and lacks the times.
-    pub fn suspended_meanwhile(&self) -> Option<Outcome> {
+    pub fn suspended_meanwhile(&self) -> Option<CommittedEpoch> {
         let job = JobFile::read(&self.directory).ok()?;
         let done = job.launch == self.job.launch && job.state == JobState::Suspended;
         let epoch = job.epoch.filter(|_| done)?;
         let directory = self.directory.join(epoch_name(epoch));
         let manifest = Manifest::read(&directory).ok()?;
-        Some(Outcome {
+        Some(CommittedEpoch {
             epoch,
             directory: directory.to_string_lossy().into_owned(),
             bytes: 0,

@@ -10,7 +10,7 @@ use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::tier::Tiers;
 
 use super::Failure;
-use super::launch::Place;
+use super::launch::LaunchPosition;
 use stillpoint_coordinator::server::Staging;
 
 #[derive(Clone, Debug, Args)]
@@ -207,7 +207,7 @@ impl TierOptions {
     }
 
     /// The tiers for this rank's agent. It makes the fast tier's directory.
-    pub fn of_rank(&self, place: &Place) -> Result<Option<Tiers>, Failure> {
+    pub fn of_rank(&self, place: &LaunchPosition) -> Result<Option<Tiers>, Failure> {
         let Some(fast) = self.fast() else {
             return Ok(None);
         };

@@ -6,14 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_image::mapped_files::MappedFile;
 use stillpoint_image::{ImageError, Manifest};
 
 use stillpoint_protocol::safe_text::line;
 
 use super::units::bytes;
-use super::{Failure, Outcome, print};
+use super::{CommandResult, Failure, print};
 use stillpoint_coordinator::epoch::{Epochs, Mark};
 
 /// Read every byte of an epoch and compare every checksum
@@ -32,7 +32,7 @@ pub struct Verify {
 }
 
 impl Verify {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         let (epoch, path) = find(&self.directory, self.epoch)?;
         let manifest = manifest(epoch, &path)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -152,7 +152,7 @@ pub fn manifest(epoch: u64, path: &Path) -> Result<Manifest, Failure> {
 pub fn find(directory: &Path, wanted: Option<u64>) -> Result<(u64, PathBuf), Failure> {
     let shown = directory.display();
     let missing = |text: String| Failure::new(Failure::MISSING, text);
-    let held = Directory::open(directory, Whose::Anyones).map_err(|error| {
+    let held = Directory::open(directory, RequiredOwner::Anyones).map_err(|error| {
         let text = format!("{shown}: {error}: name a checkpoint directory");
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => missing(text),

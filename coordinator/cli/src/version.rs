@@ -6,14 +6,14 @@ use std::path::Path;
 use stillpoint_linkage::Family;
 
 use super::siblings::Siblings;
-use super::{Outcome, print};
+use super::{CommandResult, print};
 
 /// The symbol with the contract in an upper half's library.
 const CONTRACT: &str = "stillpoint_contract";
 
 /// Prints clap's line, which begins with the command's name, and a line for each installed upper half. Its contract is read from the library itself, which
 /// may have been replaced.
-pub fn show(first: &str) -> Outcome {
+pub fn show(first: &str) -> CommandResult {
     let libraries: Vec<_> = Family::ALL
         .iter()
         .filter_map(|family| Siblings::upper(family.word()).ok())

@@ -15,7 +15,7 @@ use crate::numbers::away;
 
 /// The users that may own a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum RequiredOwner {
     /// Only this user, and no other may write to it: the program acts upon its contents.
     Ours,
     /// Any user: the program only looks at its contents.
@@ -27,15 +27,15 @@ pub enum Whose {
 pub struct Directory {
     held: Arc<OwnedFd>,
     path: PathBuf,
-    whose: Whose,
+    whose: RequiredOwner,
     device: u64,
     inode: u64,
 }
 
 impl Directory {
     /// Holds the directory at `path`.
-    pub fn open(path: &Path, whose: Whose) -> io::Result<Directory> {
-        if whose == Whose::Ours {
+    pub fn open(path: &Path, whose: RequiredOwner) -> io::Result<Directory> {
+        if whose == RequiredOwner::Ours {
             own_link(path)?;
         }
         Directory::open_at(CWD, path, path.to_owned(), whose, OFlags::empty())
@@ -44,7 +44,7 @@ impl Directory {
     /// Makes a directory of ours at `path`, and the missing ones above it, or takes an existing one.
     pub fn make(path: &Path) -> io::Result<Directory> {
         entries::make_all(path)?;
-        Directory::open(path, Whose::Ours)
+        Directory::open(path, RequiredOwner::Ours)
     }
 
     /// Holds a directory in this one. Its owner has to meet the same conditions.
@@ -63,13 +63,13 @@ impl Directory {
         at: BorrowedFd<'_>,
         name: &Path,
         path: PathBuf,
-        whose: Whose,
+        whose: RequiredOwner,
         flags: OFlags,
     ) -> io::Result<Directory> {
         let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let held = away(openat(at, name, flags, Mode::empty()))?;
         let about = rustix::fs::fstat(&held)?;
-        if whose == Whose::Ours {
+        if whose == RequiredOwner::Ours {
             check_ours(&about)?;
         }
         Ok(Directory {
@@ -114,7 +114,7 @@ impl Directory {
         }
     }
 
-    pub(crate) fn whose(&self) -> Whose {
+    pub(crate) fn whose(&self) -> RequiredOwner {
         self.whose
     }
 }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use stillpoint_faults::{Replacement, strike_at};
 
-use crate::directory::{Directory, Whose, check_ours};
+use crate::directory::{Directory, RequiredOwner, check_ours};
 use crate::numbers::away;
 
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -28,18 +28,18 @@ pub(crate) fn not_allowed(problem: String) -> io::Error {
 
 /// Opens a file to read it.
 pub fn open(path: &Path) -> io::Result<File> {
-    open_at(CWD, path, OFlags::RDONLY, Whose::Anyones)
+    open_at(CWD, path, OFlags::RDONLY, RequiredOwner::Anyones)
 }
 
 /// Opens an existing file for writing only. An NFS client that may read the file reads a whole page to write a part of it, and writes the whole page later:
 /// it would put its old bytes over those that another host has written beside its own.
 pub fn overwrite(path: &Path) -> io::Result<File> {
-    open_at(CWD, path, OFlags::WRONLY, Whose::Anyones)
+    open_at(CWD, path, OFlags::WRONLY, RequiredOwner::Anyones)
 }
 
 /// Opens an existing file for reading and writing. No other host may write to it meanwhile.
 pub fn rewrite(path: &Path) -> io::Result<File> {
-    open_at(CWD, path, OFlags::RDWR, Whose::Anyones)
+    open_at(CWD, path, OFlags::RDWR, RequiredOwner::Anyones)
 }
 
 /// Reads a whole file; a file longer than `limit` is an error.
@@ -54,12 +54,17 @@ pub fn create(path: &Path) -> io::Result<File> {
 
 /// Opens a file for writing, and makes it if it is missing. Existing contents stay.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
-    open_at(CWD, path, OFlags::WRONLY | OFlags::CREATE, Whose::Anyones)
+    open_at(
+        CWD,
+        path,
+        OFlags::WRONLY | OFlags::CREATE,
+        RequiredOwner::Anyones,
+    )
 }
 
 /// Makes a file without a name in the directory at `path`. It disappears with its process, however that ends.
 pub fn scratch(directory: &Path) -> io::Result<File> {
-    Directory::open(directory, Whose::Anyones)?.scratch()
+    Directory::open(directory, RequiredOwner::Anyones)?.scratch()
 }
 
 /// The length of a file.
@@ -189,7 +194,12 @@ fn is_draft_of(found: &str, name: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".new"))
 }
 
-fn open_at(at: BorrowedFd<'_>, name: &Path, flags: OFlags, whose: Whose) -> io::Result<File> {
+fn open_at(
+    at: BorrowedFd<'_>,
+    name: &Path,
+    flags: OFlags,
+    whose: RequiredOwner,
+) -> io::Result<File> {
     let opened = match away(openat(at, name, flags | CAREFUL, PRIVATE)) {
         // The kernel's answer if the name is a link.
         Err(Errno::LOOP) => {
@@ -205,7 +215,7 @@ fn open_at(at: BorrowedFd<'_>, name: &Path, flags: OFlags, whose: Whose) -> io::
     if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
         return Err(irregular());
     }
-    if whose == Whose::Ours {
+    if whose == RequiredOwner::Ours {
         check_ours(&about)?;
     }
     Ok(opened.into())

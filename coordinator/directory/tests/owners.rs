@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use stillpoint_directory::{
-    Directory, Whose, create, open, open_or_create, overwrite, read, scratch,
+    Directory, RequiredOwner, create, open, open_or_create, overwrite, read, scratch,
 };
 
 fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
@@ -30,7 +30,7 @@ fn a_directory_that_others_can_write_to_is_not_ours() {
             ErrorKind::PermissionDenied,
             "{mode:o}"
         );
-        assert!(Directory::open(&path, Whose::Anyones).is_ok());
+        assert!(Directory::open(&path, RequiredOwner::Anyones).is_ok());
     }
     fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
     Directory::make(&path).unwrap();
@@ -53,7 +53,7 @@ fn a_directory_of_another_user_is_not_ours() {
     if std::os::unix::fs::chown(&path, Some(65_534), None).is_err() {
         return;
     }
-    let error = Directory::open(&path, Whose::Ours).unwrap_err();
+    let error = Directory::open(&path, RequiredOwner::Ours).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert!(
         error.to_string().contains("belongs to user 65534"),
@@ -61,16 +61,16 @@ fn a_directory_of_another_user_is_not_ours() {
     );
     let link = root.path().join("link");
     symlink(root.path(), &link).unwrap();
-    Directory::open(&link, Whose::Ours).unwrap();
+    Directory::open(&link, RequiredOwner::Ours).unwrap();
     std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
-    let error = Directory::open(&link, Whose::Ours).unwrap_err();
+    let error = Directory::open(&link, RequiredOwner::Ours).unwrap_err();
     assert!(error.to_string().contains("a link that belongs"), "{error}");
 }
 
 #[test]
 fn no_link_is_followed_and_no_fifo_waited_for() {
     let root = tempfile::tempdir().unwrap();
-    let held = Directory::open(root.path(), Whose::Ours).unwrap();
+    let held = Directory::open(root.path(), RequiredOwner::Ours).unwrap();
     let victim = root.path().join("victim");
     fs::write(&victim, "precious").unwrap();
     let at = |name: &str| root.path().join(name);
@@ -121,7 +121,7 @@ fn a_file_that_several_hosts_write_is_not_opened_to_read_it() {
 #[test]
 fn what_is_removed_goes_and_what_a_link_leads_to_stays() {
     let root = tempfile::tempdir().unwrap();
-    let held = Directory::open(root.path(), Whose::Ours).unwrap();
+    let held = Directory::open(root.path(), RequiredOwner::Ours).unwrap();
     let precious = root.path().join("precious");
     fs::create_dir(&precious).unwrap();
     fs::write(precious.join("file"), "x").unwrap();
@@ -168,7 +168,7 @@ fn a_directory_that_was_replaced_is_known() {
 #[test]
 fn whoever_replaces_a_file_at_once_it_is_always_whole() {
     let root = tempfile::tempdir().unwrap();
-    let held = Directory::open(root.path(), Whose::Ours).unwrap();
+    let held = Directory::open(root.path(), RequiredOwner::Ours).unwrap();
     let left = ".file.1-2-3.new";
     fs::write(root.path().join(left), "left by a crash").unwrap();
     let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);

@@ -65,7 +65,7 @@ pub struct BlockRecord {
 
 /// A node's fast tier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct FastTierDirectory {
     pub host: String,
     /// The absolute path of the directory that holds this epoch's parts of images.
     pub directory: PathBuf,
@@ -74,7 +74,7 @@ pub struct Place {
 /// The places of an image's blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
-    pub places: Vec<Place>,
+    pub places: Vec<FastTierDirectory>,
     pub records: Vec<BlockRecord>,
 }
 
@@ -90,7 +90,10 @@ pub(crate) fn beside(image: &Path) -> PathBuf {
 
 impl Blocks {
     /// Makes a table of these blocks. If several blocks were written at the same offset, the last one counts.
-    pub fn new(places: Vec<Place>, written: impl IntoIterator<Item = BlockRecord>) -> Blocks {
+    pub fn new(
+        places: Vec<FastTierDirectory>,
+        written: impl IntoIterator<Item = BlockRecord>,
+    ) -> Blocks {
         let by_offset: BTreeMap<u64, BlockRecord> = written
             .into_iter()
             .map(|record| (record.offset, record))
@@ -169,7 +172,7 @@ impl Blocks {
         else {
             return Err(bad(16, "places", format!("{} bytes", header.place_bytes)));
         };
-        let places: Vec<Place> =
+        let places: Vec<FastTierDirectory> =
             serde_json::from_slice(places).map_err(|error| bad(40, "places", error.to_string()))?;
         let records: Vec<BlockRecord> = records
             .chunks_exact(size_of::<BlockRecord>())
@@ -234,7 +237,7 @@ pub(crate) mod tests {
         fs::write(fast.join("rank-000000.img"), &whole[..20]).unwrap();
         let image = directory.join("rank-000000.img");
         fs::write(&image, slow).unwrap();
-        let place = Place {
+        let place = FastTierDirectory {
             host: "here".into(),
             directory: fast,
         };

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::{Point, Replacement, strike};
 
 use crate::{epoch_name, epoch_of};
@@ -39,7 +39,7 @@ impl JobPart {
     /// Returns the id and the part of every job on a fast tier.
     pub fn all(fast: &Path) -> io::Result<Vec<(String, JobPart)>> {
         let mut parts = vec![];
-        for name in Directory::open(fast, Whose::Anyones)?.names()? {
+        for name in Directory::open(fast, RequiredOwner::Anyones)?.names()? {
             let Ok(job) = name.into_string() else {
                 continue;
             };
@@ -56,7 +56,7 @@ impl JobPart {
     }
 
     fn held(&self) -> io::Result<Directory> {
-        Directory::open(&self.path, Whose::Ours)
+        Directory::open(&self.path, RequiredOwner::Ours)
     }
 
     /// Makes the directory and notes the job's checkpoint directory in it.

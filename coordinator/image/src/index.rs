@@ -54,7 +54,7 @@ impl Key {
 
 /// The place of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ChunkLocation {
     /// In the image of that rank, at that offset.
     There { rank: u32, offset: u64 },
     /// Nowhere yet: the caller writes it at the offset that was made for it, and others may refer to it there.
@@ -110,10 +110,10 @@ impl Index {
     }
 
     /// Looks for a chunk, and takes a slot for it if it is not there. `make` returns the offset at which `rank` is going to write it.
-    pub(crate) fn find(&self, key: Key, rank: u32, make: impl FnOnce() -> u64) -> Place {
+    pub(crate) fn find(&self, key: Key, rank: u32, make: impl FnOnce() -> u64) -> ChunkLocation {
         let (slots, _) = (*self.words).as_ref().as_chunks::<WORDS>();
         let Some(last) = self.slots.checked_sub(1).filter(|_| rank < MOST_RANKS) else {
-            return Place::Unknown;
+            return ChunkLocation::Unknown;
         };
         for probe in 0..PROBES.min(self.slots) {
             let [low, high, place] = &slots[(key.high as usize).wrapping_add(probe) & last];
@@ -130,28 +130,28 @@ impl Index {
                         let here = u64::from(rank) << OFFSET_BITS | offset;
                         place.store(here, Ordering::Release);
                     }
-                    return Place::Here(offset);
+                    return ChunkLocation::Here(offset);
                 }
                 Err(taken) if taken == key.low => match there(place) {
-                    None => return Place::Unknown,
+                    None => return ChunkLocation::Unknown,
                     Some(place) if high.load(Ordering::Relaxed) == key.high => return place,
                     Some(_) => {}
                 },
                 Err(_) => {}
             }
         }
-        Place::Unknown
+        ChunkLocation::Unknown
     }
 }
 
 /// Returns the place in a slot whose first word is set, or `None` if the rest does not come.
-fn there(place: &AtomicU64) -> Option<Place> {
+fn there(place: &AtomicU64) -> Option<ChunkLocation> {
     for _ in 0..PATIENCE {
         // No chunk lies at offset 0.
         match place.load(Ordering::Acquire) {
             0 => spin_loop(),
             place => {
-                return Some(Place::There {
+                return Some(ChunkLocation::There {
                     rank: (place >> OFFSET_BITS) as u32,
                     offset: place & ((1 << OFFSET_BITS) - 1),
                 });
@@ -207,30 +207,34 @@ mod tests {
     #[test]
     fn a_chunk_is_found_where_it_was_put() {
         let index = Index::of_one(1 << 30);
-        assert_eq!(index.find(key(1), 3, || 64), Place::Here(64));
-        let there = Place::There {
+        assert_eq!(index.find(key(1), 3, || 64), ChunkLocation::Here(64));
+        let there = ChunkLocation::There {
             rank: 3,
             offset: 64,
         };
         assert_eq!(index.find(key(1), 4, || panic!("it is there")), there);
-        assert_eq!(index.find(key(2), 4, || 99), Place::Here(99));
+        assert_eq!(index.find(key(2), 4, || 99), ChunkLocation::Here(99));
         // A place that does not fit into a slot is not found.
-        assert_eq!(index.find(key(3), 1 << 20, || 5), Place::Unknown);
-        assert_eq!(index.find(key(4), 1, || 1 << 44), Place::Here(1 << 44));
-        assert_eq!(index.find(key(4), 2, || 5), Place::Unknown);
+        assert_eq!(index.find(key(3), 1 << 20, || 5), ChunkLocation::Unknown);
+        assert_eq!(
+            index.find(key(4), 1, || 1 << 44),
+            ChunkLocation::Here(1 << 44)
+        );
+        assert_eq!(index.find(key(4), 2, || 5), ChunkLocation::Unknown);
     }
 
     #[test]
     fn a_full_table_finds_what_it_has_and_takes_no_more() {
         let index = Index::of_one(0);
-        let taken = (0..1000).filter(|seed| index.find(key(*seed), 0, || 64) == Place::Here(64));
+        let taken =
+            (0..1000).filter(|seed| index.find(key(*seed), 0, || 64) == ChunkLocation::Here(64));
         let taken = taken.count();
         assert!((33..=64).contains(&taken), "{taken}");
-        let there = |seed: &u64| index.find(key(*seed), 0, || 64) != Place::Unknown;
+        let there = |seed: &u64| index.find(key(*seed), 0, || 64) != ChunkLocation::Unknown;
         assert_eq!((0..1000).filter(there).count(), 64);
         assert_eq!(
             Index::in_words(Vec::new()).find(key(1), 0, || 64),
-            Place::Unknown
+            ChunkLocation::Unknown
         );
     }
 
@@ -245,10 +249,10 @@ mod tests {
                 scope.spawn(move || {
                     for seed in 0..2000 {
                         match index.find(key(seed), rank, || 64 + seed) {
-                            Place::There { offset, .. } => assert_eq!(offset, 64 + seed),
+                            ChunkLocation::There { offset, .. } => assert_eq!(offset, 64 + seed),
                             // A thread that has taken a slot may have been stopped in the middle; others then get `Unknown`.
-                            Place::Here(_) => _ = written.fetch_add(1, Ordering::Relaxed),
-                            Place::Unknown => {}
+                            ChunkLocation::Here(_) => _ = written.fetch_add(1, Ordering::Relaxed),
+                            ChunkLocation::Unknown => {}
                         }
                     }
                 });

@@ -9,7 +9,7 @@ use crate::descriptors::Descriptors;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::mapped_files::MappedFiles;
-use crate::origins::{Share, Shared};
+use crate::origins::{Share, SiblingShare};
 use crate::reader::Reader;
 use crate::tables::{Region, thread_flags};
 
@@ -71,7 +71,7 @@ pub struct Description {
     /// The shares of images of earlier epochs, the oldest first.
     pub carried: Vec<Share>,
     /// The shares of images of the same epoch, its own included, in chunks not written for this image, by rank.
-    pub shared: Vec<Shared>,
+    pub shared: Vec<SiblingShare>,
     pub regions: Vec<RegionDescription>,
     /// The bytes of all regions together; null if the image has no such numbers.
     pub bytes: Option<RegionBytes>,

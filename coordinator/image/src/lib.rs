@@ -67,7 +67,7 @@ pub use inspect::{
     verify, verify_opened,
 };
 pub use manifest::{Manifest, RankImage};
-pub use origins::{Origin, Share, Shared, Tables};
+pub use origins::{Origin, Share, SiblingShare, Tables};
 pub use pages::PageRun;
 pub use reader::{Blob, Reader};
 pub use sharing::Sharing;

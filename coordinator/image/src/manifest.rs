@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::Replacement;
 use stillpoint_incremental::viability::Record;
 
@@ -94,7 +94,7 @@ pub(crate) mod hex {
 impl Manifest {
     /// Writes the manifest into the directory at a path; see [`Manifest::write_in`].
     pub fn write(&self, directory: &Path) -> Result<(), ImageError> {
-        let held = Directory::open(directory, Whose::Anyones)
+        let held = Directory::open(directory, RequiredOwner::Anyones)
             .map_err(ImageError::io(directory, "open the directory"))?;
         self.write_in(&held)
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 
 use crate::error::ImageError;
 use crate::format::{ChunkRecord, NOWHERE, RunRecord};
@@ -61,7 +61,7 @@ impl Origin {
         };
         let cannot =
             |error: std::io::Error| failed(format!("it cannot be opened: {error}"), Some(error));
-        let opened = Directory::open(&checkpoints, Whose::Anyones)
+        let opened = Directory::open(&checkpoints, RequiredOwner::Anyones)
             .and_then(|held| held.below(&self.directory))
             .and_then(|epoch| epoch.open_file(&self.file));
         let file = opened.map_err(cannot)?;
@@ -125,7 +125,7 @@ impl Sibling {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let opened = Directory::open(directory, Whose::Anyones)
+        let opened = Directory::open(directory, RequiredOwner::Anyones)
             .and_then(|directory| directory.open_file(&name));
         let file = opened.map_err(cannot)?;
         let bytes = file.metadata().map_err(cannot)?.len();
@@ -187,7 +187,7 @@ pub struct Share {
 
 /// An image's share in an image of the same epoch, its own included: chunks that were not written for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Shared {
+pub struct SiblingShare {
     pub rank: u32,
     /// Bytes of memory.
     pub bytes: u64,
@@ -257,12 +257,12 @@ impl Tables {
     }
 
     /// Returns the share that each sibling holds of this image, in their order.
-    pub fn shared(&self) -> Vec<Shared> {
-        let shared = |rank: &u32| Shared {
+    pub fn shared(&self) -> Vec<SiblingShare> {
+        let shared = |rank: &u32| SiblingShare {
             rank: *rank,
-            ..Shared::default()
+            ..SiblingShare::default()
         };
-        let mut all: Vec<Shared> = self.siblings.iter().map(shared).collect();
+        let mut all: Vec<SiblingShare> = self.siblings.iter().map(shared).collect();
         for chunk in &self.chunks {
             if let Holder::Sibling(sibling) = self.holder(chunk)
                 && let Some(shared) = all.get_mut(sibling)

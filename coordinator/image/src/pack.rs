@@ -20,12 +20,12 @@ use stillpoint_faults::{Point, strike};
 use crate::compression::{Codec, Compression, Compressor, worst_case};
 use crate::crew::{Crew, Steps};
 use crate::format::{CHUNK_BYTES, ChunkRecord, RunRecord, checksum};
-use crate::index::Place;
+use crate::index::ChunkLocation;
 use crate::pages::PageRun;
 use crate::sharing::Sharing;
 use crate::store::Store;
 use pieces::{Cursor, Piece};
-use room::{Kept, LEAST, Room};
+use room::{ChunkBuffer, Kept, LEAST};
 
 /// The least bytes of a stored chunk that is shared: a shorter one is not worth another file.
 const LEAST_STORED: usize = 64 << 10;
@@ -38,11 +38,11 @@ pub(crate) struct Packed {
     /// The chunks in file order; `first_run` counts within `runs`.
     pub chunks: Vec<ChunkRecord>,
     pub runs: Vec<RunRecord>,
-    pub shared: Vec<Shared>,
+    pub shared: Vec<SharedChunk>,
 }
 
 /// A chunk that an image of this epoch has already.
-pub(crate) struct Shared {
+pub(crate) struct SharedChunk {
     /// The rank whose image has it.
     pub rank: u32,
     pub chunk: ChunkRecord,
@@ -124,7 +124,7 @@ struct Work<'a> {
 
 /// One thread's part of the work.
 struct Worker<'w, 'a> {
-    room: Room,
+    room: ChunkBuffer,
     /// The stretch that is being packed.
     stretch: Option<Cursor<'a, Piece<'a>>>,
     pieces: Vec<Piece<'a>>,
@@ -135,7 +135,7 @@ struct Worker<'w, 'a> {
 impl<'w, 'a> Worker<'w, 'a> {
     fn new(work: &'w Work<'a>) -> io::Result<Worker<'w, 'a>> {
         Ok(Worker {
-            room: Room::new(work.sharing.is_some())?,
+            room: ChunkBuffer::new(work.sharing.is_some())?,
             stretch: None,
             pieces: Vec::new(),
             runs: Vec::new(),
@@ -227,7 +227,7 @@ impl Chunks<'_, '_> {
                 let key = sharing.key(stored, codec, input.len() as u32);
                 (key.checksum, sharing.find(key, make))
             }
-            None => (checksum(stored), Place::Here(make())),
+            None => (checksum(stored), ChunkLocation::Here(make())),
         };
         let chunk = |offset| ChunkRecord {
             offset,
@@ -246,16 +246,16 @@ impl Chunks<'_, '_> {
             space,
         });
         let offset = match place {
-            Place::There { rank, offset } => {
-                self.packed.shared.push(Shared {
+            ChunkLocation::There { rank, offset } => {
+                self.packed.shared.push(SharedChunk {
                     rank,
                     chunk: chunk(offset),
                     runs: runs.collect(),
                 });
                 return Ok(());
             }
-            Place::Here(offset) => offset,
-            Place::Unknown => end.fetch_add(stored.len() as u64, Ordering::Relaxed),
+            ChunkLocation::Here(offset) => offset,
+            ChunkLocation::Unknown => end.fetch_add(stored.len() as u64, Ordering::Relaxed),
         };
         strike(Point::ImagePages)?;
         store.write_all_at(stored, offset)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::compression::Codec;
-use crate::index::{Index, Key, Place};
+use crate::index::{ChunkLocation, Index, Key};
 
 /// Most images of its own epoch that one is written to need: a restart opens each of these files.
 const MOST_SIBLINGS: usize = 256;
@@ -37,9 +37,9 @@ impl Sharing {
         self.index.key(stored, codec, bytes)
     }
 
-    pub(crate) fn find(&self, key: Key, make: impl FnOnce() -> u64) -> Place {
+    pub(crate) fn find(&self, key: Key, make: impl FnOnce() -> u64) -> ChunkLocation {
         match self.index.find(key, self.rank, make) {
-            Place::There { rank, .. } if !self.may_need(rank) => Place::Unknown,
+            ChunkLocation::There { rank, .. } if !self.may_need(rank) => ChunkLocation::Unknown,
             place => place,
         }
     }

@@ -34,9 +34,9 @@ pub struct Behind {
     pub size: i32,
 }
 
-/// [`absent::Told`].
+/// [`absent::MemberAnswer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Told {
+pub struct MemberAnswer {
     pub behind: Vec<Behind>,
     pub operations: Vec<Operation>,
 }
@@ -127,9 +127,9 @@ impl From<Behind> for absent::Behind {
     }
 }
 
-impl From<Told> for absent::Told {
-    fn from(told: Told) -> absent::Told {
-        absent::Told {
+impl From<MemberAnswer> for absent::MemberAnswer {
+    fn from(told: MemberAnswer) -> absent::MemberAnswer {
+        absent::MemberAnswer {
             behind: told.behind.into_iter().map(Into::into).collect(),
             operations: told.operations.into_iter().map(Into::into).collect(),
         }
@@ -159,12 +159,12 @@ mod tests {
             rank: 4,
             size: 5,
         };
-        let told = Told {
+        let told = MemberAnswer {
             behind: vec![behind.into()],
             operations: vec![operation.into()],
         };
         assert_eq!(absent::Operation::from(told.operations[0]), operation);
-        let there = absent::Told::from(told);
+        let there = absent::MemberAnswer::from(told);
         assert_eq!(there.behind, [behind]);
         assert_eq!(there.operations, [operation]);
     }

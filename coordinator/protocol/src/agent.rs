@@ -42,7 +42,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::absent::{Missing, Operation, Told};
+use crate::absent::{MemberAnswer, Missing, Operation};
 use crate::codec::{Decode, Encode};
 use crate::namespace::Namespace;
 use crate::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
@@ -145,7 +145,7 @@ pub enum Progress {
     /// rank has come.
     Asks { missing: Vec<Missing> },
     /// The answer to [`Order::Tell`].
-    Told(Told),
+    Told(MemberAnswer),
     /// Sent at the check: (ggid, sum of the names of communicators that this rank has given up there), the same on all members.
     GivenUp { sums: Vec<(u64, u64)> },
 }

@@ -24,13 +24,13 @@ pub enum FromCommand {
         /// Whether the request is tried again until then, while something hinders it.
         waits: bool,
         /// The user who asks, if not the job's own user, and the reason.
-        asked: Option<Asked>,
+        asked: Option<Requester>,
     },
 }
 
 /// The user who asks for something, and the reason, for the job's records and for its user.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
-pub struct Asked {
+pub struct Requester {
     /// A user's name.
     pub by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,21 +40,21 @@ pub struct Asked {
 /// The length that a reason is cut to, in characters.
 const LONGEST_REASON: usize = 1000;
 
-impl Asked {
+impl Requester {
     /// The same as one line that is safe to print on a terminal.
-    pub fn in_one_line(self) -> Asked {
+    pub fn in_one_line(self) -> Requester {
         let line = |text: String| -> String {
             let text: String = text.chars().take(LONGEST_REASON).collect();
             safe_text::line(&text).into_owned()
         };
-        Asked {
+        Requester {
             by: line(self.by),
             reason: self.reason.map(line).filter(|reason| !reason.is_empty()),
         }
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for Requester {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.reason {
             Some(reason) => write!(f, "by {}: {reason}", self.by),
@@ -77,7 +77,7 @@ pub enum ToCommand {
         reasons: Vec<String>,
     },
     /// The epoch is committed. After a suspend, every rank has ended too.
-    Committed(Outcome),
+    Committed(CommittedEpoch),
     /// The job cannot be checkpointed now: the ranks' own reasons. The job runs on.
     Refused {
         reasons: Vec<String>,
@@ -91,7 +91,7 @@ pub enum ToCommand {
 
 /// A committed epoch, for people.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub struct Outcome {
+pub struct CommittedEpoch {
     pub epoch: u64,
     pub directory: String,
     /// Bytes of memory in the images, before compression.

@@ -9,10 +9,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::Replacement;
 
-use crate::command::Asked;
+use crate::command::Requester;
 use crate::key::Key;
 use crate::lasting::{Silence, Terms};
 pub use crate::process::{Process, host_name, start_time};
@@ -72,7 +72,7 @@ pub struct JobFile {
     pub recovers: Option<u64>,
     /// The user who had the job suspended, if not its own user, and the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub suspended_by: Option<Asked>,
+    pub suspended_by: Option<Requester>,
     /// The newest committed epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
@@ -149,7 +149,7 @@ impl JobFile {
 
     /// Reads DIRECTORY/job.json.
     pub fn read(directory: &Path) -> Result<JobFile, JobFileError> {
-        let held = Directory::open(directory, Whose::Anyones);
+        let held = Directory::open(directory, RequiredOwner::Anyones);
         Self::read_in(&held.map_err(|error| unread(Self::path(directory), error))?)
     }
 
@@ -203,7 +203,7 @@ impl JobFile {
 
     /// Replaces job.json in the directory at a path; see [`JobFile::write_in`].
     pub fn write(&self, directory: &Path) -> Result<(), JobFileError> {
-        let held = Directory::open(directory, Whose::Anyones);
+        let held = Directory::open(directory, RequiredOwner::Anyones);
         let failed = |source| JobFileError::Io {
             path: directory.to_owned(),
             action: "open it",
@@ -364,7 +364,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let [original, moved, copy] = ["original", "moved", "copy"].map(|n| root.path().join(n));
         fs::create_dir(&original).unwrap();
-        let held = Directory::open(&original, Whose::Ours).unwrap();
+        let held = Directory::open(&original, RequiredOwner::Ours).unwrap();
         let file = JobFile {
             directory: original.canonicalize().ok(),
             inode: Some(held.inode()),

@@ -20,7 +20,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, geteuid};
 use serde::{Deserialize, Serialize};
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 
 use crate::job_file::{JobFile, JobState};
 use crate::launch::Ready;
@@ -55,7 +55,7 @@ pub enum Awaits {
 /// The reason why there will be no job, and the exit status for this rank.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
-pub struct Ended {
+pub struct LaunchFailure {
     pub status: u8,
     pub text: String,
 }
@@ -65,7 +65,7 @@ pub struct Ended {
 pub enum Missing {
     /// Rank 0 has failed. It has told the user the reason, too.
     #[error("rank 0 has failed: {}", .0.text)]
-    Told(Ended),
+    Told(LaunchFailure),
     #[error(
         "{directory}: cannot write checkpoints there: {source}: choose another directory with --dir"
     )]
@@ -81,8 +81,8 @@ pub enum Missing {
 }
 
 /// Waits for the first message of the coordinator, which this process has started by its child `first`, and for the end of that child.
-pub fn hear(answer: File, first: i32) -> Result<(), Ended> {
-    let failed = |what: &str, error: &dyn std::error::Error| Ended {
+pub fn hear(answer: File, first: i32) -> Result<(), LaunchFailure> {
+    let failed = |what: &str, error: &dyn std::error::Error| LaunchFailure {
         status: 1,
         text: format!("cannot start the coordinator: {what}: {error}"),
     };
@@ -101,7 +101,7 @@ pub fn hear(answer: File, first: i32) -> Result<(), Ended> {
     }
     match serde_json::from_str(&line) {
         Ok(Ready::Serving) => Ok(()),
-        Ok(Ready::Failed { status, text }) => Err(Ended { status, text }),
+        Ok(Ready::Failed { status, text }) => Err(LaunchFailure { status, text }),
         Err(error) => Err(failed("it ended without a word", &error)),
     }
 }
@@ -115,9 +115,11 @@ pub fn wait_for_job(launch: &str, directory: &Path) -> Result<JobFile, Missing> 
             && matches!(job.state, JobState::Running | JobState::Finished)
         {
             // Rank 0 has checked the directory, but this host may see another one.
-            Directory::open(directory, Whose::Ours).map_err(|source| Missing::Directory {
-                directory: directory.display().to_string(),
-                source,
+            Directory::open(directory, RequiredOwner::Ours).map_err(|source| {
+                Missing::Directory {
+                    directory: directory.display().to_string(),
+                    source,
+                }
             })?;
             return Ok(job);
         }
@@ -136,7 +138,7 @@ pub fn wait_for_job(launch: &str, directory: &Path) -> Result<JobFile, Missing> 
 }
 
 /// Returns why rank 0 of this launch has failed, if it has, and is on this host.
-pub fn heard(launch: &str) -> Option<Ended> {
+pub fn heard(launch: &str) -> Option<LaunchFailure> {
     let mut stream = UnixStream::connect_addr(&address(launch)?).ok()?;
     let peer = getsockopt(&stream, PeerCredentials).ok()?;
     if peer.uid() != geteuid().as_raw() {
@@ -149,14 +151,14 @@ pub fn heard(launch: &str) -> Option<Ended> {
         .read_to_end(&mut said)
         .ok()?;
     let (status, text) = said.split_first()?;
-    Some(Ended {
+    Some(LaunchFailure {
         status: *status,
         text: String::from_utf8_lossy(text).into_owned(),
     })
 }
 
 /// Tells the `others` on this host why this process, rank 0, has failed.
-pub fn tell(launch: &str, others: u32, why: &Ended) {
+pub fn tell(launch: &str, others: u32, why: &LaunchFailure) {
     // Without a socket the other ranks report their own errors.
     let Some(listener) = address(launch).and_then(|at| UnixListener::bind_addr(&at).ok()) else {
         return;

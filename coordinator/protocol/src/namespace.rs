@@ -27,7 +27,7 @@ pub struct Namespace(u64);
 
 /// The range within which a process's number is unambiguous: see [`Namespace::place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(u64);
+pub struct PidScope(u64);
 
 impl Namespace {
     /// The namespace of the calling process.
@@ -98,8 +98,8 @@ impl Namespace {
     }
 
     /// A value that is equal for equal namespaces: number and boot.
-    pub fn place(self) -> Place {
-        Place(self.0 & ((1 << (INODE_BITS + BOOT_BITS)) - 1))
+    pub fn place(self) -> PidScope {
+        PidScope(self.0 & ((1 << (INODE_BITS + BOOT_BITS)) - 1))
     }
 
     fn number(self) -> u64 {

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 pub(super) fn epochs_in(directory: &Path) -> Epochs {
-    let held = Directory::open(directory, Whose::Ours).unwrap();
+    let held = Directory::open(directory, RequiredOwner::Ours).unwrap();
     Epochs::of(held, Mark::random().unwrap())
 }
 

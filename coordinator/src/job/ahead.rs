@@ -9,9 +9,9 @@ use stillpoint_protocol::command::Ahead;
 
 use super::attempt::Attempt;
 use super::phase::Phase;
-use super::{Job, Wanted};
+use super::{CheckpointRequest, Job};
 
-impl Wanted {
+impl CheckpointRequest {
     /// The time at which the suspend itself has to begin: the epoch ahead takes at most half of a limited time.
     fn begins_by(&self) -> Option<Duration> {
         self.timeout.map(|timeout| self.since + timeout / 2)
@@ -25,7 +25,7 @@ impl Wanted {
 
 impl Job {
     /// Whether to write an epoch ahead of this suspend, if there is time for it. It makes the stop shorter, but the job ends later.
-    fn copies_ahead(&self, wanted: &Wanted, now: Duration) -> bool {
+    fn copies_ahead(&self, wanted: &CheckpointRequest, now: Duration) -> bool {
         let can = self.settings.precopy
             && self.settings.incremental != Incremental::Off
             && self.settings.copies.is_some()
@@ -61,7 +61,7 @@ impl Job {
     }
 
     /// Handles a suspend that comes during another checkpoint. Returns whether that one is its epoch ahead, or becomes it.
-    pub(super) fn waits_behind_attempt(&self, wanted: &Wanted) -> bool {
+    pub(super) fn waits_behind_attempt(&self, wanted: &CheckpointRequest) -> bool {
         let Some(attempt) = &self.attempt else {
             return false;
         };

@@ -1,7 +1,7 @@
 //! The user who asked for a suspend, if not the job's own user, and the reason: job.json keeps them, and the job's user is told.
 
 use stillpoint_protocol::agent::ToAgent;
-use stillpoint_protocol::command::Asked;
+use stillpoint_protocol::command::Requester;
 
 use super::{Job, Output};
 
@@ -21,7 +21,7 @@ impl Job {
         }
     }
 
-    fn whoever_asked(&self) -> Option<Asked> {
+    fn whoever_asked(&self) -> Option<Requester> {
         let mut requests = self.attempt.iter().flat_map(|attempt| &attempt.requests);
         requests.find_map(|wanted| wanted.asked.clone().filter(|_| wanted.suspend))
     }

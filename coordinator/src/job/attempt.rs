@@ -7,9 +7,9 @@ use stillpoint_clock::drain::Drain;
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::SafeState;
 use stillpoint_protocol::agent::{Order, Written};
-use stillpoint_protocol::command::{Outcome, Staging};
+use stillpoint_protocol::command::{CommittedEpoch, Staging};
 
-use super::Wanted;
+use super::CheckpointRequest;
 use super::late_ranks::Absent;
 use super::phase::Phase;
 use super::words::ranks_in_words;
@@ -26,7 +26,7 @@ pub struct Attempt {
     /// The path of the committed epoch; empty before the commit.
     pub directory: String,
     /// The requests for it.
-    pub(super) requests: Vec<Wanted>,
+    pub(super) requests: Vec<CheckpointRequest>,
     pub phase: Phase,
     began: Duration,
     phase_began: Duration,
@@ -301,11 +301,11 @@ impl Attempt {
     }
 
     /// The committed epoch, for people. The time of the phase under way counts up to `now`.
-    pub fn outcome(&self, now: Duration) -> Outcome {
+    pub fn outcome(&self, now: Duration) -> CommittedEpoch {
         let under_way = (self.phase, now.saturating_sub(self.phase_began));
         let phases = self.phases.iter().copied().chain([under_way]);
         let written = || self.written.iter().flatten();
-        Outcome {
+        CommittedEpoch {
             epoch: self.epoch,
             directory: self.directory.clone(),
             bytes: written().map(|w| w.bytes).sum(),

@@ -11,7 +11,7 @@ use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
 
 use super::attempt::Attempt;
-use super::ending::Why;
+use super::ending::AbortReason;
 use super::phase::Phase;
 use super::{Job, Output, tally};
 
@@ -79,7 +79,7 @@ impl Job {
             {
                 attempt.refuse(rank, refusals);
                 let refusals = attempt.refusals();
-                self.abort(Why::Refused(refusals), now);
+                self.abort(AbortReason::Refused(refusals), now);
             }
             // Refusals that were found while the image was written. Another try would find them again.
             (Phase::Plan | Phase::Copy | Phase::Write, Progress::CheckResult { refusals })
@@ -87,7 +87,7 @@ impl Job {
             {
                 attempt.refuse(rank, refusals);
                 let refusals = attempt.refusals();
-                self.abort(Why::Hopeless(refusals), now);
+                self.abort(AbortReason::Hopeless(refusals), now);
             }
             (
                 Phase::Drain,
@@ -115,7 +115,7 @@ impl Job {
                 if (Phase::Check..Phase::Commit).contains(&phase) =>
             {
                 let reason = format!("{}: {reason}", self.roster.named(rank));
-                self.abort(Why::Failed(reason), now);
+                self.abort(AbortReason::Failed(reason), now);
             }
             (Phase::Release, Progress::Released) => self.on_released(rank, now),
             _ => {}
@@ -148,7 +148,7 @@ impl Job {
         }
         let refusals = attempt.refusals();
         if !refusals.is_empty() {
-            self.abort(Why::Refused(refusals), now);
+            self.abort(AbortReason::Refused(refusals), now);
             return;
         }
         self.hindered = None;
@@ -172,7 +172,7 @@ impl Job {
                     "{received} messages were received but only {sent} sent: \
                      this is an error in Stillpoint, please report it"
                 );
-                self.abort(Why::Failed(reason), now);
+                self.abort(AbortReason::Failed(reason), now);
             }
             None => {}
         }
@@ -289,7 +289,7 @@ impl Job {
                 attempt.prepared = true;
                 self.write_if_ready(now);
             }
-            Err(reason) => self.abort(Why::Failed(reason), now),
+            Err(reason) => self.abort(AbortReason::Failed(reason), now),
         }
     }
 
@@ -323,7 +323,7 @@ impl Job {
         let epoch = attempt.epoch;
         attempt.directory = match result {
             Ok(directory) => directory,
-            Err(reason) => return self.abort(Why::Failed(reason), now),
+            Err(reason) => return self.abort(AbortReason::Failed(reason), now),
         };
         if attempt.staging.is_some() {
             return self.on_staged(epoch, now);

@@ -14,7 +14,7 @@ use super::{Job, Output, tally};
 const ASKING: Duration = Duration::from_millis(50);
 
 /// The reason why there will be no epoch.
-pub(super) enum Why {
+pub(super) enum AbortReason {
     Refused(Vec<String>),
     /// Another try would give the same reasons.
     Hopeless(Vec<String>),
@@ -27,7 +27,7 @@ impl Job {
         let current = self.attempt.as_ref().map(|attempt| attempt.number);
         if current == Some(number) && self.may_abort() {
             let reason = format!("{}: {reason}", self.roster.named(rank));
-            self.abort(Why::Refused(vec![reason]), now);
+            self.abort(AbortReason::Refused(vec![reason]), now);
         }
     }
 
@@ -37,11 +37,11 @@ impl Job {
         if self.may_abort() {
             let phase = self.attempt.as_ref().map_or("", |a| a.phase.name());
             let why = match self.roster.gone() {
-                Some(gone) => Why::Failed(format!("{gone} (in phase {phase})")),
+                Some(gone) => AbortReason::Failed(format!("{gone} (in phase {phase})")),
                 // The job waits for the other program, like for one that has not begun MPI.
                 None => {
                     let became = format!("{} became another program", self.roster.named(rank));
-                    Why::Refused(vec![became])
+                    AbortReason::Refused(vec![became])
                 }
             };
             self.abort(why, now);
@@ -65,7 +65,7 @@ impl Job {
     }
 
     /// Gives the attempt up: there will be no epoch, and the job runs on.
-    pub(super) fn abort(&mut self, why: Why, now: Duration) {
+    pub(super) fn abort(&mut self, why: AbortReason, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
@@ -77,8 +77,8 @@ impl Job {
         }
         let requests = std::mem::take(&mut attempt.requests);
         let reason = match &why {
-            Why::Refused(reasons) | Why::Hopeless(reasons) => reasons.join("; "),
-            Why::Failed(reason) => reason.clone(),
+            AbortReason::Refused(reasons) | AbortReason::Hopeless(reasons) => reasons.join("; "),
+            AbortReason::Failed(reason) => reason.clone(),
         };
         let answered = match why {
             // Requests that have joined it wait for the suspend with the others.
@@ -86,12 +86,12 @@ impl Job {
                 self.wanted.extend(requests);
                 true
             }
-            Why::Refused(reasons) => self.try_again_or_refuse(requests, &reasons, now),
-            Why::Hopeless(reasons) => {
+            AbortReason::Refused(reasons) => self.try_again_or_refuse(requests, &reasons, now),
+            AbortReason::Hopeless(reasons) => {
                 self.tell_refused(requests, &reasons);
                 true
             }
-            Why::Failed(reason) => {
+            AbortReason::Failed(reason) => {
                 self.tell_failed(requests, reason, now);
                 true
             }
@@ -153,7 +153,7 @@ impl Job {
             phase => {
                 let seconds = now.saturating_sub(attempt.began()).as_secs_f64();
                 let reason = format!("given up after {seconds:.0} s in phase {phase}: {waits_for}");
-                self.abort(Why::Failed(reason), now);
+                self.abort(AbortReason::Failed(reason), now);
             }
         }
     }

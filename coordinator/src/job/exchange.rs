@@ -2,7 +2,7 @@
 
 use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, ToAgent, Written};
-use stillpoint_protocol::command::{Asked, ToCommand};
+use stillpoint_protocol::command::{Requester, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 /// An event.
@@ -22,7 +22,7 @@ pub enum Input {
         /// Whether it is tried again while something hinders it.
         waits: bool,
         /// The user who asks, if not the job's own user, and the reason.
-        asked: Option<Asked>,
+        asked: Option<Requester>,
     },
     /// [`Output::Prepare`] of this attempt is done. The number is needed, since an earlier attempt at the epoch may have had a directory of the same name.
     Prepared {
@@ -112,7 +112,7 @@ pub struct Fate {
     pub state: JobState,
     pub reason: Option<String>,
     pub exit_status: Option<i32>,
-    pub suspended_by: Option<Asked>,
+    pub suspended_by: Option<Requester>,
     pub newest_epoch: Option<u64>,
     pub restarted_from: Option<u64>,
 }

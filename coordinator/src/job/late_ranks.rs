@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use stillpoint_clock::absent::{Operation, Question};
-use stillpoint_protocol::absent::{Missing, Told};
+use stillpoint_protocol::absent::{MemberAnswer, Missing};
 use stillpoint_protocol::agent::Order;
 
 use super::Job;
@@ -18,11 +18,11 @@ pub struct Absent {
     /// The operations that ranks have said they are late for: the first and the last of each clock.
     missing: BTreeMap<u64, (u64, u64)>,
     /// The question without all answers yet.
-    asked: Option<Asked>,
+    asked: Option<PendingQuestion>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct PendingQuestion {
     question: Question,
     hold: bool,
 }
@@ -57,7 +57,7 @@ impl Absent {
     /// Asks that many ranks a question. Returns the order for all of them.
     fn ask(&mut self, hold: bool, ranks: usize) -> Order {
         let question = Question::new(ranks);
-        self.asked = Some(Asked { question, hold });
+        self.asked = Some(PendingQuestion { question, hold });
         let missing = self.missing.iter();
         let missing = missing.map(|(&ggid, &(first, last))| Missing { ggid, first, last });
         Order::Tell {
@@ -67,7 +67,7 @@ impl Absent {
     }
 
     /// Records a rank's answer.
-    fn told(&mut self, rank: u32, told: Told) -> Next {
+    fn told(&mut self, rank: u32, told: MemberAnswer) -> Next {
         let Some(asked) = &mut self.asked else {
             return Next::Nothing;
         };
@@ -94,7 +94,7 @@ impl Job {
         }
     }
 
-    pub(super) fn on_told(&mut self, rank: u32, told: Told) {
+    pub(super) fn on_told(&mut self, rank: u32, told: MemberAnswer) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    fn late(rank: i32) -> Told {
+    fn late(rank: i32) -> MemberAnswer {
         let behind = Behind {
             ggid: 1,
             begun: 4,
@@ -132,13 +132,13 @@ mod tests {
             rank,
             size: 2,
         };
-        Told {
+        MemberAnswer {
             behind: vec![behind],
             operations: vec![],
         }
     }
 
-    fn knows(kind: Kind) -> Told {
+    fn knows(kind: Kind) -> MemberAnswer {
         let operation = Operation {
             ggid: 1,
             number: 5,
@@ -148,7 +148,7 @@ mod tests {
             size: 4,
             ..Operation::default()
         };
-        Told {
+        MemberAnswer {
             behind: vec![],
             operations: vec![operation.into()],
         }

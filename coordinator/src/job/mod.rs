@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
-use stillpoint_protocol::command::{Ahead, Asked, JobStatus, Tally, ToCommand};
+use stillpoint_protocol::command::{Ahead, JobStatus, Requester, Tally, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 use attempt::Attempt;
@@ -47,7 +47,7 @@ use staging::Staging;
 
 /// A request for a checkpoint.
 #[derive(Debug)]
-struct Wanted {
+struct CheckpointRequest {
     watcher: Option<u64>,
     suspend: bool,
     timeout: Option<Duration>,
@@ -55,7 +55,7 @@ struct Wanted {
     patience: Duration,
     since: Duration,
     /// The user who asks, if not the job's own user, and the reason.
-    asked: Option<Asked>,
+    asked: Option<Requester>,
     /// Whether the epoch ahead of this suspend has been begun, and its result.
     tried_ahead: bool,
     ahead: Option<Ahead>,
@@ -66,7 +66,7 @@ struct Wanted {
 pub struct Job {
     settings: Settings,
     roster: Roster,
-    wanted: VecDeque<Wanted>,
+    wanted: VecDeque<CheckpointRequest>,
     /// The reasons that hinder the requests.
     hindered: Option<Hindered>,
     /// The number of tries of a suspend by signal that have failed in a row.
@@ -174,7 +174,7 @@ impl Job {
                     true => timeout.unwrap_or(self.settings.patience.hindrance),
                     false => Duration::ZERO,
                 };
-                self.want(Wanted {
+                self.want(CheckpointRequest {
                     watcher: Some(watcher),
                     suspend,
                     timeout,
@@ -272,7 +272,7 @@ impl Job {
                 if self.wanted.iter().all(|wanted| !wanted.suspend) {
                     // No command waits, and the job is to end, so this is tried as long as any checkpoint.
                     let patience = self.settings.patience.still_point;
-                    self.want(Wanted::of_the_job(true, patience, now));
+                    self.want(CheckpointRequest::of_the_job(true, patience, now));
                 }
             }
             FromAgent::Progress { attempt, progress } => {
@@ -321,7 +321,7 @@ impl Job {
                 let most = self.settings.patience.hindrance;
                 let patience = self.settings.interval;
                 let patience = patience.map_or(most, |interval| interval.time().min(most));
-                self.want(Wanted::of_the_job(false, patience, now));
+                self.want(CheckpointRequest::of_the_job(false, patience, now));
             }
         }
         if self.attempt.is_none() && self.next_periodic.is_none() {

@@ -1,7 +1,7 @@
 //! One rank of a job: the state of its life, and its location.
 
 use stillpoint_protocol::agent::Hello;
-use stillpoint_protocol::namespace::{Namespace, Place};
+use stillpoint_protocol::namespace::{Namespace, PidScope};
 
 /// The state of a rank's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Rank {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     host: String,
-    place: Place,
+    place: PidScope,
 }
 
 impl Location {

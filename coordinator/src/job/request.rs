@@ -9,10 +9,10 @@ use std::time::Duration;
 use stillpoint_protocol::command::ToCommand;
 
 use super::attempt::Attempt;
-use super::ending::Why;
+use super::ending::AbortReason;
 use super::phase::Phase;
 use super::words::ranks_in_words;
-use super::{Job, Output, Wanted, tally};
+use super::{CheckpointRequest, Job, Output, tally};
 
 /// The pause after the first try that was refused, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -22,10 +22,14 @@ const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// The least time for a try that has begun, so that its own answer counts.
 const ONE_TRY: Duration = Duration::from_secs(1);
 
-impl Wanted {
+impl CheckpointRequest {
     /// A request without a command that waits: a periodic checkpoint, or a suspend by a signal.
-    pub(super) fn of_the_job(suspend: bool, patience: Duration, now: Duration) -> Wanted {
-        Wanted {
+    pub(super) fn of_the_job(
+        suspend: bool,
+        patience: Duration,
+        now: Duration,
+    ) -> CheckpointRequest {
+        CheckpointRequest {
             watcher: None,
             suspend,
             timeout: None,
@@ -62,13 +66,13 @@ pub(super) struct Hindered {
 
 /// Whether a request cannot join the attempt any more: the application has run on since, or memory has been set apart to let it run on, and the request is a
 /// suspend.
-fn too_late_for_copies(attempt: &Attempt, wanted: &Wanted) -> bool {
+fn too_late_for_copies(attempt: &Attempt, wanted: &CheckpointRequest) -> bool {
     attempt.ran_on || wanted.suspend && attempt.phase == Phase::Copy
 }
 
 impl Job {
     /// Takes a request, which joins the attempt under way, or waits for its turn.
-    pub(super) fn want(&mut self, wanted: Wanted) {
+    pub(super) fn want(&mut self, wanted: CheckpointRequest) {
         let now = wanted.since;
         if self.suspended || self.ended {
             let reason = "the job is ending".to_owned();
@@ -111,12 +115,14 @@ impl Job {
         }
         if let Some(attempt) = &self.attempt {
             let reason = format!("the job is still busy with epoch {}", attempt.epoch);
-            let late = |w: &Wanted| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
+            let late =
+                |w: &CheckpointRequest| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
             return self.give_up_wanted(&reason, late);
         }
         if let Some(epoch) = self.staging.flushing() {
             let reason = format!("epoch {epoch} is still on its way to the slow tier");
-            let late = |w: &Wanted| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
+            let late =
+                |w: &CheckpointRequest| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
             return self.give_up_wanted(&reason, late);
         }
         if let Some(gone) = self.roster.gone() {
@@ -125,7 +131,7 @@ impl Job {
         }
         if let Some(twice) = self.roster.twice() {
             let reasons = [twice.to_owned()];
-            let refused: Vec<Wanted> = self.wanted.drain(..).collect();
+            let refused: Vec<CheckpointRequest> = self.wanted.drain(..).collect();
             self.hindered = None;
             return self.tell_refused(refused, &reasons);
         }
@@ -151,7 +157,7 @@ impl Job {
         }
         self.attempts += 1;
         let ahead = self.begins_ahead(now);
-        let (waiting, requests): (Vec<Wanted>, Vec<Wanted>) =
+        let (waiting, requests): (Vec<CheckpointRequest>, Vec<CheckpointRequest>) =
             self.wanted.drain(..).partition(|w| ahead && w.suspend);
         let suspend = requests.iter().any(|wanted| wanted.suspend);
         let ranks = self.roster.size();
@@ -189,8 +195,8 @@ impl Job {
         self.tell_phase();
     }
 
-    fn give_up_wanted(&mut self, reason: &str, which: impl Fn(&Wanted) -> bool) {
-        let (given_up, kept): (VecDeque<Wanted>, VecDeque<Wanted>) =
+    fn give_up_wanted(&mut self, reason: &str, which: impl Fn(&CheckpointRequest) -> bool) {
+        let (given_up, kept): (VecDeque<CheckpointRequest>, VecDeque<CheckpointRequest>) =
             std::mem::take(&mut self.wanted)
                 .into_iter()
                 .partition(|wanted| which(wanted));
@@ -212,11 +218,11 @@ impl Job {
     /// none waits.
     pub(super) fn try_again_or_refuse(
         &mut self,
-        requests: Vec<Wanted>,
+        requests: Vec<CheckpointRequest>,
         reasons: &[String],
         now: Duration,
     ) -> bool {
-        let (patient, refused): (Vec<Wanted>, Vec<Wanted>) = requests
+        let (patient, refused): (Vec<CheckpointRequest>, Vec<CheckpointRequest>) = requests
             .into_iter()
             .partition(|wanted| now < wanted.tried_until());
         let waits = !patient.is_empty();
@@ -230,8 +236,13 @@ impl Job {
     }
 
     /// Handles a try that has failed. A suspend by signal is tried again here: it has no caller that could do so before the batch system ends the job.
-    pub(super) fn tell_failed(&mut self, requests: Vec<Wanted>, reason: String, now: Duration) {
-        let (signalled, told): (Vec<Wanted>, Vec<Wanted>) = requests
+    pub(super) fn tell_failed(
+        &mut self,
+        requests: Vec<CheckpointRequest>,
+        reason: String,
+        now: Duration,
+    ) {
+        let (signalled, told): (Vec<CheckpointRequest>, Vec<CheckpointRequest>) = requests
             .into_iter()
             .partition(|wanted| wanted.suspend && wanted.is_by_signal());
         if !signalled.is_empty() {
@@ -255,14 +266,19 @@ impl Job {
 
     /// Handles a reason that hinders any try. Requests with patience left wait for it to pass.
     fn wait_for_all(&mut self, reasons: Vec<String>, now: Duration) {
-        let wanted: Vec<Wanted> = self.wanted.drain(..).collect();
+        let wanted: Vec<CheckpointRequest> = self.wanted.drain(..).collect();
         let attempts_fail = self.try_again_or_refuse(wanted, &reasons, now);
         if attempts_fail {
             self.last_failure = Some(reasons.join("; "));
         }
     }
 
-    fn wait_for_it_to_pass(&mut self, patient: &[Wanted], reasons: &[String], now: Duration) {
+    fn wait_for_it_to_pass(
+        &mut self,
+        patient: &[CheckpointRequest],
+        reasons: &[String],
+        now: Duration,
+    ) {
         let pause = match &self.hindered {
             Some(before) if before.reasons == reasons => (before.pause * 2).min(LONGEST_PAUSE),
             _ => {
@@ -291,9 +307,10 @@ impl Job {
             return;
         };
         let reasons = hindered.reasons.clone();
-        let (kept, refused): (Vec<Wanted>, Vec<Wanted>) = std::mem::take(&mut self.wanted)
-            .into_iter()
-            .partition(|wanted| now < wanted.tried_until());
+        let (kept, refused): (Vec<CheckpointRequest>, Vec<CheckpointRequest>) =
+            std::mem::take(&mut self.wanted)
+                .into_iter()
+                .partition(|wanted| now < wanted.tried_until());
         self.wanted = kept.into();
         if !refused.is_empty() {
             self.log(format!("no checkpoint: {}", reasons.join("; ")));
@@ -308,11 +325,11 @@ impl Job {
     pub(super) fn refuse_if_twice(&mut self, now: Duration) {
         let twice = self.roster.twice().map(str::to_owned);
         if let Some(reason) = twice.filter(|_| self.may_abort()) {
-            self.abort(Why::Refused(vec![reason]), now);
+            self.abort(AbortReason::Refused(vec![reason]), now);
         }
     }
 
-    pub(super) fn tell_refused(&mut self, refused: Vec<Wanted>, reasons: &[String]) {
+    pub(super) fn tell_refused(&mut self, refused: Vec<CheckpointRequest>, reasons: &[String]) {
         let reasons = reasons.to_vec();
         let watchers = refused.into_iter().filter_map(|wanted| wanted.watcher);
         self.tell(watchers.collect::<Vec<_>>(), ToCommand::Refused { reasons });
@@ -321,7 +338,7 @@ impl Job {
     /// The next time at which a waiting request has to be tried again or refused.
     pub(super) fn hindered_deadline(&self) -> Option<Duration> {
         let hindered = self.hindered.as_ref()?;
-        let over = self.wanted.iter().map(Wanted::tried_until);
+        let over = self.wanted.iter().map(CheckpointRequest::tried_until);
         match self.attempt {
             None if self.wanted.is_empty() => None,
             None => over.chain([hindered.again]).min(),

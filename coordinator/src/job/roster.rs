@@ -11,7 +11,7 @@ use super::words::ranks_in_words;
 
 /// The consequence for a rank whose connection has ended because its host was silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum SilenceOutcome {
     /// It may come back.
     Silent,
     /// It had reported that it ends.
@@ -114,16 +114,16 @@ impl Roster {
     }
 
     /// Handles the end of a rank's connection because its host was silent.
-    pub fn cut(&mut self, rank: u32) -> Cut {
+    pub fn cut(&mut self, rank: u32) -> SilenceOutcome {
         let Some(rank) = self.ranks.get_mut(rank as usize) else {
-            return Cut::Over;
+            return SilenceOutcome::Over;
         };
         rank.connected = false;
         match rank.life {
-            Life::Ended(_) | Life::Lost => Cut::Over,
+            Life::Ended(_) | Life::Lost => SilenceOutcome::Over,
             _ => {
                 rank.silent = true;
-                Cut::Silent
+                SilenceOutcome::Silent
             }
         }
     }

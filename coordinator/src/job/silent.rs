@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use super::ending::Why;
-use super::roster::Cut;
+use super::ending::AbortReason;
+use super::roster::SilenceOutcome;
 use super::{Job, Output};
 
 /// Whether the coordinator's host is cut off from all others of the job.
@@ -65,13 +65,13 @@ impl Job {
     pub(super) fn on_unreachable(&mut self, rank: u32, now: Duration) {
         match self.roster.cut(rank) {
             // The rank learns its end from job.json, and does not come back.
-            Cut::Silent if self.suspended => self.roster.give_up(rank),
-            Cut::Silent => self.log(format!(
+            SilenceOutcome::Silent if self.suspended => self.roster.give_up(rank),
+            SilenceOutcome::Silent => self.log(format!(
                 "{}: its host has been silent for {}",
                 self.roster.cut_off([rank]),
                 self.settings.silence,
             )),
-            Cut::Over => {}
+            SilenceOutcome::Over => {}
         }
         self.is_cut_off(rank, now);
         if self.roster.nobody_connected() {
@@ -84,7 +84,7 @@ impl Job {
         self.flush_lost(rank);
         if self.may_abort() {
             let reason = self.roster.cut_off([rank]);
-            self.abort(Why::Refused(vec![reason]), now);
+            self.abort(AbortReason::Refused(vec![reason]), now);
         }
         self.on_released(rank, now);
     }

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::agent::{Order, ToAgent, Written};
-use stillpoint_protocol::command::{Outcome, Staging as Staged, TierStatus, ToCommand};
+use stillpoint_protocol::command::{CommittedEpoch, Staging as Staged, TierStatus, ToCommand};
 use stillpoint_protocol::tier::{Announced, Moved, Rates, Sized};
 
-use super::ending::Why;
+use super::ending::AbortReason;
 use super::phase::Phase;
 use super::words::ranks_in_words;
 use super::{Job, Output, tally};
@@ -38,7 +38,7 @@ pub struct Staging {
 #[derive(Debug)]
 struct Flush {
     epoch: u64,
-    outcome: Outcome,
+    outcome: CommittedEpoch,
     watchers: Vec<u64>,
     done: Vec<bool>,
     began: Duration,
@@ -183,7 +183,7 @@ impl Job {
             .collect();
         match problems.is_empty() {
             true => self.order(Order::Size),
-            false => self.abort(Why::Failed(problems.join("; ")), now),
+            false => self.abort(AbortReason::Failed(problems.join("; ")), now),
         }
     }
 
@@ -208,7 +208,7 @@ impl Job {
         let (number, epoch) = (attempt.number, attempt.epoch);
         match self.staging.place() {
             None => {}
-            Some(Err(reason)) => self.abort(Why::Failed(reason), now),
+            Some(Err(reason)) => self.abort(AbortReason::Failed(reason), now),
             Some(Ok((placement, assignments))) => {
                 self.staging.predicted = placement.blocking;
                 self.log(format!(

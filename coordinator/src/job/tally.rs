@@ -1,6 +1,6 @@
 //! The totals of a launch's checkpoints, for monitoring of many jobs.
 
-use stillpoint_protocol::command::{Outcome, Tally};
+use stillpoint_protocol::command::{CommittedEpoch, Tally};
 
 /// The most reasons that are counted separately.
 const MOST: usize = 16;
@@ -8,7 +8,7 @@ const MOST: usize = 16;
 const OTHER: &str = "another reason";
 
 /// Counts a committed epoch.
-pub fn committed(tally: &mut Tally, outcome: &Outcome) {
+pub fn committed(tally: &mut Tally, outcome: &CommittedEpoch) {
     tally.stored_bytes += outcome.stored_bytes;
     tally.stopped_seconds += outcome.stopped;
     for (phase, seconds) in &outcome.phases {

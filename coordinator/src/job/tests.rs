@@ -16,7 +16,7 @@ use stillpoint_clock::rank::Activity;
 use stillpoint_protocol::agent::{
     FromAgent, Hello, Incremental, Order, Progress, State, ToAgent, Written,
 };
-use stillpoint_protocol::command::{Asked, ToCommand};
+use stillpoint_protocol::command::{Requester, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 use stillpoint_protocol::namespace::Namespace;
 

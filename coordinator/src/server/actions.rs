@@ -16,7 +16,7 @@ use crate::job::{Input, Output};
 /// The orders, and the events that they wait for.
 #[derive(Default)]
 pub(super) struct Agenda {
-    deeds: VecDeque<Deed>,
+    deeds: VecDeque<Action>,
     /// job.json is being written.
     recording: Option<oneshot::Receiver<Written>>,
     /// The batch system is being asked to start the job again.
@@ -26,7 +26,7 @@ pub(super) struct Agenda {
 }
 
 /// One order. A message to ranks already has its addressees: a later connection of the same rank is another program.
-enum Deed {
+enum Action {
     Deliver { to: Vec<Outbox>, frame: Arc<[u8]> },
     Carry(Output),
 }
@@ -65,22 +65,22 @@ impl Coordinator {
             && let Some(deed) = self.agenda.deeds.pop_front()
         {
             match deed {
-                Deed::Deliver { to, frame } => {
+                Action::Deliver { to, frame } => {
                     for outbox in to {
                         // A connection that has just ended reports that itself.
                         let _ = outbox.send(Arc::clone(&frame));
                     }
                 }
-                Deed::Carry(output) => self.carry(output),
+                Action::Carry(output) => self.carry(output),
             }
         }
     }
 
-    fn addressed(&self, output: Output) -> Option<Deed> {
+    fn addressed(&self, output: Output) -> Option<Action> {
         let agents = &self.shared.agents;
         let to = |outboxes: Vec<Outbox>, message: &ToAgent| {
             let frame = frame(message)?;
-            Some(Deed::Deliver {
+            Some(Action::Deliver {
                 to: outboxes,
                 frame,
             })
@@ -94,7 +94,7 @@ impl Coordinator {
                 let all = agents.iter().map(|outbox| outbox.clone());
                 to(all.collect(), &message)
             }
-            output => Some(Deed::Carry(output)),
+            output => Some(Action::Carry(output)),
         }
     }
 

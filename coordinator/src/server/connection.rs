@@ -21,7 +21,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::{Event, Listening, Shared};
+use super::{Event, Listening, ServerState};
 
 /// The most connections that have not shown the key yet.
 const MAX_STRANGERS: usize = 256;
@@ -31,7 +31,7 @@ const STRANGER_PATIENCE: Duration = Duration::from_secs(5);
 const UNTROUBLED: Duration = Duration::from_millis(500);
 
 /// Accepts connections for ever.
-pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
+pub(super) async fn accept(listening: Listening, shared: Arc<ServerState>) {
     // Dropping its sender here closes a stranger. A connection that is no stranger any more drops the receiver.
     let mut strangers: VecDeque<(Instant, oneshot::Sender<()>)> = VecDeque::new();
     loop {
@@ -83,7 +83,10 @@ async fn make_room(strangers: &mut VecDeque<(Instant, oneshot::Sender<()>)>) {
 }
 
 /// Performs the server's side of the handshake. Returns `None` if the client does not belong to the job.
-async fn shake_hands(mut stream: TcpStream, shared: &Shared) -> Option<(Role, Channel, TcpStream)> {
+async fn shake_hands(
+    mut stream: TcpStream,
+    shared: &ServerState,
+) -> Option<(Role, Channel, TcpStream)> {
     let mut hello = [0; CLIENT_HELLO_BYTES];
     stream.read_exact(&mut hello).await.ok()?;
     let server = match handshake::Server::new(&shared.terms.key, &hello) {
@@ -187,7 +190,7 @@ async fn write(mut writer: Writer, mut frames: mpsc::UnboundedReceiver<Arc<[u8]>
     let _ = writer.stream.shutdown().await;
 }
 
-async fn serve_agent(stream: TcpStream, channel: Channel, shared: Arc<Shared>) {
+async fn serve_agent(stream: TcpStream, channel: Channel, shared: Arc<ServerState>) {
     let (mut messages, writer) = halves(stream, channel);
     let hello = match timeout(STRANGER_PATIENCE, messages.next()).await {
         Ok(Ok(FromAgent::Hello(hello))) => hello,
@@ -225,7 +228,12 @@ async fn serve_agent(stream: TcpStream, channel: Channel, shared: Arc<Shared>) {
     });
 }
 
-async fn serve_command(stream: TcpStream, channel: Channel, shared: Arc<Shared>, watcher: u64) {
+async fn serve_command(
+    stream: TcpStream,
+    channel: Channel,
+    shared: Arc<ServerState>,
+    watcher: u64,
+) {
     let (mut messages, writer) = halves(stream, channel);
     let message: FromCommand = match timeout(STRANGER_PATIENCE, messages.next()).await {
         Ok(Ok(message)) => message,

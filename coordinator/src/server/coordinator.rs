@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dashmap::DashMap;
 use stillpoint_directory::Directory;
 use stillpoint_protocol::agent::{Hello, ToAgent};
-use stillpoint_protocol::command::{Asked, FromCommand, ToCommand};
+use stillpoint_protocol::command::{FromCommand, Requester, ToCommand};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::actions::Agenda;
 use super::files::Files;
 use super::records::{Recorder, Records};
-use super::{Event, Listening, Outbox, Shared, Spec, connection, door, send, watch};
+use super::{Event, Listening, Outbox, ServerState, Spec, connection, door, send, watch};
 use crate::batch;
 use crate::epoch::{Epochs, Mark};
 use crate::fence::Fence;
@@ -32,7 +32,7 @@ pub struct Coordinator {
     pub(super) files: Files,
     pub(super) agenda: Agenda,
     registry: Registry,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ServerState>,
     events: mpsc::UnboundedReceiver<Event>,
     began: Instant,
     /// The newest process of each rank.
@@ -70,7 +70,7 @@ impl Coordinator {
         let file = spec.job_file(addresses, newest_epoch, &directory)?;
         let epochs = epochs.behind(fence);
         let (sender, events) = mpsc::unbounded_channel();
-        let shared = Shared {
+        let shared = ServerState {
             terms: file.terms(),
             events: sender.clone(),
             agents: DashMap::new(),
@@ -287,7 +287,7 @@ impl Coordinator {
                         suspend,
                         timeout,
                         waits,
-                        asked: asked.map(Asked::in_one_line),
+                        asked: asked.map(Requester::in_one_line),
                     },
                 ),
             },

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use stillpoint_protocol::codec::Frames;
-use stillpoint_protocol::command::{Asked, FromCommand, Outcome, ToCommand};
+use stillpoint_protocol::command::{CommittedEpoch, FromCommand, Requester, ToCommand};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::{Event, Shared, frame};
+use super::{Event, ServerState, frame};
 use crate::door::{self, Standing};
 use crate::names::name_of;
 
@@ -26,7 +26,11 @@ const OWNERS_PATIENCE: Duration = Duration::from_secs(600);
 const LONGEST: usize = 64 << 10;
 
 /// Answers for ever. Members of `operators` may ask for a suspend.
-pub(super) async fn answer(listener: UnixListener, operators: Option<String>, shared: Arc<Shared>) {
+pub(super) async fn answer(
+    listener: UnixListener,
+    operators: Option<String>,
+    shared: Arc<ServerState>,
+) {
     let room = Arc::new(Semaphore::new(MOST));
     loop {
         // The semaphore is never closed.
@@ -47,7 +51,11 @@ pub(super) async fn answer(listener: UnixListener, operators: Option<String>, sh
     }
 }
 
-async fn serve(stream: UnixStream, operators: Option<String>, shared: Arc<Shared>) -> Option<()> {
+async fn serve(
+    stream: UnixStream,
+    operators: Option<String>,
+    shared: Arc<ServerState>,
+) -> Option<()> {
     let peer = stream.peer_cred().ok()?;
     let (user, group) = (peer.uid(), peer.gid());
     // The system's tables may lie on the network.
@@ -132,12 +140,12 @@ fn allowed(message: FromCommand, standing: Standing, by: String) -> Option<FromC
             waits,
             asked: asked
                 .or_else(|| {
-                    (standing == Standing::Operator).then(|| Asked {
+                    (standing == Standing::Operator).then(|| Requester {
                         by: String::new(),
                         reason: None,
                     })
                 })
-                .map(|asked| Asked { by, ..asked }),
+                .map(|asked| Requester { by, ..asked }),
         }),
         FromCommand::Status if standing == Standing::Owner => Some(FromCommand::Status),
         _ => None,
@@ -161,7 +169,7 @@ fn for_operators(said: &[u8]) -> Option<Arc<[u8]>> {
             reason: withheld(),
             ahead: None,
         },
-        ToCommand::Committed(outcome) => ToCommand::Committed(Outcome {
+        ToCommand::Committed(outcome) => ToCommand::Committed(CommittedEpoch {
             directory: String::new(),
             ahead: None,
             staging: None,
@@ -194,7 +202,7 @@ mod tests {
             suspend: true,
             timeout: None,
             waits: false,
-            asked: Some(Asked {
+            asked: Some(Requester {
                 by: "root".into(),
                 reason: Some("r".into()),
             }),

@@ -73,7 +73,7 @@ pub(crate) enum Event {
 }
 
 /// The state that connections share.
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub terms: Terms,
     pub events: mpsc::UnboundedSender<Event>,
     pub agents: DashMap<u32, Outbox>,

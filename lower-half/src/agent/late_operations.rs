@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use stillpoint_clock::absent::{Behind, Operation};
 use stillpoint_clock::rank::Activity;
-use stillpoint_protocol::absent::{Missing, Told};
+use stillpoint_protocol::absent::{MemberAnswer, Missing};
 use stillpoint_wrappers::gate::Command;
 
 use crate::executor::stopping;
@@ -47,7 +47,7 @@ pub struct Absent {
 /// A message to the coordinator.
 pub enum Said {
     Asks(Vec<Missing>),
-    Told(Told),
+    Told(MemberAnswer),
 }
 
 impl Absent {
@@ -116,7 +116,7 @@ impl Absent {
         activity: Activity,
         hold: bool,
         missing: Vec<Missing>,
-    ) -> Option<Told> {
+    ) -> Option<MemberAnswer> {
         let able = matches!(activity, Activity::Running | Activity::Waiting);
         if !hold || !able || page.late().is_empty() {
             return Some(told(page, &missing, able && !hold));
@@ -165,14 +165,14 @@ impl Absent {
 }
 
 /// Returns this rank's answer. With `able`, its application stands still or can; otherwise it can carry out nothing.
-fn told(page: &Page, missing: &[Missing], able: bool) -> Told {
+fn told(page: &Page, missing: &[Missing], able: bool) -> MemberAnswer {
     let behind = page.late().into_iter().map(|behind| {
         let rank = if able { behind.rank } else { -1 };
         Behind { rank, ..behind }.into()
     });
     let remembered = |it: &Missing| page.remembered(it.ggid, it.first, it.last);
     let operations = missing.iter().flat_map(remembered).map(Into::into);
-    Told {
+    MemberAnswer {
         behind: behind.collect(),
         operations: operations.collect(),
     }

@@ -1,6 +1,6 @@
 //! The table of the blocks of a staged image, and an image that is read by that table.
 
-use stillpoint_image::blocks::{Blocks, Place as Tier, blocks_name};
+use stillpoint_image::blocks::{Blocks, FastTierDirectory as Tier, blocks_name};
 use stillpoint_image::format::checksum;
 use stillpoint_image::{Reader, image_name};
 

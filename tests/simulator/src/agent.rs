@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use stillpoint_clock::absent::{Operation, Told};
+use stillpoint_clock::absent::{MemberAnswer, Operation};
 use stillpoint_clock::rank::{Activity, Pending, observe};
 use stillpoint_clock::safe_state::Report;
 
@@ -75,7 +75,7 @@ pub enum FromRank {
     },
     /// Its rank computes, and is behind on these clocks: does any rank know the operations?
     Ask(Vec<Asked>),
-    Told(Told),
+    Told(MemberAnswer),
     Released,
 }
 

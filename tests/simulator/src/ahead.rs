@@ -1,7 +1,7 @@
 //! Operations that late members carry out ahead of their applications ([`stillpoint_clock::absent`]): which rank asks, which ranks stand and what they tell,
 //! what follows from it, and what the application gets when it comes.
 
-use stillpoint_clock::absent::{Behind, Kind, Operation, Told};
+use stillpoint_clock::absent::{Behind, Kind, MemberAnswer, Operation};
 use stillpoint_clock::rank::{Activity, Pending};
 
 use crate::agent::{FromRank, ToRank};
@@ -142,7 +142,7 @@ impl Rank {
             let known = (begun + 1..=target).filter_map(|it| self.remembers::<S>(ggid, it));
             operations.extend(known);
         }
-        self.say(FromRank::Told(Told { behind, operations }));
+        self.say(FromRank::Told(MemberAnswer { behind, operations }));
     }
 
     fn remembers<S: Mutant>(&self, ggid: u64, number: u64) -> Option<Operation> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stillpoint_clock::absent::{Behind, Operation, Question, Told};
+use stillpoint_clock::absent::{Behind, MemberAnswer, Operation, Question};
 
 use crate::agent::{FromRank, ToRank};
 use crate::ahead::Asked;
@@ -19,7 +19,7 @@ pub struct Asking {
     /// A rank has said so since the question went out.
     more: bool,
     /// The answers so far, while a question is out.
-    told: Option<Vec<Option<Told>>>,
+    told: Option<Vec<Option<MemberAnswer>>>,
 }
 
 impl Asking {
@@ -85,7 +85,7 @@ impl<S: Mutant> State<S> {
     }
 
     /// A rank has answered.
-    pub fn told(&mut self, number: usize, told: Told) {
+    pub fn told(&mut self, number: usize, told: MemberAnswer) {
         let Coordinator::Seeking { asking, .. } = &mut self.coordinator else {
             return;
         };
@@ -101,7 +101,7 @@ impl<S: Mutant> State<S> {
         if !all && granted.is_none() {
             return;
         }
-        let late = |(_, told): &(u32, &Option<Told>)| {
+        let late = |(_, told): &(u32, &Option<MemberAnswer>)| {
             told.as_ref().is_some_and(|told| !told.behind.is_empty())
         };
         let late: Vec<u32> = (0..).zip(&*answers).filter(late).map(|it| it.0).collect();
@@ -121,8 +121,8 @@ impl<S: Mutant> State<S> {
 type Granted = Vec<(u32, Vec<Operation>)>;
 
 /// [`Question::grant`], asked as a mutant asks it.
-fn decide<S: Mutant>(answers: &[Option<Told>]) -> Option<Granted> {
-    let mut answers: Vec<Told> = answers
+fn decide<S: Mutant>(answers: &[Option<MemberAnswer>]) -> Option<Granted> {
+    let mut answers: Vec<MemberAnswer> = answers
         .iter()
         .map(|it| it.clone().unwrap_or_default())
         .collect();
@@ -145,7 +145,7 @@ fn decide<S: Mutant>(answers: &[Option<Told>]) -> Option<Granted> {
     (!granted.is_empty()).then_some(granted)
 }
 
-fn grant<S: Mutant>(answers: &[Told]) -> Option<Granted> {
+fn grant<S: Mutant>(answers: &[MemberAnswer]) -> Option<Granted> {
     let mut question = Question::new(answers.len());
     for (rank, told) in (0..).zip(answers) {
         question.tell(rank, told.clone());
@@ -162,7 +162,7 @@ fn grant<S: Mutant>(answers: &[Told]) -> Option<Granted> {
 }
 
 /// Gives every member the operations that one member remembers.
-fn make_up(answers: &mut [Told]) {
+fn make_up(answers: &mut [MemberAnswer]) {
     let known: Vec<Operation> = answers
         .iter()
         .flat_map(|it| it.operations.clone())

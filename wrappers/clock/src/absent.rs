@@ -43,7 +43,7 @@ pub struct Behind {
 
 /// One rank's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Told {
+pub struct MemberAnswer {
     pub behind: Vec<Behind>,
     /// Those of the asked-for operations that it has begun: as it remembers them, or as [`Kind::Unknown`].
     pub operations: Vec<Operation>,
@@ -52,7 +52,7 @@ pub struct Told {
 /// A question to all ranks: which ranks are late for which operations, and which ranks know what these are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
-    told: Vec<Option<Told>>,
+    told: Vec<Option<MemberAnswer>>,
 }
 
 impl Question {
@@ -63,7 +63,7 @@ impl Question {
     }
 
     /// Takes a rank's answer; true when all have answered.
-    pub fn tell(&mut self, rank: u32, told: Told) -> bool {
+    pub fn tell(&mut self, rank: u32, told: MemberAnswer) -> bool {
         if let Some(slot) = self.told.get_mut(rank as usize) {
             *slot = Some(told);
         }
@@ -73,7 +73,7 @@ impl Question {
     /// The operations that each late rank that stands is to carry out, in this order, or `None` if a rank has to be waited for.
     pub fn grant(&self) -> Option<Vec<(u32, Vec<Operation>)>> {
         let told = self.told.iter().map(Option::as_ref);
-        let told: Vec<&Told> = told.collect::<Option<_>>()?;
+        let told: Vec<&MemberAnswer> = told.collect::<Option<_>>()?;
         let held: Vec<(u32, Vec<Behind>)> = (0u32..)
             .zip(&told)
             .map(|(rank, told)| (rank, told.held()))
@@ -106,7 +106,7 @@ impl Question {
     }
 }
 
-impl Told {
+impl MemberAnswer {
     /// The operations that the rank is late for, in the order of the clocks, if it stands.
     fn held(&self) -> Vec<Behind> {
         let stands = self.behind.iter().filter(|behind| behind.rank >= 0);
@@ -124,7 +124,7 @@ struct Known {
 }
 
 impl Known {
-    fn of<'a>(told: &[&Told], held: impl Iterator<Item = &'a Behind>) -> Known {
+    fn of<'a>(told: &[&MemberAnswer], held: impl Iterator<Item = &'a Behind>) -> Known {
         let mut known = Known::default();
         for operation in told.iter().flat_map(|told| &told.operations) {
             let key = (operation.ggid, operation.number);

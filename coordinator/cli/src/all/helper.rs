@@ -10,10 +10,10 @@ use nix::sys::prctl::set_no_new_privs;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Gid, Uid, geteuid, getresgid, getresuid, setgroups, setresgid, setresuid};
 
-use super::messages::{Deed, Ids, Task, Word};
+use super::messages::{Action, HelperMessage, Ids, Task};
 use super::ranks::{self, Seen};
 use super::{jobs, resume};
-use crate::{Failure, Outcome};
+use crate::{CommandResult, Failure};
 use stillpoint_coordinator::door::{self, Visit};
 
 /// The longest task, in bytes.
@@ -26,7 +26,7 @@ const MOST_VISITS: usize = 512;
 pub struct OfUser {}
 
 impl OfUser {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         let mut line = String::new();
         BufReader::new(std::io::stdin().take(LONGEST))
             .read_line(&mut line)
@@ -36,7 +36,7 @@ impl OfUser {
         let until = Instant::now() + task.timeout.time();
         let user = task.become_user.as_ref().map(|ids| ids.user);
         let whose = user.unwrap_or_else(|| geteuid().as_raw());
-        let asks = matches!(task.deed, Deed::Checkpoint | Deed::Suspend);
+        let asks = matches!(task.deed, Action::Checkpoint | Action::Suspend);
         if asks && !task.private {
             ranks::wait_for_starts(whose, until);
         }
@@ -46,7 +46,7 @@ impl OfUser {
             _ => Visits::new(),
         };
         let seen = match (task.private, task.deed) {
-            (true, _) | (_, Deed::Resume { .. }) => Seen::default(),
+            (true, _) | (_, Action::Resume { .. }) => Seen::default(),
             _ => Seen::of(whose),
         };
         if let Some(ids) = &task.become_user {
@@ -56,10 +56,10 @@ impl OfUser {
         }
         let speaker = Speaker::default();
         match task.deed {
-            Deed::Resume { run } => resume::all(&task, run, &speaker),
+            Action::Resume { run } => resume::all(&task, run, &speaker),
             _ => jobs::all(&task, until, seen, visits, &speaker),
         }
-        speaker.say(&Word::Over);
+        speaker.say(&HelperMessage::Over);
         Ok(())
     }
 }
@@ -102,7 +102,7 @@ pub struct Speaker {
 }
 
 impl Speaker {
-    pub fn say(&self, word: &Word) {
+    pub fn say(&self, word: &HelperMessage) {
         let Ok(line) = serde_json::to_string(word) else {
             return;
         };

@@ -10,11 +10,11 @@ use rustix::process::Signal;
 
 use super::Left;
 use super::helper::{Speaker, Visits};
-use super::messages::{Deed, End, Filter, Job, Task, Word};
+use super::messages::{Action, End, Filter, HelperMessage, Job, Task};
 use super::orphans::{self, Unreadable};
 use super::ranks::{self, Held, Name, Seen, Serving};
 use crate::Failure;
-use crate::request::{Told, Wanted, carry_out_by};
+use crate::request::{CheckpointRequest, ProgressReport, carry_out_by};
 use crate::status;
 use crate::target::Target;
 use stillpoint_coordinator::registry::{Entry, Registry};
@@ -52,7 +52,7 @@ impl Round<'_> {
 
     pub fn ended(&self, key: &str, end: End) {
         let key = key.to_owned();
-        self.speaker.say(&Word::Ended { key, end });
+        self.speaker.say(&HelperMessage::Ended { key, end });
     }
 }
 
@@ -64,7 +64,7 @@ pub fn all(task: &Task, until: Instant, seen: Seen, visits: Visits, speaker: &Sp
     entries.extend(not_noted(&entries, seen.coordinators, written));
     entries.retain(|entry| is_of_batch_job(entry, &task.filter));
     for entry in &entries {
-        speaker.say(&Word::Found(Job {
+        speaker.say(&HelperMessage::Found(Job {
             key: key(entry),
             name: entry.name.clone(),
             directory: entry.directory.display().to_string(),
@@ -89,7 +89,7 @@ pub fn all(task: &Task, until: Instant, seen: Seen, visits: Visits, speaker: &Sp
                     let key = key(&entry);
                     match attend(&round, &entry) {
                         Attended::Ended(end) => round.ended(&key, end),
-                        Attended::Not => speaker.say(&Word::Not { key }),
+                        Attended::Not => speaker.say(&HelperMessage::Not { key }),
                         Attended::Unreadable(job) => lock(&round.unreadable).push(job),
                     }
                 }
@@ -206,7 +206,7 @@ fn attend(round: &Round<'_>, entry: &Entry) -> Attended {
     round.knows(&job);
     let directory = entry.directory.clone();
     let mut target = Target { directory, job };
-    if round.task.deed == Deed::Status {
+    if round.task.deed == Action::Status {
         return Attended::Ended(End::Shown(Box::new(status::as_json(&target))));
     }
     if target.all_gone() {
@@ -231,8 +231,8 @@ fn attend(round: &Round<'_>, entry: &Entry) -> Attended {
 }
 
 fn write(round: &Round<'_>, key: &str, target: &mut Target) -> Result<End, Failure> {
-    let wanted = Wanted {
-        suspend: round.task.deed == Deed::Suspend,
+    let wanted = CheckpointRequest {
+        suspend: round.task.deed == Action::Suspend,
         timeout: Some(round.left()),
         waits: round.task.waits,
         asked: round.task.asked.clone(),
@@ -240,15 +240,15 @@ fn write(round: &Round<'_>, key: &str, target: &mut Target) -> Result<End, Failu
     let visit = lock(&round.visits).remove(&target.job.launch);
     let outcome = carry_out_by(visit, target, &wanted, &mut |told| {
         let (text, committing) = match told {
-            Told::Asked => return,
-            Told::Phase {
+            ProgressReport::Asked => return,
+            ProgressReport::Phase {
                 epoch,
                 phase,
                 committing,
             } => (format!("epoch {epoch}: {phase}"), committing),
-            Told::Hindered(reasons) => (format!("waits: {}", reasons.join("; ")), false),
+            ProgressReport::Hindered(reasons) => (format!("waits: {}", reasons.join("; ")), false),
         };
-        round.speaker.say(&Word::Phase {
+        round.speaker.say(&HelperMessage::Phase {
             key: key.to_owned(),
             text,
             committing,

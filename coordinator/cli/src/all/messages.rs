@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use stillpoint_protocol::Span;
-use stillpoint_protocol::command::Asked;
+use stillpoint_protocol::command::Requester;
 
 use super::Left;
-use super::resume_command::Again;
+use super::resume_command::ResumeCommand;
 
 /// The action for each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Deed {
+pub enum Action {
     Status,
     Checkpoint,
     Suspend,
@@ -43,14 +43,14 @@ pub struct Filter {
 /// From the command, in one line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    pub deed: Deed,
+    pub deed: Action,
     /// The user that the helper becomes before it does anything; `None`: it keeps its own ids.
     pub become_user: Option<Ids>,
     pub filter: Filter,
     pub timeout: Span,
     /// Whether a checkpoint that is hindered waits until then.
     pub waits: bool,
-    pub asked: Option<Asked>,
+    pub asked: Option<Requester>,
     pub left: Left,
     /// The user has named the registry: jobs found by other means do not count.
     pub private: bool,
@@ -58,7 +58,7 @@ pub struct Task {
 
 /// From a helper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Word {
+pub enum HelperMessage {
     /// A job that may run.
     Found(Job),
     /// The phase that the job has come to.
@@ -109,9 +109,9 @@ pub enum End {
     /// The job's status, as `stillpoint status --json` shows it.
     Shown(Box<serde_json::Value>),
     /// The way to resume it, and whether that was done.
-    Carries { again: Again, done: bool },
+    Carries { again: ResumeCommand, done: bool },
     /// It was to be resumed, but only its user can do that.
-    ByHand(Again),
+    ByHand(ResumeCommand),
 }
 
 impl End {

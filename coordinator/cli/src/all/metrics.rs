@@ -14,10 +14,10 @@ use prometheus_client::registry::{Registry, Unit};
 use serde_json::Value;
 use stillpoint_protocol::safe_text;
 
-use super::messages::{Deed, End};
-use super::supervise::Heard;
+use super::messages::{Action, End};
+use super::supervise::JobResults;
 use super::{Asking, Everybody};
-use crate::{Failure, Outcome, print};
+use crate::{CommandResult, Failure, print};
 use stillpoint_coordinator::names::name_of;
 
 type Labels = Vec<(&'static str, String)>;
@@ -26,12 +26,12 @@ type Counters = Family<Labels, Counter<f64, AtomicU64>>;
 
 impl Everybody {
     /// Looks at all jobs and prints their metrics.
-    pub fn measure(&self, timeout: Option<Duration>) -> Outcome {
+    pub fn measure(&self, timeout: Option<Duration>) -> CommandResult {
         let asking = Asking {
             timeout,
             ..Asking::default()
         };
-        let heard = self.hear(Deed::Status, &asking)?;
+        let heard = self.hear(Action::Status, &asking)?;
         let text = text(&heard);
         let failed = |error| Failure::failed(format!("cannot write metrics: {error}"));
         print(&text.map_err(failed)?)
@@ -45,7 +45,7 @@ fn escaped(text: &str) -> String {
         .replace('"', "\\\"")
 }
 
-fn text(heard: &Heard) -> Result<String, std::fmt::Error> {
+fn text(heard: &JobResults) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("stillpoint");
     let gauges = |registry: &mut Registry, name: &str, help: &str| {
         let family = Gauges::default();

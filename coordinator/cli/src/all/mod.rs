@@ -24,11 +24,11 @@ use clap::{Args, ValueEnum};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 use stillpoint_protocol::Span;
-use stillpoint_protocol::command::Asked;
+use stillpoint_protocol::command::Requester;
 
-use super::{Failure, Outcome};
+use super::{CommandResult, Failure};
 pub use helper::OfUser;
-pub use messages::Deed;
+pub use messages::Action;
 use messages::{Filter, Task};
 pub use resume::Resume;
 use stillpoint_coordinator::names::name_of;
@@ -98,13 +98,13 @@ pub struct Asking {
 
 impl Everybody {
     /// Does the deed for all jobs, prints the result of each, and fails if one stays.
-    pub fn ask(&self, deed: Deed, asking: Asking) -> Outcome {
+    pub fn ask(&self, deed: Action, asking: Asking) -> CommandResult {
         let heard = self.hear(deed, &asking)?;
         reports::all(deed, &heard, asking.json)
     }
 
     /// Does the same, but prints only a line for each job as it ends.
-    pub fn hear(&self, deed: Deed, asking: &Asking) -> Result<supervise::Heard, Failure> {
+    pub fn hear(&self, deed: Action, asking: &Asking) -> Result<supervise::JobResults, Failure> {
         let this = geteuid().as_raw();
         let users::Meant { users, others } = users::meant(&self.user, deed, this)?;
         // An operator cannot see a job's directory or its batch job, so these filters exclude jobs of others.
@@ -121,8 +121,8 @@ impl Everybody {
                 below,
             },
             timeout: Span::from(asking.timeout.unwrap_or(match deed {
-                Deed::Checkpoint | Deed::Suspend => TIMEOUT,
-                Deed::Status | Deed::Resume { .. } => TO_LOOK,
+                Action::Checkpoint | Action::Suspend => TIMEOUT,
+                Action::Status | Action::Resume { .. } => TO_LOOK,
             })),
             waits: asking.waits,
             asked: None,
@@ -131,7 +131,7 @@ impl Everybody {
         };
         let tasks = users.into_iter().map(|user| {
             let other = user != this;
-            let asked = (other || asking.reason.is_some()).then(|| Asked {
+            let asked = (other || asking.reason.is_some()).then(|| Requester {
                 by: name_of(this),
                 reason: asking.reason.clone(),
             });
@@ -142,10 +142,10 @@ impl Everybody {
             };
             (user, task)
         });
-        let quiet = asking.json || deed == Deed::Status;
+        let quiet = asking.json || deed == Action::Status;
         let mut heard = supervise::all(tasks.collect(), quiet);
         if let Some(others) = others {
-            let asked = Some(Asked {
+            let asked = Some(Requester {
                 by: name_of(this),
                 reason: asking.reason.clone(),
             });

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::jobs::{Round, leave};
-use super::messages::{Deed, End, Job, Word};
+use super::messages::{Action, End, HelperMessage, Job};
 use super::ranks::{Held, Name};
 use crate::Failure;
 
@@ -51,7 +51,7 @@ pub fn all(
             status: Failure::MISSING,
         };
         let pids: Vec<String> = ranks.iter().map(|rank| rank.pid.to_string()).collect();
-        round.speaker.say(&Word::Found(Job {
+        round.speaker.say(&HelperMessage::Found(Job {
             key: found.key.clone(),
             name: format!("processes {}", pids.join(", ")),
             directory: String::new(),
@@ -60,7 +60,7 @@ pub fn all(
     }
     let count = ranks.len();
     let (ranks, signalled) = match round.task.deed {
-        Deed::Suspend => suspended(round, ranks),
+        Action::Suspend => suspended(round, ranks),
         _ => (ranks, 0),
     };
     if count > 0 && ranks.is_empty() {

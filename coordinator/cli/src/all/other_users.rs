@@ -7,9 +7,9 @@ use nix::unistd::geteuid;
 
 use super::messages::{End, Job, Task};
 use super::reports::Progress;
-use super::supervise::Heard;
+use super::supervise::JobResults;
 use crate::Failure;
-use crate::request::{Wanted, converse};
+use crate::request::{CheckpointRequest, converse};
 use crate::target::Coordinator;
 use stillpoint_coordinator::door::{self, Visit};
 
@@ -19,7 +19,7 @@ const MOST: usize = 1000;
 const SHOWN: usize = 8;
 
 /// Asks all of them at once. A job ignores users who are not among its operators, and the result leaves it out.
-pub fn suspended(task: &Task, users: Option<&[u32]>, quiet: bool) -> Heard {
+pub fn suspended(task: &Task, users: Option<&[u32]>, quiet: bool) -> JobResults {
     let this = geteuid().as_raw();
     let meant = |user: u32| users.is_none_or(|users| users.contains(&user));
     let doors = door::all().into_iter();
@@ -28,7 +28,7 @@ pub fn suspended(task: &Task, users: Option<&[u32]>, quiet: bool) -> Heard {
         .take(MOST)
         .filter_map(|(user, launch)| {
             let visit = Visit::pay(user, &launch).ok()?;
-            let wanted = Wanted {
+            let wanted = CheckpointRequest {
                 suspend: true,
                 timeout: Some(task.timeout.time()),
                 waits: task.waits,
@@ -58,7 +58,7 @@ pub fn suspended(task: &Task, users: Option<&[u32]>, quiet: bool) -> Heard {
 }
 
 /// Asks one job; `None`: the door was closed without an answer.
-fn ask(visit: Visit, wanted: &Wanted) -> Option<End> {
+fn ask(visit: Visit, wanted: &CheckpointRequest) -> Option<End> {
     let mut answered = false;
     let came = converse(
         &mut Coordinator::Visited(visit),

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use stillpoint_protocol::installed::without_mark;
 use stillpoint_protocol::job_file::{Process, start_time};
-use stillpoint_protocol::namespace::{Namespace, Place};
+use stillpoint_protocol::namespace::{Namespace, PidScope};
 
 use stillpoint_coordinator::batch;
 use stillpoint_coordinator::registry::Batch;
@@ -41,7 +41,7 @@ enum Program {
 
 /// The role of a process in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ProcessRole {
     Rank,
     Coordinator,
 }
@@ -79,8 +79,10 @@ pub struct Serving {
 
 impl Seen {
     pub fn of(user: u32) -> Seen {
-        let coordinators = of(user, Part::Coordinator).filter_map(serving).collect();
-        let ranks = of(user, Part::Rank)
+        let coordinators = of(user, ProcessRole::Coordinator)
+            .filter_map(serving)
+            .collect();
+        let ranks = of(user, ProcessRole::Rank)
             .filter_map(|pid| Some((name(pid), Held::rank(pid, user)?)))
             .collect();
         Seen {
@@ -119,7 +121,7 @@ pub fn groups(user: u32) -> BTreeSet<u32> {
 }
 
 /// The name of a process in its own view: its PID namespace and its number there. A host sees a container's processes under other numbers.
-pub type Name = (Place, u32);
+pub type Name = (PidScope, u32);
 
 /// The name of a process of this host, from job.json.
 pub fn names(process: &Process) -> Name {
@@ -155,7 +157,7 @@ fn variable(pid: u32, name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-fn of(user: u32, which: Part) -> impl Iterator<Item = u32> {
+fn of(user: u32, which: ProcessRole) -> impl Iterator<Item = u32> {
     numbers().filter(move |pid| part(*pid) == Some(which) && owner(*pid) == Some(user))
 }
 
@@ -186,10 +188,10 @@ fn program(pid: u32) -> Option<Program> {
     }
 }
 
-fn part(pid: u32) -> Option<Part> {
+fn part(pid: u32) -> Option<ProcessRole> {
     match program(pid)? {
-        Program::Lower => Some(Part::Rank),
-        Program::Command => is_coordinator(pid).then_some(Part::Coordinator),
+        Program::Lower => Some(ProcessRole::Rank),
+        Program::Command => is_coordinator(pid).then_some(ProcessRole::Coordinator),
     }
 }
 
@@ -224,7 +226,7 @@ impl Held {
     /// Holds a rank of this user.
     fn rank(pid: u32, user: u32) -> Option<Held> {
         let held = Held::hold(pid)?;
-        (part(pid) == Some(Part::Rank) && owner(pid) == Some(user)).then_some(held)
+        (part(pid) == Some(ProcessRole::Rank) && owner(pid) == Some(user)).then_some(held)
     }
 
     /// Holds a process of this host that job.json names.

@@ -4,11 +4,11 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::{Value, json};
 
-use super::messages::{Deed, End, Job};
-use super::resume_command::Again;
-use super::supervise::Heard;
+use super::messages::{Action, End, Job};
+use super::resume_command::ResumeCommand;
+use super::supervise::JobResults;
 use crate::units::bytes;
-use crate::{Failure, Outcome, print, print_json};
+use crate::{CommandResult, Failure, print, print_json};
 use stillpoint_coordinator::names::name_of;
 use stillpoint_protocol::safe_text::line;
 
@@ -21,7 +21,7 @@ fn named(user: u32, job: &Job) -> String {
     line(&named).into_owned()
 }
 
-fn no_job_of_slurm(again: &Again) -> String {
+fn no_job_of_slurm(again: &ResumeCommand) -> String {
     format!("it is no job of Slurm: {}", again.command())
 }
 
@@ -115,17 +115,17 @@ impl Progress {
 }
 
 /// Prints the final report: JSON, a table of the running jobs, or nothing. Returns a failure if a job stays.
-pub fn all(deed: Deed, heard: &Heard, as_json: bool) -> Outcome {
+pub fn all(deed: Action, heard: &JobResults, as_json: bool) -> CommandResult {
     if as_json {
         let jobs: Vec<Value> = heard.iter().map(in_json).collect();
         let stay = heard.iter().filter(|(_, _, end)| !end.is_good()).count();
         let done = heard.len() - stay;
         print_json(&json!({ "jobs": jobs, "done": done, "stay": stay }))?;
-    } else if deed == Deed::Status {
+    } else if deed == Action::Status {
         table(heard)?;
     } else if heard.is_empty() {
         let what = match deed {
-            Deed::Resume { .. } => "no job is suspended here\n",
+            Action::Resume { .. } => "no job is suspended here\n",
             _ => "no job runs here\n",
         };
         print(what)?;
@@ -136,7 +136,7 @@ pub fn all(deed: Deed, heard: &Heard, as_json: bool) -> Outcome {
         .map(|(user, job, _)| named(*user, job))
         .collect();
     // The table has shown the jobs that could not be looked at.
-    match stay.is_empty() || deed == Deed::Status {
+    match stay.is_empty() || deed == Action::Status {
         true => Ok(()),
         false => Err(Failure::failed(format!(
             "{} of {} jobs stay: {}",
@@ -185,7 +185,7 @@ fn in_json((user, job, end): &(u32, Job, End)) -> Value {
     about
 }
 
-fn table(heard: &Heard) -> Outcome {
+fn table(heard: &JobResults) -> CommandResult {
     if heard.is_empty() {
         return print("no job runs here\n");
     }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::helper::Speaker;
-use super::messages::{Deed, End, Job, Task, Word};
-use super::resume_command::{Again, SlurmId};
+use super::messages::{Action, End, HelperMessage, Job, Task};
+use super::resume_command::{ResumeCommand, SlurmId};
 use super::{Asking, Everybody};
 use crate::units::parse_duration;
-use crate::{Failure, Outcome};
+use crate::{CommandResult, Failure};
 use stillpoint_coordinator::registry::{Entry, Registry};
 use stillpoint_protocol::Span;
 use stillpoint_protocol::job_file::JobFile;
@@ -42,7 +42,7 @@ pub struct Resume {
 }
 
 impl Resume {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         if !self.everybody.all {
             return Err(Failure::new(
                 Failure::USAGE,
@@ -54,7 +54,7 @@ impl Resume {
             json: self.json,
             ..Asking::default()
         };
-        self.everybody.ask(Deed::Resume { run: self.run }, asking)
+        self.everybody.ask(Action::Resume { run: self.run }, asking)
     }
 }
 
@@ -66,13 +66,13 @@ pub fn all(task: &Task, run: bool, speaker: &Speaker) {
             continue;
         }
         let key = super::jobs::key(&entry);
-        speaker.say(&Word::Found(Job {
+        speaker.say(&HelperMessage::Found(Job {
             key: key.clone(),
             name: entry.name.clone(),
             directory: entry.directory.display().to_string(),
         }));
         let end = carry_on(&entry, &job, run);
-        speaker.say(&Word::Ended { key, end });
+        speaker.say(&HelperMessage::Ended { key, end });
     }
 }
 
@@ -81,8 +81,8 @@ fn carry_on(entry: &Entry, job: &JobFile, run: bool) -> End {
     let batch = entry.batch.as_ref().filter(|batch| batch.slurm);
     let id = batch.and_then(|batch| SlurmId::of(&batch.id));
     let again = match &id {
-        Some(id) => Again::Requeue(id.clone()),
-        None => Again::by_hand(entry, job),
+        Some(id) => ResumeCommand::Requeue(id.clone()),
+        None => ResumeCommand::by_hand(entry, job),
     };
     match id {
         _ if !run => End::Carries { again, done: false },
@@ -91,7 +91,7 @@ fn carry_on(entry: &Entry, job: &JobFile, run: bool) -> End {
     }
 }
 
-fn requeued(id: &SlurmId, again: Again) -> End {
+fn requeued(id: &SlurmId, again: ResumeCommand) -> End {
     match requeue(id) {
         Ok(()) => End::Carries { again, done: true },
         Err(why) => End::Stays {

@@ -13,7 +13,7 @@ use stillpoint_coordinator::registry::Entry;
 
 /// A way to resume a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Again {
+pub enum ResumeCommand {
     /// Slurm starts it again.
     Requeue(SlurmId),
     /// The job's own user does so, in a fresh login.
@@ -78,15 +78,15 @@ impl InGroup {
     }
 }
 
-impl Again {
+impl ResumeCommand {
     /// The way for the job's own user, who runs this process.
-    pub fn by_hand(entry: &Entry, job: &JobFile) -> Again {
+    pub fn by_hand(entry: &Entry, job: &JobFile) -> ResumeCommand {
         let user = User::from_uid(getuid()).ok().flatten();
         let name = |group| {
             let known = Group::from_gid(Gid::from_raw(group)).ok().flatten();
             known.map(|group| group.name)
         };
-        Again::ByHand {
+        ResumeCommand::ByHand {
             working_directory: job.working_directory.clone(),
             ranks: job.ranks,
             directory: entry.directory.clone(),
@@ -97,8 +97,8 @@ impl Again {
     /// The line to type.
     pub fn command(&self) -> String {
         let (place, ranks, directory, group) = match self {
-            Again::Requeue(id) => return format!("scontrol requeue {}", id.as_str()),
-            Again::ByHand {
+            ResumeCommand::Requeue(id) => return format!("scontrol requeue {}", id.as_str()),
+            ResumeCommand::ByHand {
                 working_directory,
                 ranks,
                 directory,
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn only_a_group_that_a_login_does_not_have_is_asked_for() {
         let said = |login, name: Option<&str>| {
-            let again = Again::ByHand {
+            let again = ResumeCommand::ByHand {
                 working_directory: "a b".into(),
                 ranks: 2,
                 directory: "/d".into(),
@@ -152,7 +152,10 @@ mod tests {
         for hostile in ["", "--help; id", "17;id", "17_", "_3", "1 7", "17_3_4", "x"] {
             assert_eq!(SlurmId::of(hostile), None, "{hostile}");
             let word = serde_json::json!({ "Requeue": hostile });
-            assert!(serde_json::from_value::<Again>(word).is_err(), "{hostile}");
+            assert!(
+                serde_json::from_value::<ResumeCommand>(word).is_err(),
+                "{hostile}"
+            );
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::messages::{End, Job, Task, Word};
+use super::messages::{End, HelperMessage, Job, Task};
 use super::reports::Progress;
 use crate::Failure;
 use crate::request::{FOR_AN_ANSWER, FOR_THE_COMMIT};
@@ -28,7 +28,7 @@ const FOR_ITS_END: Duration = Duration::from_secs(1);
 const KEPT: [&str; 2] = ["PATH", "SLURM_CONF"];
 
 /// The result of each job, with its user.
-pub type Heard = Vec<(u32, Job, End)>;
+pub type JobResults = Vec<(u32, Job, End)>;
 
 /// A helper, and its reports so far.
 struct Helper {
@@ -43,13 +43,13 @@ struct Helper {
 }
 
 enum Event {
-    Word(Word),
+    Word(HelperMessage),
     /// It sends nothing more, for this reason.
     Silent(String),
 }
 
 /// Lets a helper for each user do its task, and returns the result of each job. Each is printed as the job ends, unless `quiet`.
-pub fn all(tasks: Vec<(u32, Task)>, quiet: bool) -> Heard {
+pub fn all(tasks: Vec<(u32, Task)>, quiet: bool) -> JobResults {
     let longest = tasks.iter().map(|(_, task)| task.timeout.time()).max();
     let begun = Instant::now();
     let limit = longest.unwrap_or_default() + FOR_AN_ANSWER + FOR_THE_HELPER;
@@ -113,12 +113,12 @@ impl Helper {
         helper
     }
 
-    fn take(&mut self, event: Event, heard: &mut Heard, progress: &mut Progress) {
+    fn take(&mut self, event: Event, heard: &mut JobResults, progress: &mut Progress) {
         if self.over {
             return;
         }
         match event {
-            Event::Word(Word::Found(job)) => {
+            Event::Word(HelperMessage::Found(job)) => {
                 self.found += 1;
                 if self.found > MOST_JOBS {
                     return self.broken(format!("has more than {MOST_JOBS} jobs"), heard, progress);
@@ -126,7 +126,7 @@ impl Helper {
                 self.open.insert(job.key.clone(), job);
                 progress.found();
             }
-            Event::Word(Word::Phase {
+            Event::Word(HelperMessage::Phase {
                 key,
                 text,
                 committing,
@@ -136,19 +136,19 @@ impl Helper {
                     progress.phase(job, &text);
                 }
             }
-            Event::Word(Word::Not { key }) => {
+            Event::Word(HelperMessage::Not { key }) => {
                 if self.open.remove(&key).is_some() {
                     progress.lost();
                 }
             }
-            Event::Word(Word::Ended { key, end }) => {
+            Event::Word(HelperMessage::Ended { key, end }) => {
                 if let Some(job) = self.open.remove(&key) {
                     progress.ended(self.user, &job, &end);
                     heard.push((self.user, job, end));
                 }
                 self.committing &= !self.open.is_empty();
             }
-            Event::Word(Word::Over) => {
+            Event::Word(HelperMessage::Over) => {
                 self.over = true;
                 let why = "its helper said nothing of it";
                 self.name_the_open(why, heard, progress);
@@ -158,7 +158,7 @@ impl Helper {
     }
 
     /// Ends a helper whose messages do not count any more.
-    fn broken(&mut self, why: String, heard: &mut Heard, progress: &mut Progress) {
+    fn broken(&mut self, why: String, heard: &mut JobResults, progress: &mut Progress) {
         let user = self.user;
         self.over = true;
         if self.open.is_empty() {
@@ -174,7 +174,7 @@ impl Helper {
     }
 
     /// Ends a helper whose time is over.
-    fn give_up(&mut self, heard: &mut Heard, progress: &mut Progress) {
+    fn give_up(&mut self, heard: &mut JobResults, progress: &mut Progress) {
         if !self.over && self.open.is_empty() {
             return self.broken("did not answer in time".to_owned(), heard, progress);
         }
@@ -182,7 +182,7 @@ impl Helper {
         self.name_the_open("did not answer in time", heard, progress);
     }
 
-    fn name_the_open(&mut self, why: &str, heard: &mut Heard, progress: &mut Progress) {
+    fn name_the_open(&mut self, why: &str, heard: &mut JobResults, progress: &mut Progress) {
         for job in std::mem::take(&mut self.open).into_values() {
             let end = End::Stays {
                 why: why.to_owned(),
@@ -236,7 +236,7 @@ fn start(task: &Task) -> std::io::Result<(Child, ChildStdout)> {
 }
 
 /// Passes on a helper's messages, until it is over or the receiver is gone. Returns why there are no more.
-fn listen(output: ChildStdout, mut pass: impl FnMut(Word) -> bool) -> String {
+fn listen(output: ChildStdout, mut pass: impl FnMut(HelperMessage) -> bool) -> String {
     let mut output = BufReader::new(output.take(MOST_BYTES));
     loop {
         let mut line = vec![];
@@ -247,11 +247,11 @@ fn listen(output: ChildStdout, mut pass: impl FnMut(Word) -> bool) -> String {
             Ok(_) => return "said more than it may".to_owned(),
             Err(error) => return format!("cannot be heard: {error}"),
         }
-        let word: Word = match serde_json::from_slice(&line) {
+        let word: HelperMessage = match serde_json::from_slice(&line) {
             Ok(word) => word,
             Err(_) => return "said what cannot be understood".to_owned(),
         };
-        let over = word == Word::Over;
+        let over = word == HelperMessage::Over;
         if !pass(word) || over {
             return String::new();
         }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn found(key: &str) -> Event {
-        Event::Word(Word::Found(Job {
+        Event::Word(HelperMessage::Found(Job {
             key: key.into(),
             name: key.into(),
             directory: String::new(),
@@ -298,11 +298,16 @@ mod tests {
 
     #[test]
     fn what_a_helper_does_not_tell_the_end_of_stays() {
-        let ended = Event::Word(Word::Ended {
+        let ended = Event::Word(HelperMessage::Ended {
             key: "a".into(),
             end: done(),
         });
-        let said = vec![found("a"), found("b"), ended, Event::Word(Word::Over)];
+        let said = vec![
+            found("a"),
+            found("b"),
+            ended,
+            Event::Word(HelperMessage::Over),
+        ];
         let heard = after(said);
         assert_eq!(heard[0], ("a".to_owned(), done()));
         assert!(matches!(&heard[1], (name, End::Stays { .. }) if name == "b"));
@@ -320,12 +325,17 @@ mod tests {
     #[test]
     fn what_it_says_after_its_end_or_of_jobs_it_has_not_named_is_not_heard() {
         let ended = || {
-            Event::Word(Word::Ended {
+            Event::Word(HelperMessage::Ended {
                 key: "a".into(),
                 end: done(),
             })
         };
-        let heard = after(vec![ended(), Event::Word(Word::Over), found("a"), ended()]);
+        let heard = after(vec![
+            ended(),
+            Event::Word(HelperMessage::Over),
+            found("a"),
+            ended(),
+        ]);
         assert_eq!(heard, []);
     }
 

@@ -6,7 +6,7 @@ use std::fs;
 
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 
-use super::messages::{Deed, Ids};
+use super::messages::{Action, Ids};
 use super::ranks;
 use crate::Failure;
 use stillpoint_coordinator::registry;
@@ -30,7 +30,7 @@ pub struct Meant {
 }
 
 /// Returns the named users, or all if none is named.
-pub fn meant(named: &[String], deed: Deed, this: u32) -> Result<Meant, Failure> {
+pub fn meant(named: &[String], deed: Action, this: u32) -> Result<Meant, Failure> {
     let root = this == 0 && !private();
     let named: Vec<u32> = named
         .iter()
@@ -38,14 +38,14 @@ pub fn meant(named: &[String], deed: Deed, this: u32) -> Result<Meant, Failure> 
         .collect::<Result<_, _>>()?;
     if !root {
         let other = named.iter().find(|user| **user != this);
-        if let Some(other) = other.filter(|_| deed != Deed::Suspend || private()) {
+        if let Some(other) = other.filter(|_| deed != Action::Suspend || private()) {
             let text = format!(
                 "only root may ask that of jobs of user {other}; operators may ask for a suspend"
             );
             return Err(Failure::new(Failure::NOT_ALLOWED, text));
         }
         let own = named.is_empty() || named.contains(&this);
-        let others = (deed == Deed::Suspend && !private())
+        let others = (deed == Action::Suspend && !private())
             .then(|| (!named.is_empty()).then_some(others_of(&named, this)))
             .filter(|others| others.as_ref().is_none_or(|others| !others.is_empty()));
         return Ok(Meant {
@@ -57,7 +57,7 @@ pub fn meant(named: &[String], deed: Deed, this: u32) -> Result<Meant, Failure> 
     let _ = registry::make_shared_place();
     let there = match deed {
         // A suspended job has no process.
-        Deed::Resume { .. } => with_a_place(),
+        Action::Resume { .. } => with_a_place(),
         _ => ranks::users(),
     };
     let meant = |user: &u32| named.is_empty() || named.contains(user);

@@ -54,7 +54,7 @@ struct Launcher {
 struct Pair {
     program: &'static str,
     library: &'static str,
-    way: Way,
+    way: CallPath,
     /// The missing parts, if the way is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     lacks: Option<String>,
@@ -63,7 +63,7 @@ struct Pair {
 /// The way of calls to the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Way {
+enum CallPath {
     /// The library's own functions get the program's values; only handles are converted.
     Direct,
     /// Values are converted; frequent calls keep their thread area.
@@ -74,21 +74,21 @@ enum Way {
     Absent,
 }
 
-impl Way {
+impl CallPath {
     fn word(self) -> &'static str {
         match self {
-            Way::Direct => "direct",
-            Way::Near => "near",
-            Way::Converted => "converted",
-            Way::Absent => "absent",
+            CallPath::Direct => "direct",
+            CallPath::Near => "near",
+            CallPath::Converted => "converted",
+            CallPath::Absent => "absent",
         }
     }
 
-    fn of(same: bool, near: bool) -> Way {
+    fn of(same: bool, near: bool) -> CallPath {
         match (same, near) {
-            (true, true) => Way::Direct,
-            (false, true) => Way::Near,
-            (_, false) => Way::Converted,
+            (true, true) => CallPath::Direct,
+            (false, true) => CallPath::Near,
+            (_, false) => CallPath::Converted,
         }
     }
 }
@@ -173,8 +173,8 @@ fn pair(program: &'static str, library: &'static str) -> Pair {
         program,
         library,
         way: match lacks.is_empty() {
-            true => Way::of(program == library, near),
-            false => Way::Absent,
+            true => CallPath::of(program == library, near),
+            false => CallPath::Absent,
         },
         lacks: (!lacks.is_empty()).then(|| lacks.join("; ")),
     }
@@ -242,10 +242,10 @@ mod tests {
 
     #[test]
     fn a_direct_way_has_one_binary_interface_and_a_library_that_comes_near() {
-        assert_eq!(Way::of(true, true), Way::Direct);
-        assert_eq!(Way::of(false, true), Way::Near);
-        assert_eq!(Way::of(true, false), Way::Converted);
-        assert_eq!(Way::of(false, false), Way::Converted);
+        assert_eq!(CallPath::of(true, true), CallPath::Direct);
+        assert_eq!(CallPath::of(false, true), CallPath::Near);
+        assert_eq!(CallPath::of(true, false), CallPath::Converted);
+        assert_eq!(CallPath::of(false, false), CallPath::Converted);
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         assert!(
             pairs
                 .iter()
-                .all(|it| it.lacks.is_some() == (it.way == Way::Absent))
+                .all(|it| it.lacks.is_some() == (it.way == CallPath::Absent))
         );
     }
 }

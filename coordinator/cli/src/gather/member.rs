@@ -9,7 +9,7 @@ use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::tier::{Announced, Gathered};
 use stillpoint_protocol::{Received, Receiver, Sender};
 
-use super::super::launch::Place;
+use super::super::launch::LaunchPosition;
 use super::PATIENCE;
 
 pub struct Member {
@@ -18,7 +18,7 @@ pub struct Member {
 }
 
 impl Member {
-    pub fn enter(place: &Place, job: &JobFile) -> Result<Member, String> {
+    pub fn enter(place: &LaunchPosition, job: &JobFile) -> Result<Member, String> {
         let connection = AgentConnection::open(&job.addresses, &job.terms(), PATIENCE);
         let split = connection.and_then(AgentConnection::split);
         let (sender, receiver) = split.map_err(|error| error.to_string())?;

@@ -12,7 +12,7 @@ use stillpoint_multilevel::chart::{Axis, Chart, Mark, Series};
 use stillpoint_multilevel::units::{parse_bytes, show_bandwidth, show_bytes, show_seconds};
 
 use super::{rate, seconds, share, size, write};
-use crate::{Failure, Outcome, print, print_json};
+use crate::{CommandResult, Failure, print, print_json};
 use recorded::Recorded;
 
 /// Tell whether hashing pays in incremental checkpoints
@@ -86,7 +86,7 @@ fn block(text: &str) -> Result<BlockSize, String> {
 }
 
 impl Incremental {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         let (Some(beta_ckpt), Some(beta_hash), Some(changed)) =
             (self.beta_ckpt, self.beta_hash, self.changed)
         else {
@@ -114,7 +114,7 @@ impl Incremental {
     }
 
     /// Shows the epochs of a directory. The command line has one if it has no rates and shares.
-    fn recorded(&self) -> Outcome {
+    fn recorded(&self) -> CommandResult {
         let directory = self.directory.as_ref();
         let directory = directory.ok_or_else(|| Failure::failed("give a checkpoint directory"))?;
         let recorded = Recorded::read(directory)?;

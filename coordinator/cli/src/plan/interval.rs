@@ -10,7 +10,7 @@ use stillpoint_multilevel::units::show_seconds;
 
 use super::progress::Bar;
 use super::{draw, measured, seconds, write};
-use crate::{Failure, Outcome, print, print_json};
+use crate::{CommandResult, Failure, print, print_json};
 
 /// Find the checkpoint interval that wastes the least time
 ///
@@ -61,7 +61,7 @@ struct Simulated {
 }
 
 impl Interval {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         if let Some(directory) = &self.figures {
             let mut bar = Bar::new(interval::points());
             let figures = interval::figures(self.seed, &mut || bar.step());

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use stillpoint_directory::Whose;
+use stillpoint_directory::RequiredOwner;
 use stillpoint_image::Manifest;
 use stillpoint_multilevel::trace::Trace;
 
@@ -25,7 +25,7 @@ pub fn sizes(directory: &Path) -> Result<Vec<u64>, Failure> {
 /// All committed epochs as a trace, with one snapshot for each.
 pub fn trace(directory: &Path) -> Result<Trace, Failure> {
     find(directory, None)?;
-    let epochs = Epochs::at(directory, Whose::Anyones).map_err(failed)?;
+    let epochs = Epochs::at(directory, RequiredOwner::Anyones).map_err(failed)?;
     let mut trace: Option<Trace> = None;
     for epoch in epochs.committed().map_err(failed)? {
         let manifest = Manifest::read(&epochs.path(epoch)).map_err(failed)?;
@@ -44,7 +44,7 @@ pub fn trace(directory: &Path) -> Result<Trace, Failure> {
 /// The average time to write an epoch, in seconds, from the beginning of the first image to the manifest.
 pub fn checkpoint_seconds(directory: &Path) -> Result<f64, Failure> {
     find(directory, None)?;
-    let epochs = Epochs::at(directory, Whose::Anyones).map_err(failed)?;
+    let epochs = Epochs::at(directory, RequiredOwner::Anyones).map_err(failed)?;
     let mut times = Vec::new();
     for epoch in epochs.committed().map_err(failed)? {
         times.push(written_in(&epochs.path(epoch))?.as_secs_f64());

@@ -12,17 +12,17 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use stillpoint_multilevel::units::{parse_bandwidth, parse_bytes, parse_seconds};
 
-use super::{Failure, Outcome};
+use super::{CommandResult, Failure};
 
 /// Plan checkpoint intervals, staging and increments
 #[derive(Debug, Args)]
 pub struct Plan {
     #[command(subcommand)]
-    what: What,
+    what: PlanCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum PlanCommand {
     Staging(staging::Staging),
     Interval(interval::Interval),
     Streams(streams::Streams),
@@ -30,12 +30,12 @@ enum What {
 }
 
 impl Plan {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         match self.what {
-            What::Staging(staging) => staging.execute(),
-            What::Interval(interval) => interval.execute(),
-            What::Streams(streams) => streams.execute(),
-            What::Incremental(incremental) => incremental.execute(),
+            PlanCommand::Staging(staging) => staging.execute(),
+            PlanCommand::Interval(interval) => interval.execute(),
+            PlanCommand::Streams(streams) => streams.execute(),
+            PlanCommand::Incremental(incremental) => incremental.execute(),
         }
     }
 }
@@ -93,13 +93,13 @@ fn read(path: &Path) -> Result<String, Failure> {
         .map_err(|error| Failure::failed(format!("{}: cannot read: {error}", path.display())))
 }
 
-fn write(path: &Path, text: &str) -> Outcome {
+fn write(path: &Path, text: &str) -> CommandResult {
     std::fs::write(path, text)
         .map_err(|error| Failure::failed(format!("{}: cannot write: {error}", path.display())))
 }
 
 /// Writes drawings into a directory, and makes it if it is missing.
-fn draw(directory: &Path, drawings: impl IntoIterator<Item = (String, String)>) -> Outcome {
+fn draw(directory: &Path, drawings: impl IntoIterator<Item = (String, String)>) -> CommandResult {
     std::fs::create_dir_all(directory).map_err(|error| {
         Failure::failed(format!("{}: cannot make: {error}", directory.display()))
     })?;

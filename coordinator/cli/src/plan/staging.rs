@@ -14,7 +14,7 @@ use stillpoint_multilevel::{Problem, ScheduleError, Topology};
 
 use super::progress::Bar;
 use super::{Sizes, draw, measured, read, size, sizes, write};
-use crate::{Failure, Outcome, print, print_json};
+use crate::{CommandResult, Failure, print, print_json};
 
 /// Plan transfers between processes whose checkpoints do not fit on their fast tiers
 ///
@@ -111,7 +111,7 @@ impl From<Compare> for Comparisons {
 const WAIT: &str = "(--compare all waits for what was left out)\n";
 
 impl Staging {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         if let Some(directory) = &self.figures {
             return self.figures(directory);
         }
@@ -131,7 +131,7 @@ impl Staging {
         self.plan(&topology, file)
     }
 
-    fn plan(self, topology: &Topology, file: Option<SizesInFile>) -> Outcome {
+    fn plan(self, topology: &Topology, file: Option<SizesInFile>) -> CommandResult {
         let problem = match (self.remainder, self.spare, &self.measured, self.sizes) {
             (Some(remainder), Some(spare), ..) => {
                 Problem::from_remainders(topology, remainder.0, spare.0)
@@ -163,7 +163,7 @@ impl Staging {
     }
 
     /// Shows the plans first, as soon as they are there, and then the comparisons.
-    fn simulate(&self, topology: &Topology, file: &Path) -> Outcome {
+    fn simulate(&self, topology: &Topology, file: &Path) -> CommandResult {
         let failed = |error: String| Failure::failed(format!("{}: {error}", file.display()));
         let trace = Trace::parse(&read(file)?).map_err(|error| failed(error.to_string()))?;
         let trace = trace
@@ -220,7 +220,7 @@ impl Staging {
         }
     }
 
-    fn figures(&self, directory: &Path) -> Outcome {
+    fn figures(&self, directory: &Path) -> CommandResult {
         let mut bar = Bar::new(Figures::steps());
         let start = Instant::now();
         let figures = Figures::run(self.seed, &|| start.elapsed().as_secs_f64(), &mut || {

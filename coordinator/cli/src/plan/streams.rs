@@ -13,7 +13,7 @@ use stillpoint_multilevel::units::{show_bytes, show_seconds};
 use self::fitted::Fitted;
 use self::recorded::Recorded;
 use super::{read, size};
-use crate::{Failure, Outcome, print, print_json};
+use crate::{CommandResult, Failure, print, print_json};
 
 /// Fit the model of checkpoints that are copied in streams
 ///
@@ -67,7 +67,7 @@ struct Row {
 }
 
 impl Streams {
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         if let Some(directory) = &self.measured {
             let recorded = Recorded::read(directory)?;
             return match self.json {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use stillpoint_coordinator::fence::Fence;
 use stillpoint_coordinator::log::Log;
 use stillpoint_coordinator::server::InDirectory;
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 
 pub use agent::{Agent, Character, End};
 pub use image::Builds;
@@ -31,7 +31,7 @@ pub fn in_directory(directory: &Path) -> (InDirectory, Arc<Fence>) {
 
 /// Holds a directory of ours.
 pub fn held(directory: &Path) -> Directory {
-    Directory::open(directory, Whose::Ours).unwrap()
+    Directory::open(directory, RequiredOwner::Ours).unwrap()
 }
 
 /// The names in a directory, sorted.

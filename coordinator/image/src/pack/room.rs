@@ -33,13 +33,13 @@ pub struct Kept {
 
 /// A place where a chunk may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cut {
+struct CutPoint {
     at: usize,
     /// The chunk ends here, however short it is.
     always: bool,
 }
 
-pub struct Room {
+pub struct ChunkBuffer {
     bytes: MmapMut,
     /// Bytes before this offset are in chunks already.
     from: usize,
@@ -47,17 +47,17 @@ pub struct Room {
     /// The addresses of the bytes from `from` to `filled`.
     kept: VecDeque<Kept>,
     /// Cuts in order, or `None` if chunks are not shared.
-    cuts: Option<VecDeque<Cut>>,
+    cuts: Option<VecDeque<CutPoint>>,
 }
 
-impl Room {
-    pub fn new(shares: bool) -> io::Result<Room> {
+impl ChunkBuffer {
+    pub fn new(shares: bool) -> io::Result<ChunkBuffer> {
         // The bytes in no chunk yet are fewer than a chunk's: there is always room for another.
         let bytes = match shares {
             true => 2 * CHUNK_BYTES,
             false => CHUNK_BYTES,
         };
-        Ok(Room {
+        Ok(ChunkBuffer {
             bytes: MmapMut::map_anon(bytes)?,
             from: 0,
             filled: 0,
@@ -138,7 +138,7 @@ impl Room {
     fn cut(&mut self, always: bool) {
         let at = self.filled;
         if let Some(cuts) = &mut self.cuts {
-            cuts.push_back(Cut { at, always });
+            cuts.push_back(CutPoint { at, always });
         }
     }
 
@@ -169,7 +169,7 @@ impl Room {
         let longest = from + CHUNK_BYTES;
         let cuts = self.cuts.as_mut();
         if let Some(cuts) = cuts {
-            let ends = |cut: &Cut| cut.at > from && (cut.always || cut.at - from >= LEAST);
+            let ends = |cut: &CutPoint| cut.at > from && (cut.always || cut.at - from >= LEAST);
             while let Some(cut) = cuts.front()
                 && cut.at <= longest
             {
@@ -209,7 +209,7 @@ mod tests {
 
     /// Returns all chunks of these runs: their bytes and runs.
     fn chunks(shares: bool, pieces: &[Piece<'_>]) -> Vec<(Vec<u8>, Vec<Kept>)> {
-        let mut room = Room::new(shares).unwrap();
+        let mut room = ChunkBuffer::new(shares).unwrap();
         let (mut chunks, mut runs) = (vec![], vec![]);
         let mut cursor = super::super::pieces::Cursor::new(pieces);
         let mut some = vec![];

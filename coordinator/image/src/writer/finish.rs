@@ -14,7 +14,7 @@ use crate::format::{
     checksum,
 };
 use crate::origins::Tables;
-use crate::pack::{Packed, Shared};
+use crate::pack::{Packed, SharedChunk};
 use crate::runs;
 use crate::sums::{digest, page_data_checksum};
 
@@ -176,9 +176,9 @@ impl Writer {
 }
 
 /// Adds chunks that other images of this epoch have, by rank and offset.
-fn add_shared(tables: &mut Tables, mut shared: Vec<Shared>) {
+fn add_shared(tables: &mut Tables, mut shared: Vec<SharedChunk>) {
     shared.sort_by_key(|shared| (shared.rank, shared.chunk.offset));
-    for Shared { rank, chunk, runs } in shared {
+    for SharedChunk { rank, chunk, runs } in shared {
         if tables.siblings.last() != Some(&rank) {
             tables.siblings.push(rank);
         }

@@ -75,7 +75,7 @@ fn a_signal_suspends_without_anybody_watching() {
 #[test]
 fn who_had_it_suspended_is_noted_and_told_once() {
     let mut world = World::running();
-    let asked = Asked {
+    let asked = Requester {
         by: "root".into(),
         reason: Some("maintenance of node 7".into()),
     };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use stillpoint_image::blocks::{Blocks, Place};
+use stillpoint_image::blocks::{Blocks, FastTierDirectory};
 use stillpoint_image::format::checksum;
 use stillpoint_image::store::Store;
 use stillpoint_protocol::tier::{Assignment, Moved, Rates};
@@ -22,7 +22,7 @@ use super::{Staging, rate};
 pub struct Image {
     state: Mutex<State>,
     changed: Condvar,
-    places: Vec<Place>,
+    places: Vec<FastTierDirectory>,
 }
 
 /// The writer's end of it, which waits for the sinks when the image is finished, or given up.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use stillpoint_image::blocks::{BlockRecord, Place, SLOW};
+use stillpoint_image::blocks::{BlockRecord, FastTierDirectory, SLOW};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_protocol::tier::{Announced, Assignment};
 
@@ -59,7 +59,7 @@ pub fn lanes(
     peers: &[Announced],
     epoch: u64,
     assignment: &Assignment,
-) -> Result<(Vec<Lane>, Vec<Place>), String> {
+) -> Result<(Vec<Lane>, Vec<FastTierDirectory>), String> {
     let me = peers
         .get(shared.rank as usize)
         .ok_or("the other ranks' tiers are not known")?;
@@ -75,7 +75,7 @@ pub fn lanes(
                 .ok_or("the plan names an unknown rank")?,
             Way::Local | Way::Slow => me,
         };
-        places.push(Place {
+        places.push(FastTierDirectory {
             host: node.host.clone(),
             directory: JobPart::new(Path::new(&node.directory), &shared.job).epoch(epoch),
         });

@@ -1,13 +1,13 @@
 //! Messages, as they are sent over a connection.
 
-use stillpoint_protocol::absent::{Behind, Missing, Operation, Told};
+use stillpoint_protocol::absent::{Behind, MemberAnswer, Missing, Operation};
 use stillpoint_protocol::agent::{
     Begin, Dedup, Doing, FromAgent, Hello, Incremental, Order, Progress, State, ToAgent, Written,
 };
 use stillpoint_protocol::codec::{Encode, encode};
 use stillpoint_protocol::command::{
-    Ahead, Asked, FromCommand, JobStatus, Outcome, RankStatus, Staging, Tally, TierStatus,
-    ToCommand,
+    Ahead, CommittedEpoch, FromCommand, JobStatus, RankStatus, Requester, Staging, Tally,
+    TierStatus, ToCommand,
 };
 use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::peer::{Answer, Request};
@@ -22,7 +22,7 @@ pub fn messages() -> Vec<Vec<u8>> {
         suspend: true,
         timeout: Some(std::time::Duration::from_secs(9).into()),
         waits: true,
-        asked: Some(Asked {
+        asked: Some(Requester {
             by: "root".into(),
             reason: Some("maintenance".into()),
         }),
@@ -162,7 +162,7 @@ fn from_agents() -> Vec<FromAgent> {
                 last: 3,
             }],
         }),
-        progress(Progress::Told(Told {
+        progress(Progress::Told(MemberAnswer {
             behind: vec![behind],
             operations: vec![operation()],
         })),
@@ -245,7 +245,7 @@ fn to_commands() -> Vec<ToCommand> {
                 refusals: [("a socket is open".to_owned(), 2)].into(),
             }),
         }),
-        ToCommand::Committed(Outcome {
+        ToCommand::Committed(CommittedEpoch {
             epoch: 1,
             directory: "/d".into(),
             bytes: 2,

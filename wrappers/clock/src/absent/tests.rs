@@ -32,7 +32,7 @@ fn asked(told: [(Vec<Behind>, Vec<Operation>); 3]) -> Option<Vec<(u32, Vec<Opera
     let mut question = Question::new(3);
     for (rank, (behind, operations)) in (0..).zip(told) {
         assert_eq!(question.grant(), None);
-        let all = question.tell(rank, Told { behind, operations });
+        let all = question.tell(rank, MemberAnswer { behind, operations });
         assert_eq!(all, rank == 2);
     }
     question.grant()

@@ -6,7 +6,7 @@ mod together;
 use std::path::Path;
 
 use serde::Serialize;
-use stillpoint_directory::Whose;
+use stillpoint_directory::RequiredOwner;
 use stillpoint_image::Manifest;
 use stillpoint_incremental::viability::{
     Estimate, Expected, Hasher, Load, OfDevices, Outcome, Rates, Record, Taken,
@@ -68,7 +68,7 @@ impl Recorded {
     pub fn read(directory: &Path) -> Result<Recorded, Failure> {
         find(directory, None)?;
         let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
-        let all = Epochs::at(directory, Whose::Anyones).map_err(|error| failed(&error))?;
+        let all = Epochs::at(directory, RequiredOwner::Anyones).map_err(|error| failed(&error))?;
         let mut epochs = Vec::new();
         for epoch in all.committed().map_err(|error| failed(&error))? {
             let manifest = Manifest::read(&all.path(epoch)).map_err(|error| failed(&error))?;

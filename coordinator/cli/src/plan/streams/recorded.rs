@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use stillpoint_directory::{Directory, Whose};
+use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_gpu_plan::record::{LARGEST, NAME, Record};
 use stillpoint_multilevel::interval::Sample;
 use stillpoint_multilevel::units::show_seconds;
@@ -14,12 +14,12 @@ use crate::Failure;
 /// All known ways of all GPUs.
 #[derive(Serialize)]
 pub struct Recorded {
-    pub ways: Vec<Way>,
+    pub ways: Vec<RecordedWay>,
 }
 
 /// One way of a GPU under one version of the driver.
 #[derive(Serialize)]
-pub struct Way {
+pub struct RecordedWay {
     pub uuid: String,
     pub driver: String,
     pub way: String,
@@ -43,7 +43,7 @@ impl Recorded {
     pub fn read(directory: &Path) -> Result<Recorded, Failure> {
         let path = directory.join(NAME);
         let failed = |error: String| Failure::failed(format!("{}: {error}", path.display()));
-        let text = Directory::open(directory, Whose::Anyones)
+        let text = Directory::open(directory, RequiredOwner::Anyones)
             .and_then(|directory| directory.read(NAME, LARGEST))
             .map_err(|error| failed(format!("cannot read: {error}")))?;
         let record = Record::parse(&text).map_err(|error| failed(error.to_string()))?;
@@ -60,7 +60,7 @@ impl Recorded {
                     })
                 });
                 let problem = fitted.as_ref().err().map(ToString::to_string);
-                ways.push(Way {
+                ways.push(RecordedWay {
                     uuid: gpu.uuid.clone(),
                     driver: gpu.driver.clone(),
                     way,
@@ -79,13 +79,13 @@ impl Recorded {
         }
         self.ways
             .iter()
-            .map(Way::in_words)
+            .map(RecordedWay::in_words)
             .collect::<Vec<_>>()
             .join("\n")
     }
 }
 
-impl Way {
+impl RecordedWay {
     fn in_words(&self) -> String {
         let mut text = format!("{}, driver {}, {}\n", self.uuid, self.driver, self.way);
         if let Some(newest) = &self.newest {

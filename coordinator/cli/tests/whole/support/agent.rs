@@ -1,7 +1,7 @@
 //! A rank without an application: an agent that follows the protocol.
 
 use stillpoint_image::Identity;
-use stillpoint_protocol::absent::Told;
+use stillpoint_protocol::absent::MemberAnswer;
 use stillpoint_protocol::agent::{Begin, Doing, FromAgent, Hello, Order, Progress, State, ToAgent};
 use stillpoint_protocol::client::AgentConnection;
 use stillpoint_protocol::job_file::JobFile;
@@ -99,7 +99,7 @@ impl Agent {
         let _ = self.sender.send(message);
     }
 
-    /// Lives until it is told to end, dies, or is alone. The end is `Told` if a barrier of the job has ended it.
+    /// Lives until it is told to end, dies, or is alone. The end is `MemberAnswer` if a barrier of the job has ended it.
     pub fn live(mut self) -> End {
         while let Some(message) = self.next() {
             if let ToAgent::Checkpoint { attempt, order } = message {
@@ -194,7 +194,7 @@ impl Agent {
                 self.released += 1;
                 self.say(attempt, Progress::Released);
             }
-            Order::Tell { .. } => self.say(attempt, Progress::Told(Told::default())),
+            Order::Tell { .. } => self.say(attempt, Progress::Told(MemberAnswer::default())),
             Order::CarryOut { .. } | Order::Terminate | Order::Size | Order::Stage(_) => {}
         }
     }

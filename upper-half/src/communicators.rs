@@ -35,7 +35,7 @@ pub use rehearse::rehearse;
 
 use crate::ground::object::Object;
 use crate::ground::{crossing, fortran};
-use crate::objects::outcome::{Outcome, class};
+use crate::objects::outcome::{MpiResult, class};
 use crate::objects::{attribute, errhandler, group};
 use crate::operations::clock::{collective, persistent as clocks, two_phase};
 
@@ -48,7 +48,7 @@ unsafe fn equip(
     mut body: Body,
     rank: i32,
     sizes: (i32, Option<i32>),
-) -> Outcome {
+) -> MpiResult {
     // SAFETY: the caller's object.
     unsafe {
         let known = match &body.members {
@@ -104,7 +104,7 @@ unsafe fn name_clocks(object: *mut Object, set: u32, members: &[u32]) {
 ///
 /// # Safety
 /// Inside a stub, on the one thread that is inside MPI.
-pub unsafe fn initialise() -> Outcome {
+pub unsafe fn initialise() -> MpiResult {
     // SAFETY: predefined objects; the world's rank and size are in place.
     unsafe {
         let size = crossing::gate()

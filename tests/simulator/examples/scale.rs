@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use stillpoint_multilevel::chart::{Axis, Chart, Mark, Series};
-use stillpoint_simulator::scale::{Kind, Outcome, Times, checkpoint};
+use stillpoint_simulator::scale::{Kind, StillPointCost, Times, checkpoint};
 
 const RANKS: [u32; 6] = [316, 1_000, 3_162, 10_000, 31_623, 100_000];
 
 /// A figure: its file, the label of its ordinate, and what it shows.
-type Figure = (&'static str, &'static str, fn(&Outcome) -> f64);
+type Figure = (&'static str, &'static str, fn(&StillPointCost) -> f64);
 
 const FIGURES: [Figure; 4] = [
     ("messages", "messages a rank", |o| {
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn row(kind: Kind, o: &Outcome, took: f64) {
+fn row(kind: Kind, o: &StillPointCost, took: f64) {
     let messages = o.up + o.down;
     let bytes = o.up_bytes + o.down_bytes;
     println!(

@@ -14,7 +14,7 @@ use crate::ranks::Ranks;
 
 /// The place that a thread says it is inside: a communicator and its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct InsideOn {
     pub on: usize,
     pub clock: usize,
 }
@@ -30,7 +30,7 @@ pub fn can_ask<S: Mutant>(ranks: &Ranks, number: usize) -> bool {
 /// A rank that is inside stands still there, or has the others come.
 pub fn ask<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
     let rank = &mut ranks[number];
-    let Some(Place { clock, .. }) = rank.inside else {
+    let Some(InsideOn { clock, .. }) = rank.inside else {
         return;
     };
     let op = job.program.ranks[number][rank.at];
@@ -67,7 +67,7 @@ impl Rank {
     }
 
     fn when_inside<S: Mutant>(&self) -> Blocked {
-        let Some(Place { clock, .. }) = self.inside else {
+        let Some(InsideOn { clock, .. }) = self.inside else {
             return Blocked::GoOn;
         };
         let cell = self.clocks.of(clock);
@@ -84,7 +84,7 @@ impl Rank {
     /// Goes on with the operation that it stood inside: it has begun again.
     pub fn count_again<S: Mutant>(&mut self) {
         if S::STAND_BEFORE
-            && let Some(Place { clock, .. }) = self.inside
+            && let Some(InsideOn { clock, .. }) = self.inside
         {
             self.clocks.of_mut(clock).count.begin();
         }

@@ -9,7 +9,7 @@ use crate::agent::Agent;
 use crate::ahead::Ahead;
 use crate::barrier::Barrier;
 use crate::clocks::{Cell, Clocks};
-use crate::inside::Place;
+use crate::inside::InsideOn;
 use crate::mutant::Mutant;
 use crate::program::Op;
 
@@ -87,7 +87,7 @@ pub struct Rank {
     /// Raises that the agent has yet to send: clock and number.
     pub raises: Vec<(usize, u64)>,
     /// The place that the thread says it is inside.
-    pub inside: Option<Place>,
+    pub inside: Option<InsideOn>,
     /// Messages by the other rank: sent to it, taken in from it, given to the application.
     pub sent: Vec<u32>,
     pub pulled: Vec<u32>,
@@ -336,7 +336,7 @@ impl Rank {
                 self.leave();
             }
             _ if op.is_said() => {
-                self.inside = op.on().map(|on| Place { on, clock });
+                self.inside = op.on().map(|on| InsideOn { on, clock });
                 self.step = Step::Open;
             }
             _ => self.step = Step::Inside,

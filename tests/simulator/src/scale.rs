@@ -14,7 +14,7 @@ mod program;
 mod rank;
 mod wire;
 
-pub use engine::{Outcome, checkpoint};
+pub use engine::{StillPointCost, checkpoint};
 pub use layout::{Kind, Layout};
 
 /// Durations in nanoseconds.

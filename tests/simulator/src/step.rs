@@ -4,7 +4,7 @@ use stillpoint_clock::rank::{Activity, Pending};
 
 use crate::ahead;
 use crate::barrier;
-use crate::inside::Place;
+use crate::inside::InsideOn;
 use crate::job::Job;
 use crate::mutant::Mutant;
 use crate::program::{Op, Shape, Until};
@@ -145,7 +145,7 @@ fn take<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
             ranks[number].commit_in_barrier::<S>(clock, op);
         }
         (Step::Before, Op::Collective { on, .. }) if op.is_said() => {
-            ranks[number].inside = Some(Place { on, clock });
+            ranks[number].inside = Some(InsideOn { on, clock });
             ranks[number].step = Step::Said;
         }
         (Step::Before, Op::Collective { .. } | Op::Start { .. } | Op::Make { .. }) => {

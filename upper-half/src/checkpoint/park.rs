@@ -14,7 +14,7 @@ use stillpoint_wrappers::gate::{Command, DriverState};
 use crate::checkpoint::{answer, inventory, rehearsal};
 use crate::communicators;
 use crate::ground::arch;
-use crate::ground::crossing::{Place, gate};
+use crate::ground::crossing::{StayKind, gate};
 use crate::objects::file;
 use crate::operations::ahead;
 use crate::operations::clock::collective::all_reached;
@@ -62,9 +62,9 @@ pub unsafe extern "C" fn driver() {
     // not find a park point in this call.
     // SAFETY: the driver thread has a record; it was stopped at 0.
     unsafe {
-        arch::set_inside(Place::Stub as u32);
+        arch::set_inside(StayKind::Stub as u32);
         stay();
-        arch::set_inside(Place::No as u32);
+        arch::set_inside(StayKind::No as u32);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::checkpoint::answer;
 use crate::communicators;
 use crate::ground::{abi, arch, crossing, shared};
 use crate::objects::attribute::SmallerBound;
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 use crate::objects::{attribute, datatype, file, group, info, operator};
 use crate::operations::ahead;
 use crate::operations::clock::{points, two_phase};
@@ -33,14 +33,14 @@ pub unsafe extern "C" fn hook() -> i32 {
     unsafe { arch::set_inside(0) };
     match made {
         Ok(()) => 0,
-        Err(Why::Object(what, error)) => {
+        Err(RestartError::Object(what, error)) => {
             let error = abi::error_from_neutral(error);
             answer::explain(format_args!(
                 "the real MPI failed to make {what} again: error class {error}"
             ));
             1
         }
-        Err(Why::Bound(SmallerBound { told, now })) => {
+        Err(RestartError::Bound(SmallerBound { told, now })) => {
             answer::explain(format_args!(
                 "the application has been told that tags go up to {told} (MPI_TAG_UB), and this MPI library has them up to {now} only: restart it on the library that \
                  it was on"
@@ -51,23 +51,23 @@ pub unsafe extern "C" fn hook() -> i32 {
 }
 
 /// Why the application cannot carry on here.
-enum Why {
+enum RestartError {
     /// The object that could not be made, and the error's class.
     Object(Cow<'static, str>, i32),
     Bound(SmallerBound),
 }
 
-impl From<(Cow<'static, str>, i32)> for Why {
-    fn from((what, error): (Cow<'static, str>, i32)) -> Why {
-        Why::Object(what, error)
+impl From<(Cow<'static, str>, i32)> for RestartError {
+    fn from((what, error): (Cow<'static, str>, i32)) -> RestartError {
+        RestartError::Object(what, error)
     }
 }
 
 /// # Safety
 /// As [`hook`].
-unsafe fn everything() -> Result<(), Why> {
-    let step = |what: &'static str, outcome: Outcome| {
-        outcome.map_err(|error| Why::Object(what.into(), error))
+unsafe fn everything() -> Result<(), RestartError> {
+    let step = |what: &'static str, outcome: MpiResult| {
+        outcome.map_err(|error| RestartError::Object(what.into(), error))
     };
     // SAFETY: the caller's; each step finds what it needs from the ones before.
     unsafe {
@@ -78,7 +78,7 @@ unsafe fn everything() -> Result<(), Why> {
         }
         speak_for_mpi();
         init::rebuild();
-        attribute::under_another_library().map_err(Why::Bound)?;
+        attribute::under_another_library().map_err(RestartError::Bound)?;
         points::restarted();
         request::over::restarted();
         shared::restarted();
@@ -90,7 +90,7 @@ unsafe fn everything() -> Result<(), Why> {
         step("a datatype", datatype::rebuild())?;
         step("an operator", operator::rebuild())?;
         step("a communicator", communicators::rebuild())?;
-        file::rebuild().map_err(|(what, error)| Why::Object(what.into(), error))?;
+        file::rebuild().map_err(|(what, error)| RestartError::Object(what.into(), error))?;
         windows::rebuild()?;
         #[cfg(application = "openmpi")]
         step(

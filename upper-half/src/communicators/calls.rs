@@ -11,7 +11,7 @@ use crate::ground::handle;
 use crate::ground::object::{Comm, Object};
 use crate::objects::attribute;
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 #[cfg(not(application = "openmpi"))]
 use crate::operations::buffered;
 use crate::operations::clock::{collective, two_phase};
@@ -21,7 +21,7 @@ use crate::operations::request;
 ///
 /// # Safety
 /// As the MPI functions.
-unsafe fn give_up<'a>(place: PlaceOf<CommHandle>) -> Outcome<(*mut Object, &'a Body)> {
+unsafe fn give_up<'a>(place: PlaceOf<CommHandle>) -> MpiResult<(*mut Object, &'a Body)> {
     // SAFETY: handles are checked before they are used.
     unsafe {
         if place.is_null() {
@@ -77,7 +77,7 @@ pub unsafe fn comm_disconnect(place: PlaceOf<CommHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         #[cfg(not(application = "openmpi"))]
-        buffered::ends(buffered::Of::Communicator(named(place)));
+        buffered::ends(buffered::BufferOwner::Communicator(named(place)));
         run(named(place), NAME, || {
             let (comm, body) = give_up(place)?;
             let clock = body.group_clock;

@@ -9,7 +9,7 @@ use stillpoint_wrappers::neutral::Word;
 
 use crate::ground::crossing;
 use crate::objects::communicator::set_control;
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 use crate::operations::messages::taken;
 
 /// The tag of the messages that make it.
@@ -28,7 +28,7 @@ const TAG: i32 = 0;
 ///
 /// # Safety
 /// Inside MPI, on the one thread that is.
-pub unsafe fn make() -> Outcome {
+pub unsafe fn make() -> MpiResult {
     let (mut everybody, mut first, mut word): (Word, Word, Word) = (0, 0, 0);
     // SAFETY: inside; the world's word is in place.
     unsafe {

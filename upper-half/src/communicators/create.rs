@@ -14,7 +14,7 @@ use crate::ground::{crossing, handle};
 use crate::objects::communicator::Topology;
 use crate::objects::errhandler::run;
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, check, class, give, live};
+use crate::objects::outcome::{MpiResult, check, class, give, live};
 use crate::objects::{attribute, group, info};
 use crate::operations::clock::collective;
 use crate::operations::request::{self, Kind};
@@ -28,7 +28,7 @@ pub unsafe fn together(
     topology: Option<Topology>,
     pairs: Pairs,
     call: impl Fn(&'static Dispatch, *mut Word) -> i32,
-) -> Outcome<*mut Object> {
+) -> MpiResult<*mut Object> {
     let mut word = 0;
     // SAFETY: the caller's.
     unsafe {
@@ -48,7 +48,7 @@ pub unsafe fn together(
 ///
 /// # Safety
 /// Inside a stub, nothing locked.
-unsafe fn copy_attributes(parent: *mut Object, new: *mut Object) -> Outcome {
+unsafe fn copy_attributes(parent: *mut Object, new: *mut Object) -> MpiResult {
     // SAFETY: the caller's communicators.
     unsafe {
         attribute::copy_all(parent, new).map_err(|error| {
@@ -252,7 +252,7 @@ pub unsafe fn comm_create_group(
 ///
 /// # Safety
 /// Inside a stub, nothing locked; handles are checked before they are used.
-pub unsafe fn among(comm: Comm, members: Group, tag: c_int) -> Outcome<*mut Object> {
+pub unsafe fn among(comm: Comm, members: Group, tag: c_int) -> MpiResult<*mut Object> {
     // SAFETY: the caller's.
     unsafe {
         let (comm, body) = usable(comm)?;
@@ -300,7 +300,7 @@ unsafe fn of_group(
     body: &Body,
     members: *mut Object,
     tag: c_int,
-) -> Outcome<(u32, super::identity::Origin)> {
+) -> MpiResult<(u32, super::identity::Origin)> {
     // SAFETY: the caller's objects.
     unsafe {
         let Some(local) = group::members(members) else {

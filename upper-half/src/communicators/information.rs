@@ -13,12 +13,12 @@ use crate::ground::object::{Comm, Info};
 use crate::objects::errhandler::run;
 use crate::objects::info;
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, check, give};
+use crate::objects::outcome::{MpiResult, check, give};
 
 static DEFAULT: SpinLock<Option<Pairs>> = SpinLock::new(None);
 
 /// The hints that every communicator has, as the lower half says of `MPI_COMM_WORLD`; asked for once.
-pub fn default_info() -> Outcome<Pairs> {
+pub fn default_info() -> MpiResult<Pairs> {
     let known = DEFAULT.lock().clone();
     if let Some(known) = known {
         return Ok(known);

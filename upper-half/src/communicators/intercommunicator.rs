@@ -21,7 +21,7 @@ use crate::objects::communicator::identity::{Origin, of_meeting};
 use crate::objects::errhandler::run;
 use crate::objects::group;
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, check, class, give};
+use crate::objects::outcome::{MpiResult, check, class, give};
 use crate::operations::clock::collective;
 use crate::operations::p2p;
 
@@ -55,7 +55,7 @@ unsafe fn exchange(
     peer: Comm,
     leader: c_int,
     tag: c_int,
-) -> Outcome<(Identity, Vec<i32>)> {
+) -> MpiResult<(Identity, Vec<i32>)> {
     let [a, b, c, d] = local.words();
     let mut head = [0i32; 5];
     // SAFETY: the buffers are as long as said.
@@ -76,7 +76,7 @@ unsafe fn exchange(
 
 /// # Safety
 /// As [`exchange`].
-unsafe fn pass(out: &[i32], back: &mut [i32], peer: Comm, leader: c_int, tag: c_int) -> Outcome {
+unsafe fn pass(out: &[i32], back: &mut [i32], peer: Comm, leader: c_int, tag: c_int) -> MpiResult {
     let to: *const c_void = out.as_ptr().cast();
     let from: *mut c_void = back.as_mut_ptr().cast();
     let (sent, wanted) = (out.len() as c_int, back.len() as c_int);
@@ -104,7 +104,7 @@ unsafe fn pass(out: &[i32], back: &mut [i32], peer: Comm, leader: c_int, tag: c_
 ///
 /// # Safety
 /// Inside a stub, nothing locked.
-unsafe fn spread(local: *mut Object, root: c_int, list: &mut [i32]) -> Outcome {
+unsafe fn spread(local: *mut Object, root: c_int, list: &mut [i32]) -> MpiResult {
     let (buffer, count) = (list.as_mut_ptr().cast(), list.len() as c_int);
     // SAFETY: the buffer is as long as said; live objects.
     unsafe {
@@ -115,7 +115,7 @@ unsafe fn spread(local: *mut Object, root: c_int, list: &mut [i32]) -> Outcome {
 }
 
 /// The other side, as its leader describes it.
-struct Other {
+struct RemoteSide {
     local: Identity,
     members: Arc<[i32]>,
     /// The communicator on which the leaders have met.
@@ -125,8 +125,8 @@ struct Other {
 }
 
 /// A leader's message to its group.
-enum Told {
-    Other(Other),
+enum LeaderMessage {
+    Other(RemoteSide),
     /// The peer communicator has processes of other worlds: only the lower half can make this.
     Foreign,
 }
@@ -141,18 +141,18 @@ unsafe fn ask(
     peer: Comm,
     leader: c_int,
     tag: c_int,
-) -> Outcome<Told> {
+) -> MpiResult<LeaderMessage> {
     // SAFETY: the caller's arguments.
     unsafe {
         let (peer, body) = usable(peer)?;
         let Some(members) = &body.members else {
-            return Ok(Told::Foreign);
+            return Ok(LeaderMessage::Foreign);
         };
         let group = members.remote.as_ref().unwrap_or(&members.local);
         let place = usize::try_from(leader).map_err(|_| class::RANK)?;
         let world = *group.get(place).ok_or(class::RANK)?;
         let (local, members) = exchange(local, ours, peer, leader, tag)?;
-        Ok(Told::Other(Other {
+        Ok(LeaderMessage::Other(RemoteSide {
             local,
             members: members.into(),
             peer: body.identity,
@@ -173,7 +173,7 @@ unsafe fn other_side(
     peer: Comm,
     remote_leader: c_int,
     tag: c_int,
-) -> Outcome<Told> {
+) -> MpiResult<LeaderMessage> {
     const FAILED: i32 = 0;
     const FOREIGN: i32 = 1;
     const KNOWN: i32 = 2;
@@ -184,8 +184,8 @@ unsafe fn other_side(
         if (*local).rank == local_leader {
             // A leader that failed tells its group so: no member is left waiting.
             match ask(identity, ours, peer, remote_leader, tag) {
-                Ok(Told::Foreign) => {}
-                Ok(Told::Other(other)) => {
+                Ok(LeaderMessage::Foreign) => {}
+                Ok(LeaderMessage::Other(other)) => {
                     list = other.members.to_vec();
                     let ([a, b, c, d], [e, f, g, h]) = (other.local.words(), other.peer.words());
                     let count = list.len() as i32;
@@ -199,14 +199,14 @@ unsafe fn other_side(
             [KNOWN, count, leader, a, b, c, d, e, f, g, h] => {
                 list.resize(usize::try_from(count).unwrap_or(0), 0);
                 spread(local, local_leader, &mut list)?;
-                Ok(Told::Other(Other {
+                Ok(LeaderMessage::Other(RemoteSide {
                     local: Identity::of_words([a, b, c, d]),
                     members: list.into(),
                     peer: Identity::of_words([e, f, g, h]),
                     leader,
                 }))
             }
-            [FOREIGN, ..] => Ok(Told::Foreign),
+            [FOREIGN, ..] => Ok(LeaderMessage::Foreign),
             [_, error, ..] => Err(error),
         }
     }
@@ -247,7 +247,7 @@ pub unsafe fn between(
     peer: Comm,
     remote_leader: c_int,
     tag: c_int,
-) -> Outcome<*mut Object> {
+) -> MpiResult<*mut Object> {
     // SAFETY: the caller's.
     unsafe {
         let (local, body) = usable(local)?;
@@ -272,7 +272,7 @@ pub unsafe fn between(
             tag,
         )?;
         let (word, origin) = match side {
-            Told::Foreign => {
+            LeaderMessage::Foreign => {
                 let leads = (*local).rank == local_leader;
                 let peer = if leads { usable(peer)?.0 } else { local };
                 let leader = abi::rank_to_neutral(remote_leader);
@@ -291,7 +291,7 @@ pub unsafe fn between(
                 }))?;
                 (word, next_of_all(local))
             }
-            Told::Other(other) => {
+            LeaderMessage::Other(other) => {
                 let origin = next([me, other.local], other.peer, tag);
                 (
                     within(local, local_leader, &ours.local, other, origin)?,
@@ -318,9 +318,9 @@ unsafe fn within(
     local: *mut Object,
     local_leader: c_int,
     ours: &Arc<[i32]>,
-    other: Other,
+    other: RemoteSide,
     origin: Origin,
-) -> Outcome<Word> {
+) -> MpiResult<Word> {
     let members = Members {
         local: ours.clone(),
         remote: Some(other.members),

@@ -12,7 +12,7 @@ use crate::ground::{crossing, handle};
 use crate::objects::communicator::identity::{Identity, Origin, of_groups};
 use crate::objects::communicator::{self, MadeBySome, Topology, all_of};
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::objects::{errhandler, group};
 use crate::operations::clock::collective;
 
@@ -41,7 +41,7 @@ type AskGroup = unsafe extern "C" fn(Word, *mut Word) -> i32;
 unsafe fn ask_group(
     word: Word,
     ask: fn(&'static Dispatch) -> AskGroup,
-) -> Outcome<Option<Arc<[i32]>>> {
+) -> MpiResult<Option<Arc<[i32]>>> {
     let mut group = 0;
     // SAFETY: inside; the group is ours until it is freed here.
     unsafe {
@@ -54,7 +54,7 @@ unsafe fn ask_group(
 
 /// # Safety
 /// As [`ask_group`].
-unsafe fn see(word: Word) -> Outcome<Seen> {
+unsafe fn see(word: Word) -> MpiResult<Seen> {
     let (mut rank, mut size, mut inter, mut remote_size) = (0, 0, 0, 0);
     // SAFETY: inside; the caller's word.
     unsafe {
@@ -101,7 +101,7 @@ unsafe fn complete(
     identity: Identity,
     topology: Option<Topology>,
     own_info: &Pairs,
-) -> Outcome {
+) -> MpiResult {
     let mut info = own_info.clone();
     for (key, value) in information::default_info()?.iter() {
         if info.get(key).is_none() {
@@ -118,7 +118,7 @@ unsafe fn complete(
 ///
 /// # Safety
 /// Inside a stub; `word` must be the lower half's communicator, which is ours from now on.
-pub unsafe fn finish(word: Word, new: New) -> Outcome<*mut Object> {
+pub unsafe fn finish(word: Word, new: New) -> MpiResult<*mut Object> {
     // SAFETY: the caller's word.
     unsafe {
         if word == (*null()).lower {
@@ -131,7 +131,7 @@ pub unsafe fn finish(word: Word, new: New) -> Outcome<*mut Object> {
 
 /// # Safety
 /// As [`finish`].
-unsafe fn finish_as(word: Word, seen: Seen, new: New) -> Outcome<*mut Object> {
+unsafe fn finish_as(word: Word, seen: Seen, new: New) -> MpiResult<*mut Object> {
     let identity = match &seen.members {
         Some(members) => Identity::new(new.origin, members),
         None => Identity(0),
@@ -155,7 +155,7 @@ unsafe fn finish_as(word: Word, seen: Seen, new: New) -> Outcome<*mut Object> {
 ///
 /// # Safety
 /// Inside a stub; the parent must be a live communicator with a body.
-pub unsafe fn anticipate(new: New) -> Outcome<*mut Object> {
+pub unsafe fn anticipate(new: New) -> MpiResult<*mut Object> {
     // SAFETY: the caller's parent.
     unsafe {
         let parent = new.parent;
@@ -176,7 +176,7 @@ pub unsafe fn anticipate(new: New) -> Outcome<*mut Object> {
 ///
 /// # Safety
 /// As [`finish`].
-pub unsafe fn adopt(word: Word) -> Outcome<*mut Object> {
+pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
     let mut known = std::ptr::null_mut();
     // SAFETY: the caller's word; live communicators.
     unsafe {
@@ -224,7 +224,7 @@ pub unsafe fn next_of_all(parent: *mut Object) -> Origin {
 ///
 /// # Safety
 /// Inside a stub.
-pub unsafe fn next_of_some(parent: &Body, members: &Members, tag: i32) -> Outcome<(u32, Origin)> {
+pub unsafe fn next_of_some(parent: &Body, members: &Members, tag: i32) -> MpiResult<(u32, Origin)> {
     let key = (of_groups(members), tag);
     let known = parent.notes.lock().made_by.get(&key).copied();
     let before = match known {

@@ -14,7 +14,7 @@ use crate::communicators::topology;
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
 use crate::objects::group;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::operations::persistent;
 
 /// A communicator that is to be made.
@@ -90,7 +90,7 @@ fn merge(mut own: Vec<Plan>, others: Vec<Plan>, rank: i32) -> Vec<Plan> {
 ///
 /// # Safety
 /// Inside MPI; all of them call it.
-pub unsafe fn of_ranks(ranks: &Arc<[i32]>, tag: i32) -> Outcome<Word> {
+pub unsafe fn of_ranks(ranks: &Arc<[i32]>, tag: i32) -> MpiResult<Word> {
     // SAFETY: inside; the group is ours.
     unsafe {
         let object = group::create(ranks.clone());
@@ -107,7 +107,7 @@ pub unsafe fn of_ranks(ranks: &Arc<[i32]>, tag: i32) -> Outcome<Word> {
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs.
-unsafe fn carry_out(plan: &Plan) -> Outcome {
+unsafe fn carry_out(plan: &Plan) -> MpiResult {
     let tag = plan.identity.tag();
     // SAFETY: inside; words are those of this launch.
     unsafe {
@@ -155,7 +155,7 @@ unsafe fn carry_out(plan: &Plan) -> Outcome {
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs; all members call it.
-unsafe fn agree(word: Word, object: *mut Object) -> Outcome {
+unsafe fn agree(word: Word, object: *mut Object) -> MpiResult {
     // SAFETY: inside; predefined handles have their words.
     unsafe {
         let int = (*crate::ground::abi::predefined(HandleKind::Datatype, INT)).lower;
@@ -208,7 +208,7 @@ fn own_plans() -> (Vec<Plan>, Vec<i32>) {
 ///
 /// # Safety
 /// Inside MPI; all ranks call it.
-unsafe fn gather(own: &[i32]) -> Outcome<Vec<Plan>> {
+unsafe fn gather(own: &[i32]) -> MpiResult<Vec<Plan>> {
     // SAFETY: inside; the buffers are as long as said, the words are those of this launch.
     unsafe {
         let base = control();
@@ -250,7 +250,7 @@ unsafe fn gather(own: &[i32]) -> Outcome<Vec<Plan>> {
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs; predefined handles have their words, groups theirs.
-pub unsafe fn rebuild() -> Outcome {
+pub unsafe fn rebuild() -> MpiResult {
     let (own, forgotten) = own_plans();
     // SAFETY: the caller's.
     unsafe {

@@ -11,7 +11,7 @@ use crate::ground::{crossing, handle};
 use crate::objects::errhandler::run;
 use crate::objects::group;
 use crate::objects::group::algebra::{self, Comparison};
-use crate::objects::outcome::{Outcome, check, class, give};
+use crate::objects::outcome::{MpiResult, check, class, give};
 
 /// Whether the head of a handle's object answers for itself: a live communicator other than the null one, after
 /// MPI has started.
@@ -164,7 +164,7 @@ fn compare(one: &Members, two: &Members) -> i32 {
 
 /// # Safety
 /// Inside a stub; live communicators.
-unsafe fn compare_objects(one: *mut Object, two: *mut Object) -> Outcome<i32> {
+unsafe fn compare_objects(one: *mut Object, two: *mut Object) -> MpiResult<i32> {
     if one == two {
         return Ok(201);
     }

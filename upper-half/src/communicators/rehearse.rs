@@ -9,7 +9,7 @@ use crate::ground::abi::predefined::null_word;
 use crate::ground::crossing;
 use crate::ground::object::Object;
 use crate::objects::group;
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 use crate::objects::rehearsal_outcome::{Tried, differs, failed};
 use crate::operations::request;
 
@@ -54,7 +54,7 @@ unsafe fn one(object: *mut Object) -> Tried {
 
 /// # Safety
 /// As [`rehearse`]; `lower` must be a communicator of the lower half's.
-unsafe fn same(body: &Body, lower: Word) -> Outcome<bool> {
+unsafe fn same(body: &Body, lower: Word) -> MpiResult<bool> {
     let Some(members) = &body.members else {
         // With processes of other worlds: refused as a connection.
         return Ok(true);

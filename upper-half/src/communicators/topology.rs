@@ -11,7 +11,7 @@ pub use calls::*;
 use crate::ground::crossing;
 use crate::objects::communicator::cartesian::Grid;
 use crate::objects::communicator::{Graph, Topology};
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 
 /// `MPI_CART`, `MPI_GRAPH` and `MPI_DIST_GRAPH` in the standard ABI.
 const CART: i32 = 211;
@@ -23,7 +23,7 @@ const DIST_GRAPH: i32 = 213;
 ///
 /// # Safety
 /// Inside MPI; all members call it with what is theirs; `word` is ours.
-pub unsafe fn construct(topology: &Topology, word: Word) -> Outcome<Word> {
+pub unsafe fn construct(topology: &Topology, word: Word) -> MpiResult<Word> {
     let (mut plain, mut new) = (word, 0);
     let place = &raw mut new;
     // SAFETY: inside; the arrays are as long as the topology says.
@@ -56,7 +56,7 @@ pub unsafe fn construct(topology: &Topology, word: Word) -> Outcome<Word> {
 ///
 /// # Safety
 /// Inside MPI; `word` must be a communicator of the lower half's.
-pub unsafe fn is_of(topology: &Topology, word: Word) -> Outcome<bool> {
+pub unsafe fn is_of(topology: &Topology, word: Word) -> MpiResult<bool> {
     let mut kind = 0;
     // SAFETY: inside; the lower half writes as much as it is given room for.
     unsafe {

@@ -15,7 +15,7 @@ use stillpoint_wrappers::gate::{self, GatePage, Reach, Room, Services};
 use crate::ground::upward_calls::above;
 use crate::ground::{arch, shared};
 
-pub use stillpoint_wrappers::gate::Inside as Place;
+pub use stillpoint_wrappers::gate::Inside as StayKind;
 
 /// The gate page.
 #[inline(always)]
@@ -46,12 +46,12 @@ pub struct Inside {
 /// Begins a stay inside MPI.
 #[inline(always)]
 pub fn enter() -> Inside {
-    enter_as(Place::Stub)
+    enter_as(StayKind::Stub)
 }
 
 /// Begins a stay in, or just before, a blocking collective operation.
 #[inline(always)]
-pub fn enter_as(place: Place) -> Inside {
+pub fn enter_as(place: StayKind) -> Inside {
     // SAFETY: stubs run on threads that the lower half has given a record.
     unsafe {
         let before = arch::inside();
@@ -65,7 +65,7 @@ impl Drop for Inside {
     fn drop(&mut self) {
         // SAFETY: as `enter_as`.
         unsafe { arch::set_inside(self.before) };
-        if pending() && self.before == Place::No as u32 {
+        if pending() && self.before == StayKind::No as u32 {
             (above().park_point)();
         }
     }
@@ -81,7 +81,7 @@ pub unsafe fn marked<R>(call: impl FnOnce() -> R) -> R {
     // SAFETY: the caller's.
     unsafe {
         let before = arch::inside();
-        arch::set_inside(Place::Stub as u32);
+        arch::set_inside(StayKind::Stub as u32);
         let result = call();
         arch::set_inside(before);
         result

@@ -113,15 +113,15 @@ pub struct Known([[AtomicPtr<Object>; REMEMBERED]; KINDS]);
 
 /// The stand-in for a place in which no object was noted yet.
 #[repr(C, align(64))]
-struct Nothing {
+struct EmptySlot {
     room: [u64; ROOM / 8],
     numbered: Numbered,
 }
 
 // SAFETY: never written.
-unsafe impl Sync for Nothing {}
+unsafe impl Sync for EmptySlot {}
 
-impl Nothing {
+impl EmptySlot {
     const fn with(handle: i32) -> Self {
         let numbered = Numbered { place: 0, handle };
         Self {
@@ -136,9 +136,9 @@ impl Nothing {
 }
 
 /// Their numbers end in 0 and in 1, and each stands in places of other last bytes: no number leads to one of them.
-static NOTHING: [Nothing; 2] = [Nothing::with(0), Nothing::with(1)];
+static NOTHING: [EmptySlot; 2] = [EmptySlot::with(0), EmptySlot::with(1)];
 
-const _: () = assert!(offset_of!(Nothing, numbered) == ROOM);
+const _: () = assert!(offset_of!(EmptySlot, numbered) == ROOM);
 
 pub static KNOWN: Known = Known([const { nothing_known() }; KINDS]);
 

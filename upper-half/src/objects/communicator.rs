@@ -25,7 +25,7 @@ use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{abi, handle};
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, class, live};
+use crate::objects::outcome::{MpiResult, class, live};
 
 /// The members of a communicator, in world ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
 ///
 /// # Safety
 /// `object` must be null or a handle.
-pub unsafe fn usable<'a>(object: *mut Object) -> Outcome<(*mut Object, &'a Body)> {
+pub unsafe fn usable<'a>(object: *mut Object) -> MpiResult<(*mut Object, &'a Body)> {
     // SAFETY: the caller's handle.
     unsafe {
         let object = live(object, HandleKind::Communicator)?;

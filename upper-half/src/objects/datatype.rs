@@ -33,7 +33,7 @@ use crate::ground::abi::predefined::null_word;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
-use crate::objects::outcome::{Outcome, class, live};
+use crate::objects::outcome::{MpiResult, class, live};
 use crate::objects::{attribute, errhandler};
 use recipe::Recipe;
 
@@ -54,7 +54,7 @@ pub struct Notes {
     pub lasting: bool,
     /// The arguments that it reports instead of its recipe's.
     #[cfg(not(application = "openmpi"))]
-    pub asked: Option<Box<large_arguments::Asked>>,
+    pub asked: Option<Box<large_arguments::ConstructorArguments>>,
 }
 
 /// The body of a live datatype.
@@ -70,7 +70,7 @@ pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
 ///
 /// # Safety
 /// Inside a stub; the recipe's datatypes must be live.
-pub unsafe fn create(recipe: Recipe) -> Outcome<*mut Object> {
+pub unsafe fn create(recipe: Recipe) -> MpiResult<*mut Object> {
     // SAFETY: the caller's recipe.
     unsafe {
         let word = construct::construct(&recipe)?;
@@ -92,7 +92,7 @@ pub unsafe fn create(recipe: Recipe) -> Outcome<*mut Object> {
 ///
 /// # Safety
 /// `datatype` must be null or a handle.
-pub unsafe fn usable(datatype: *mut Object) -> Outcome<*mut Object> {
+pub unsafe fn usable(datatype: *mut Object) -> MpiResult<*mut Object> {
     // SAFETY: the caller's handle.
     unsafe { live(datatype, HandleKind::Datatype) }
 }
@@ -155,7 +155,7 @@ pub unsafe fn note_sizes() {
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs.
-pub unsafe fn rebuild() -> Outcome {
+pub unsafe fn rebuild() -> MpiResult {
     words::forget_all();
     for object in handle::live(HandleKind::Datatype) {
         // SAFETY: live datatypes; their recipes' parts are held by them.

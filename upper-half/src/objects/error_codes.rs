@@ -9,7 +9,7 @@ use crate::ground::lock::SpinLock;
 use crate::ground::{abi, crossing};
 use crate::objects::attribute;
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, check, class, give};
+use crate::objects::outcome::{MpiResult, check, class, give};
 
 mod classes;
 
@@ -103,7 +103,7 @@ pub unsafe fn add_error_string(code: c_int, text: *const c_char) -> c_int {
 
 /// Ends something that the application has added: a class, a code, or the text of either.
 #[cfg(not(application = "openmpi"))]
-fn remove(code: c_int, allowed: impl FnOnce(&Codes, &Added) -> bool) -> Outcome<()> {
+fn remove(code: c_int, allowed: impl FnOnce(&Codes, &Added) -> bool) -> MpiResult<()> {
     let mut codes = CODES.lock();
     let added = codes.added.get(&code).ok_or(class::ARG)?;
     if !added.text.is_empty() || !allowed(&codes, added) {
@@ -188,7 +188,7 @@ pub unsafe fn error_class(code: c_int, place: *mut c_int) -> c_int {
 }
 
 /// Whether the library below may be asked: outside of MPI only this library's own knowledge is available.
-fn is_running() -> Outcome {
+fn is_running() -> MpiResult {
     match crossing::gate().mpi_active.load(Ordering::Relaxed) {
         0 => Err(class::ARG),
         _ => Ok(()),
@@ -196,7 +196,7 @@ fn is_running() -> Outcome {
 }
 
 /// A code of MPI's own, made neutral.
-fn predefined(code: c_int) -> Outcome<i32> {
+fn predefined(code: c_int) -> MpiResult<i32> {
     if !(0..=abi::ERR_LASTCODE).contains(&code) {
         return Err(class::ARG);
     }
@@ -207,7 +207,7 @@ fn predefined(code: c_int) -> Outcome<i32> {
 ///
 /// # Safety
 /// The application's places.
-unsafe fn give_text(own: &[u8], text: *mut c_char, length: *mut c_int) -> Outcome {
+unsafe fn give_text(own: &[u8], text: *mut c_char, length: *mut c_int) -> MpiResult {
     let bytes = own.len().min(abi::MAX_ERROR_STRING - 1);
     // SAFETY: the caller's places, with room for the longest text.
     unsafe {

@@ -15,7 +15,7 @@ pub use lower::{adopt, rebuild, rehearse, word};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
-use crate::objects::outcome::{Outcome, class, live};
+use crate::objects::outcome::{MpiResult, class, live};
 use pairs::Pairs;
 
 /// The data of an info object.
@@ -45,7 +45,7 @@ unsafe fn body<'a>(object: *mut Object) -> Option<&'a SpinLock<Body>> {
 ///
 /// # Safety
 /// `object` must be null or a handle; inside a stub.
-pub unsafe fn pairs_of(object: *mut Object) -> Outcome<Pairs> {
+pub unsafe fn pairs_of(object: *mut Object) -> MpiResult<Pairs> {
     // SAFETY: the caller's handle.
     unsafe {
         if handle::valid(object, HandleKind::Info) && (*object).standard == 304 {
@@ -59,7 +59,7 @@ pub unsafe fn pairs_of(object: *mut Object) -> Outcome<Pairs> {
 ///
 /// # Safety
 /// As [`pairs_of`].
-unsafe fn read<T>(object: *mut Object, look: impl FnOnce(&Pairs) -> T) -> Outcome<T> {
+unsafe fn read<T>(object: *mut Object, look: impl FnOnce(&Pairs) -> T) -> MpiResult<T> {
     // SAFETY: the caller's handle.
     unsafe {
         let object = live(object, HandleKind::Info)?;
@@ -75,7 +75,7 @@ unsafe fn read<T>(object: *mut Object, look: impl FnOnce(&Pairs) -> T) -> Outcom
 ///
 /// # Safety
 /// As [`pairs_of`].
-unsafe fn change<T>(object: *mut Object, change: impl FnOnce(&mut Pairs) -> T) -> Outcome<T> {
+unsafe fn change<T>(object: *mut Object, change: impl FnOnce(&mut Pairs) -> T) -> MpiResult<T> {
     // SAFETY: the caller's handle.
     unsafe {
         let object = live(object, HandleKind::Info)?;
@@ -89,7 +89,7 @@ unsafe fn change<T>(object: *mut Object, change: impl FnOnce(&mut Pairs) -> T) -
 }
 
 /// Fills `MPI_INFO_ENV` with the lower half's values, which stay from then on.
-unsafe fn environment(object: *mut Object) -> Outcome {
+unsafe fn environment(object: *mut Object) -> MpiResult {
     // SAFETY: inside; the word is the lower half's own info.
     unsafe {
         let pairs = lower::read((*object).lower)?;

@@ -17,7 +17,7 @@ use crate::ground::abi::{DatatypeHandle, Handle};
 use crate::ground::object::Object;
 use crate::ground::{crossing, fortran, handle};
 use crate::objects::datatype;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::objects::rehearsal_outcome::{Tried, differs, failed, without_recipe};
 
 /// `MPI_User_function`, C's and, with a Fortran handle behind the last pointer, Fortran's.
@@ -50,7 +50,7 @@ unsafe fn body<'a>(object: *mut Object) -> Option<&'a mut Body> {
 ///
 /// # Safety
 /// Inside MPI; `object` must be a live operator of the application's.
-unsafe fn construct(object: *mut Object) -> Outcome {
+unsafe fn construct(object: *mut Object) -> MpiResult {
     // SAFETY: inside; the service takes any context and gives it back.
     unsafe {
         let body = body(object).ok_or(class::INTERN)?;
@@ -78,7 +78,7 @@ unsafe fn construct(object: *mut Object) -> Outcome {
 ///
 /// # Safety
 /// Inside a stub; `function` must be the application's.
-unsafe fn create(function: usize, commutative: bool) -> Outcome<*mut Object> {
+unsafe fn create(function: usize, commutative: bool) -> MpiResult<*mut Object> {
     let body = Box::new(Body {
         function,
         commutative,
@@ -226,7 +226,7 @@ pub unsafe fn end(object: *mut Object) {
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs.
-pub unsafe fn rebuild() -> Outcome {
+pub unsafe fn rebuild() -> MpiResult {
     for object in handle::live(HandleKind::Operator) {
         // SAFETY: live operators of the application's.
         unsafe { construct(object)? };

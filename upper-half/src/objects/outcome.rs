@@ -39,11 +39,11 @@ pub mod class {
 }
 
 /// A neutral error class or code.
-pub type Outcome<T = ()> = Result<T, i32>;
+pub type MpiResult<T = ()> = Result<T, i32>;
 
 /// Turns the return value of a lower-half function into an outcome.
 #[inline]
-pub fn check(error: i32) -> Outcome {
+pub fn check(error: i32) -> MpiResult {
     if error == 0 { Ok(()) } else { Err(error) }
 }
 
@@ -67,7 +67,7 @@ const fn bad(kind: HandleKind) -> i32 {
 /// # Safety
 /// `object` must be null or a handle, alive or freed.
 #[inline]
-pub unsafe fn live(object: *mut Object, kind: HandleKind) -> Outcome<*mut Object> {
+pub unsafe fn live(object: *mut Object, kind: HandleKind) -> MpiResult<*mut Object> {
     // SAFETY: the caller's handle.
     unsafe {
         if handle::valid(object, kind) && i32::from((*object).standard) != null_handle(kind) {
@@ -83,7 +83,7 @@ pub unsafe fn live(object: *mut Object, kind: HandleKind) -> Outcome<*mut Object
 /// # Safety
 /// `place` must be null or point to a place for a `T`.
 #[inline]
-pub unsafe fn give<T>(place: impl Takes<T>, value: T) -> Outcome {
+pub unsafe fn give<T>(place: impl Takes<T>, value: T) -> MpiResult {
     if place.is_nowhere() {
         return Err(class::ARG);
     }
@@ -97,7 +97,7 @@ pub unsafe fn give<T>(place: impl Takes<T>, value: T) -> Outcome {
 /// # Safety
 /// `array` must be null or have `count` elements.
 #[inline]
-pub unsafe fn slice<'a, T>(array: *const T, count: c_int) -> Outcome<&'a [T]> {
+pub unsafe fn slice<'a, T>(array: *const T, count: c_int) -> MpiResult<&'a [T]> {
     match usize::try_from(count) {
         Ok(0) | Err(_) => Ok(&[]),
         Ok(_) if array.is_null() => Err(class::ARG),
@@ -110,7 +110,7 @@ pub unsafe fn slice<'a, T>(array: *const T, count: c_int) -> Outcome<&'a [T]> {
 ///
 /// # Safety
 /// `handles` must be null or have `count` elements.
-pub unsafe fn objects<H: Handle>(handles: ListOf<H>, count: c_int) -> Outcome<Vec<*mut Object>> {
+pub unsafe fn objects<H: Handle>(handles: ListOf<H>, count: c_int) -> MpiResult<Vec<*mut Object>> {
     match usize::try_from(count) {
         Ok(0) | Err(_) => Ok(Vec::new()),
         Ok(_) if handles.is_null() => Err(class::ARG),

@@ -25,7 +25,7 @@ use crate::ground::hooks::HOOKS;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::objects::communicator;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::operations::clock::{collective, points};
 
 /// Standard-ABI value of `MPI_BYTE`.
@@ -38,11 +38,11 @@ struct Ahead {
     root: i32,
     /// The error code that the real MPI returned.
     error: i32,
-    parts: Vec<Part>,
+    parts: Vec<Contribution>,
 }
 
 /// The data that one member has given.
-struct Part {
+struct Contribution {
     /// Its rank in the communicator.
     from: usize,
     bytes: Vec<u8>,
@@ -135,7 +135,7 @@ fn communicator_of(ggid: u64) -> Option<*mut Object> {
 ///
 /// # Safety
 /// As [`carry_out`].
-unsafe fn take_part(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>> {
+unsafe fn take_part(on: *mut Object, told: &[Operation]) -> MpiResult<Vec<Contribution>> {
     let operation = &told[0];
     let (root, bytes) = (operation.root, bytes_of(operation)?);
     // SAFETY: the communicator is live, buffers are as large as is said.
@@ -150,7 +150,7 @@ unsafe fn take_part(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>> {
                 let to = buffer.as_mut_ptr().cast::<c_void>();
                 check(cross(|d| (d.bcast)(to, count, datatype, root, word)))?;
                 buffer.truncate(bytes);
-                Ok(vec![Part::new(root as usize, buffer)])
+                Ok(vec![Contribution::new(root as usize, buffer)])
             }
             Kind::Scatter => {
                 let mut buffer = room(bytes);
@@ -159,7 +159,7 @@ unsafe fn take_part(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>> {
                     (d.scatter)(null(), 0, datatype, to, count, datatype, root, word)
                 }))?;
                 buffer.truncate(bytes);
-                Ok(vec![Part::new(root as usize, buffer)])
+                Ok(vec![Contribution::new(root as usize, buffer)])
             }
             Kind::Gather => {
                 let mut buffer = room(bytes.checked_mul(size).ok_or(class::NO_MEM)?);
@@ -169,7 +169,9 @@ unsafe fn take_part(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>> {
                 }))?;
                 let part = |from: usize| buffer[from * bytes..][..bytes].to_vec();
                 let others = (0..size).filter(|from| *from != me);
-                Ok(others.map(|from| Part::new(from, part(from))).collect())
+                Ok(others
+                    .map(|from| Contribution::new(from, part(from)))
+                    .collect())
             }
             Kind::Gatherv => gatherv_from(on, told),
         }
@@ -177,7 +179,7 @@ unsafe fn take_part(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>> {
 }
 
 /// [`take_part`] in a gather where members may give different amounts.
-unsafe fn gatherv_from(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>> {
+unsafe fn gatherv_from(on: *mut Object, told: &[Operation]) -> MpiResult<Vec<Contribution>> {
     // SAFETY: the caller's.
     unsafe {
         let (word, size) = ((*on).lower, (*on).size as usize);
@@ -204,19 +206,19 @@ unsafe fn gatherv_from(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>
             .map(|member| {
                 let (part, behind) = rest.split_at(bytes_of(member)?);
                 rest = behind;
-                Ok(Part::new(member.teller as usize, part.to_vec()))
+                Ok(Contribution::new(member.teller as usize, part.to_vec()))
             })
             .collect()
     }
 }
 
-impl Part {
-    fn new(from: usize, bytes: Vec<u8>) -> Part {
-        Part { from, bytes }
+impl Contribution {
+    fn new(from: usize, bytes: Vec<u8>) -> Contribution {
+        Contribution { from, bytes }
     }
 }
 
-fn bytes_of(operation: &Operation) -> Outcome<usize> {
+fn bytes_of(operation: &Operation) -> MpiResult<usize> {
     let bytes = i64::from(operation.count) * i64::from(operation.size);
     usize::try_from(bytes).map_err(|_| class::NO_MEM)
 }
@@ -241,7 +243,7 @@ struct Elements(Word);
 impl Elements {
     /// # Safety
     /// Inside, MPI running.
-    unsafe fn of(bytes: i32) -> Outcome<Elements> {
+    unsafe fn of(bytes: i32) -> MpiResult<Elements> {
         let mut word = 0;
         let byte = byte();
         // SAFETY: the caller's.
@@ -267,7 +269,7 @@ impl Drop for Elements {
 /// # Safety
 /// Inside a stub; `on` must be null or a handle, alive or freed.
 #[inline]
-unsafe fn take(on: *mut Object, kind: Kind, root: i32) -> Option<Outcome<Vec<Part>>> {
+unsafe fn take(on: *mut Object, kind: Kind, root: i32) -> Option<MpiResult<Vec<Contribution>>> {
     if HOOKS.long_way.load(Ordering::Relaxed) == 0 {
         return None;
     }
@@ -276,7 +278,11 @@ unsafe fn take(on: *mut Object, kind: Kind, root: i32) -> Option<Outcome<Vec<Par
 }
 
 #[cold]
-unsafe fn take_kept(on: *mut Object, kind: Kind, root: i32) -> Option<Outcome<Vec<Part>>> {
+unsafe fn take_kept(
+    on: *mut Object,
+    kind: Kind,
+    root: i32,
+) -> Option<MpiResult<Vec<Contribution>>> {
     // SAFETY: the caller's handle.
     let clock = unsafe {
         communicator::usable(on).ok()?;

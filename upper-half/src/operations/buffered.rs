@@ -17,8 +17,8 @@ use crate::ground::object::{Comm, Datatype, Object};
 use crate::ground::{arch, crossing};
 use crate::objects::communicator::usable;
 use crate::objects::errhandler::{raise, run};
-use crate::objects::outcome::{Outcome, class, live};
-use crate::operations::devices::{self, Way};
+use crate::objects::outcome::{MpiResult, class, live};
+use crate::operations::devices::{self, BufferUse};
 use crate::operations::request::{self, Arguments, EMPTY, Kind, NO_MESSAGE, State, null_word};
 
 mod flush;
@@ -34,30 +34,32 @@ pub use sends::{Message, send};
 
 /// The owner of the buffer that a call is about, as the application says.
 #[derive(Clone, Copy)]
-pub enum Of {
+pub enum BufferOwner {
     Process,
     Communicator(Comm),
     Session(*mut Object),
 }
 
-impl Of {
+impl BufferOwner {
     /// The object on which errors are raised.
     fn object(self) -> *mut Object {
         match self {
-            Of::Process => ptr::null_mut(),
-            Of::Communicator(object) | Of::Session(object) => object,
+            BufferOwner::Process => ptr::null_mut(),
+            BufferOwner::Communicator(object) | BufferOwner::Session(object) => object,
         }
     }
 
     /// # Safety
     /// A handle of the application, or null.
-    unsafe fn owner(self) -> Outcome<Owner> {
+    unsafe fn owner(self) -> MpiResult<Owner> {
         // SAFETY: the caller's handle.
         unsafe {
             Ok(match self {
-                Of::Process => Owner::Process,
-                Of::Communicator(comm) => Owner::Communicator(usable(comm)?.0.addr()),
-                Of::Session(session) => Owner::Session((*live(session, HandleKind::Session)?).id),
+                BufferOwner::Process => Owner::Process,
+                BufferOwner::Communicator(comm) => Owner::Communicator(usable(comm)?.0.addr()),
+                BufferOwner::Session(session) => {
+                    Owner::Session((*live(session, HandleKind::Session)?).id)
+                }
             })
         }
     }
@@ -67,7 +69,12 @@ impl Of {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn attach(of: Of, buffer: *mut c_void, size: Count, name: &'static CStr) -> c_int {
+pub unsafe fn attach(
+    of: BufferOwner,
+    buffer: *mut c_void,
+    size: Count,
+    name: &'static CStr,
+) -> c_int {
     let automatic = buffer.addr() == abi::BUFFER_AUTOMATIC.cast_unsigned();
     // SAFETY: the application's handle and buffer.
     unsafe {
@@ -95,7 +102,12 @@ pub unsafe fn attach(of: Of, buffer: *mut c_void, size: Count, name: &'static CS
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn detach(of: Of, buffer: *mut c_void, size: *mut Count, name: &'static CStr) -> c_int {
+pub unsafe fn detach(
+    of: BufferOwner,
+    buffer: *mut c_void,
+    size: *mut Count,
+    name: &'static CStr,
+) -> c_int {
     let mut taken = None;
     // SAFETY: the application's handle and places.
     unsafe {
@@ -128,7 +140,7 @@ pub unsafe fn detach(of: Of, buffer: *mut c_void, size: *mut Count, name: &'stat
 ///
 /// # Safety
 /// In a stub, not inside; a handle of the application.
-pub unsafe fn ends(of: Of) {
+pub unsafe fn ends(of: BufferOwner) {
     let taken = {
         let _inside = crossing::enter();
         // SAFETY: the caller's handle, which is looked at here.
@@ -159,7 +171,7 @@ pub fn finish() {
 
 /// A smaller function's place for a size: a size that an int does not hold is undefined.
 unsafe fn detach_small(
-    of: Of,
+    of: BufferOwner,
     buffer: *mut c_void,
     size: *mut c_int,
     name: &'static CStr,
@@ -198,11 +210,11 @@ macro_rules! attached {
 }
 
 attached! {
-    buffer_attach c"MPI_Buffer_attach", buffer_detach c"MPI_Buffer_detach": () Of::Process;
+    buffer_attach c"MPI_Buffer_attach", buffer_detach c"MPI_Buffer_detach": () BufferOwner::Process;
     comm_attach_buffer c"MPI_Comm_attach_buffer", comm_detach_buffer c"MPI_Comm_detach_buffer":
-        (comm: Comm) Of::Communicator(comm);
+        (comm: Comm) BufferOwner::Communicator(comm);
     session_attach_buffer c"MPI_Session_attach_buffer", session_detach_buffer c"MPI_Session_detach_buffer":
-        (session: *mut Object) Of::Session(session);
+        (session: *mut Object) BufferOwner::Session(session);
 }
 
 /// `MPI_Bsend`.
@@ -252,7 +264,7 @@ pub unsafe fn ibsend(
         if devices::present()
             && let Some(code) = devices::starts(
                 c"MPI_Ibsend",
-                Way::In,
+                BufferUse::In,
                 (buf, count, datatype, comm),
                 request,
                 |buf| ibsend(buf, count, datatype, dest, tag, comm, request),

@@ -28,7 +28,7 @@ mod parts;
 mod staged;
 
 pub use message::{both, initialised, receives, sends, starts};
-pub use parts::{Part, bytes, each, listed, once, total, typed};
+pub use parts::{ElementRun, bytes, each, listed, once, total, typed};
 pub use staged::{Staged, freed, landed, starting};
 
 /// `MPI_ERR_BUFFER` and `MPI_ERR_OTHER`.
@@ -51,7 +51,7 @@ pub fn look_at_start() {
 
 /// MPI's use of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum BufferUse {
     /// It is read.
     In,
     /// It is written to; perhaps not everywhere.
@@ -61,13 +61,13 @@ pub enum Way {
 /// A buffer of a call: its address, MPI's use of it, and its parts.
 pub struct Buffer {
     pub pointer: *mut c_void,
-    pub way: Way,
-    pub parts: Vec<Part>,
+    pub way: BufferUse,
+    pub parts: Vec<ElementRun>,
 }
 
 impl Buffer {
     /// A buffer that counts for this process. A buffer in place does not, since its input is in the other one.
-    pub fn new(pointer: *const c_void, way: Way, parts: Vec<Part>) -> Buffer {
+    pub fn new(pointer: *const c_void, way: BufferUse, parts: Vec<ElementRun>) -> Buffer {
         let parts = if abi::is_in_place(pointer) {
             Vec::new()
         } else {

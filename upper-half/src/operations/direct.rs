@@ -29,7 +29,7 @@ use stillpoint_wrappers::neutral::Word;
 
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::arch;
-use crate::ground::crossing::{self, Place};
+use crate::ground::crossing::{self, StayKind};
 use crate::ground::narrow::NARROW;
 use crate::ground::object::{ALIVE, Comm, Object};
 use crate::ground::shared::concurrent;
@@ -40,12 +40,12 @@ use crate::operations::request::light::Form;
 use crate::operations::request::{self, Recipe, Request};
 
 /// A copy of this launch's table, one step nearer than the lower half's own.
-pub struct Table(UnsafeCell<MaybeUninit<Direct>>);
+pub struct DirectTable(UnsafeCell<MaybeUninit<Direct>>);
 
 // SAFETY: written before the way opens, always with the same.
-unsafe impl Sync for Table {}
+unsafe impl Sync for DirectTable {}
 
-pub static TABLE: Table = Table(UnsafeCell::new(MaybeUninit::uninit()));
+pub static TABLE: DirectTable = DirectTable(UnsafeCell::new(MaybeUninit::uninit()));
 
 /// The real MPI's own functions; to be called only if the way is [`open`].
 #[inline(always)]
@@ -129,7 +129,7 @@ pub struct Stay(());
 #[inline(always)]
 pub unsafe fn enter() -> Stay {
     // SAFETY: the caller's thread is in the application.
-    unsafe { arch::be_inside::<{ Place::Stub as u32 }>() };
+    unsafe { arch::be_inside::<{ StayKind::Stub as u32 }>() };
     Stay(())
 }
 
@@ -217,7 +217,7 @@ pub unsafe fn initiate(
         if (*comm).cell.is_null() {
             return None;
         }
-        arch::be_inside::<{ Place::Collective as u32 }>();
+        arch::be_inside::<{ StayKind::Collective as u32 }>();
         let stay = Stay(());
         let Some(request) = request::brief::create(comm, Recipe::new(again)) else {
             stay.go_back();
@@ -264,7 +264,7 @@ impl Drop for Stay {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: the thread was in the application before.
-        unsafe { arch::be_inside::<{ Place::No as u32 }>() };
+        unsafe { arch::be_inside::<{ StayKind::No as u32 }>() };
     }
 }
 
@@ -274,7 +274,7 @@ impl Stay {
     pub fn go_back(self) {
         core::mem::forget(self);
         // SAFETY: the thread was in the application before.
-        unsafe { arch::be_inside::<{ Place::No as u32 }>() };
+        unsafe { arch::be_inside::<{ StayKind::No as u32 }>() };
     }
 
     /// Ends the stay of a function that returned `code`, one of the real MPI's own.

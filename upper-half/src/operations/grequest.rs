@@ -107,14 +107,14 @@ unsafe fn begin(functions: *mut Functions, dispatch: &Dispatch, word: *mut Word)
 }
 
 /// A request of the lower half's that belongs to no application, and is not over as long as this lives.
-pub struct Open(Word);
+pub struct PendingGrequest(Word);
 
-impl Open {
+impl PendingGrequest {
     /// Returns `None` if the real MPI makes none.
     ///
     /// # Safety
     /// Inside a stub or parked.
-    pub unsafe fn new() -> Option<Open> {
+    pub unsafe fn new() -> Option<PendingGrequest> {
         let functions = Box::into_raw(Box::new(Functions {
             query: None,
             free: None,
@@ -132,7 +132,7 @@ impl Open {
                 return None;
             }
         }
-        Some(Open(word))
+        Some(PendingGrequest(word))
     }
 
     pub fn word(&self) -> Word {
@@ -140,7 +140,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for PendingGrequest {
     fn drop(&mut self) {
         let (mut over, mut status) = (0, Status::default());
         // SAFETY: as it was made.

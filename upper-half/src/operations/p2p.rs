@@ -19,7 +19,7 @@ use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
 use crate::objects::outcome::name;
-use crate::operations::devices::{self, Way};
+use crate::operations::devices::{self, BufferUse};
 use crate::operations::direct;
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, light, over};
 
@@ -262,7 +262,7 @@ macro_rules! nonblocking_sends {
             unsafe {
                 if devices::present()
                     && let Some(code) = devices::starts(
-                        const { name(concat!($name, "\0")) }, Way::In, (buf, count, datatype, comm), request,
+                        const { name(concat!($name, "\0")) }, BufferUse::In, (buf, count, datatype, comm), request,
                         |buf| $long(buf, count, datatype, dest, tag, comm, request),
                     )
                 {

@@ -15,7 +15,7 @@ use crate::objects::errhandler::raise;
 #[cfg(not(application = "openmpi"))]
 use crate::operations::buffered::{self, Message};
 use crate::operations::completion::EMPTY;
-use crate::operations::devices::{self, Way};
+use crate::operations::devices::{self, BufferUse};
 use crate::operations::messages::drain;
 use crate::operations::request::{
     self, Arguments, CANCELLED, FROM_NOBODY, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
@@ -95,7 +95,7 @@ macro_rules! persistent_sends {
             unsafe {
                 if devices::present()
                     && let Some(code) = devices::initialised(
-                        $name, Way::In, (buf, count, datatype, comm), request,
+                        $name, BufferUse::In, (buf, count, datatype, comm), request,
                         |buf| $function(buf, count, datatype, dest, tag, comm, request),
                     )
                 {
@@ -136,7 +136,7 @@ pub unsafe fn recv_init(
         let given = (buf.cast_const(), count, datatype, comm);
         // SAFETY: the application's arguments.
         let staged = unsafe {
-            devices::initialised(c"MPI_Recv_init", Way::Out, given, request, |buf| {
+            devices::initialised(c"MPI_Recv_init", BufferUse::Out, given, request, |buf| {
                 recv_init(buf, count, datatype, source, tag, comm, request)
             })
         };

@@ -30,7 +30,9 @@ mod survey;
 
 pub use collectives::{Numbers, begun_collective, from_recipe, initiate, start_again};
 pub use in_wait::look;
-pub use life::{Told, adopt, complete, count, finish, is_being_made, on_completion, tell};
+pub use life::{
+    CompletionOutcome, adopt, complete, count, finish, is_being_made, on_completion, tell,
+};
 use light::Form;
 pub use recipe::Recipe;
 pub use slots::{

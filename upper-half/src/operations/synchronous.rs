@@ -18,7 +18,7 @@ use crate::ground::crossing::{self, cross, cross_near, pending};
 use crate::ground::object::{Comm, Datatype};
 use crate::objects::communicator;
 use crate::objects::errhandler::raise;
-use crate::operations::devices::{self, Way};
+use crate::operations::devices::{self, BufferUse};
 use crate::operations::direct;
 use crate::operations::messages::points;
 use crate::operations::messages::taken::{self, Envelope};
@@ -279,7 +279,7 @@ pub unsafe fn issend(
     unsafe {
         let given = (buf, count, datatype, comm);
         if devices::present()
-            && let Some(code) = devices::starts(c"MPI_Issend", Way::In, given, place, |buf| {
+            && let Some(code) = devices::starts(c"MPI_Issend", BufferUse::In, given, place, |buf| {
                 issend(buf, count, datatype, dest, tag, comm, place)
             })
         {

@@ -11,11 +11,11 @@ use crate::ground::abi::{
     self, DatarepConversionFunction, DatarepExtentFunction, DatatypeHandle, FileHandle, Offset,
     PlaceOf,
 };
-use crate::ground::crossing::{self, Place, cross};
+use crate::ground::crossing::{self, StayKind, cross};
 use crate::ground::object::{Comm, Datatype, File, Info};
 use crate::objects::file::{self, Recipe, View};
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::objects::{communicator, datatype, errhandler, info};
 use crate::operations::clock::kept::Input;
 use crate::stubs::{steps, uncarried};
@@ -50,7 +50,7 @@ pub unsafe fn file_open(
     place: PlaceOf<FileHandle>,
 ) -> c_int {
     const NAME: &CStr = c"MPI_File_open";
-    let _inside = crossing::enter_as(Place::Collective);
+    let _inside = crossing::enter_as(StayKind::Collective);
     // SAFETY: inside a stub; handles as MPI asks for them, and looked at by the real MPI before they are used here.
     unsafe {
         if let Err(code) = steps::info_below(info) {
@@ -108,7 +108,7 @@ unsafe fn recipe(comm: Comm, filename: *const c_char, mode: i32, info: Info) -> 
 /// As the MPI function.
 pub unsafe fn file_close(place: PlaceOf<FileHandle>) -> c_int {
     const NAME: &CStr = c"MPI_File_close";
-    let _inside = crossing::enter_as(Place::Collective);
+    let _inside = crossing::enter_as(StayKind::Collective);
     // SAFETY: inside a stub; the handle is looked at before it is used.
     unsafe {
         let Some(file) = uncarried::live(place, HandleKind::File) else {
@@ -182,7 +182,7 @@ pub unsafe fn file_set_view(
     info: Info,
 ) -> c_int {
     const NAME: &CStr = c"MPI_File_set_view";
-    let _inside = crossing::enter_as(Place::Collective);
+    let _inside = crossing::enter_as(StayKind::Collective);
     // SAFETY: as `file_open`.
     unsafe {
         if let Err(code) = steps::info_below(info) {
@@ -238,7 +238,7 @@ pub unsafe fn file_set_view(
 ///
 /// # Safety
 /// Inside a stub; `representation` must have room for a name. Words that are not predefined are the caller's.
-unsafe fn view_of(file: File, representation: *mut c_char) -> Outcome<(i64, [Word; 2])> {
+unsafe fn view_of(file: File, representation: *mut c_char) -> MpiResult<(i64, [Word; 2])> {
     let (mut displacement, mut types) = (0, [0; 2]);
     let [elementary, filetype] = &mut types;
     // SAFETY: inside; what is no open file is left to the real MPI.
@@ -274,7 +274,7 @@ unsafe fn free_types(types: [Word; 2]) {
 ///
 /// # Safety
 /// Inside a stub; `file` must be open.
-unsafe fn displacement_of(file: File) -> Outcome<i64> {
+unsafe fn displacement_of(file: File) -> MpiResult<i64> {
     let mut name = [0 as c_char; REPRESENTATION_ROOM];
     // SAFETY: the caller's file.
     unsafe {
@@ -334,7 +334,7 @@ pub unsafe fn file_get_view(
 /// As the MPI function.
 pub unsafe fn file_set_info(file: File, info: Info) -> c_int {
     const NAME: &CStr = c"MPI_File_set_info";
-    let _inside = crossing::enter_as(Place::Collective);
+    let _inside = crossing::enter_as(StayKind::Collective);
     // SAFETY: as `file_open`.
     unsafe {
         if let Err(code) = steps::info_below(info) {

@@ -21,7 +21,7 @@ use crate::ground::object::{Comm, Datatype, Info, Object};
 use crate::objects::errhandler::raise;
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, PERSISTENT, Request, State};
 use crate::operations::{devices, direct};
-use crate::stubs::uncarried::{Why, refuse};
+use crate::stubs::uncarried::{RefusalReason, refuse};
 
 /// The real MPI's own functions, if it has the application's ABI.
 fn table() -> Option<&'static Direct> {
@@ -35,7 +35,7 @@ fn table() -> Option<&'static Direct> {
 /// Inside a stub.
 unsafe fn refused(name: &'static CStr) -> c_int {
     // SAFETY: the caller's.
-    unsafe { refuse(name, Why::Partitioned) as c_int }
+    unsafe { refuse(name, RefusalReason::Partitioned) as c_int }
 }
 
 /// Makes a request.

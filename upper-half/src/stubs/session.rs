@@ -20,8 +20,8 @@ use crate::ground::{crossing, handle};
 use crate::objects::communicator::set_session;
 use crate::objects::errhandler::{self, run, set_handler};
 use crate::objects::group;
-use crate::objects::outcome::{Outcome, class, live};
-use crate::operations::buffered::{self, Of};
+use crate::objects::outcome::{MpiResult, class, live};
+use crate::operations::buffered::{self, BufferOwner};
 use crate::stubs::{by_hand, init, mpi4_missing_in_openmpi};
 
 /// Process sets: the world, and the process alone.
@@ -104,7 +104,7 @@ pub unsafe fn session_finalize(place: PlaceOf<SessionHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         if !place.is_null() {
-            buffered::ends(Of::Session(place.get()));
+            buffered::ends(BufferOwner::Session(place.get()));
         }
         let code = run(ptr::null_mut(), c"MPI_Session_finalize", || {
             if place.is_null() {
@@ -129,7 +129,7 @@ pub unsafe fn session_finalize(place: PlaceOf<SessionHandle>) -> c_int {
 ///
 /// # Safety
 /// `name` must be null or a C string.
-unsafe fn set_of(name: *const c_char) -> Outcome<usize> {
+unsafe fn set_of(name: *const c_char) -> MpiResult<usize> {
     if name.is_null() {
         return Err(class::ARG);
     }
@@ -330,7 +330,7 @@ unsafe fn made_of_groups(
     handler: Errhandler,
     place: PlaceOf<CommHandle>,
     name: &'static CStr,
-    make: impl FnOnce() -> Outcome<*mut Object>,
+    make: impl FnOnce() -> MpiResult<*mut Object>,
 ) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the caller's.
@@ -385,7 +385,7 @@ pub unsafe fn comm_create_from_group(
 ///
 /// # Safety
 /// `of` must be null or a handle.
-unsafe fn member(of: Group, rank: c_int) -> Outcome<c_int> {
+unsafe fn member(of: Group, rank: c_int) -> MpiResult<c_int> {
     // SAFETY: the caller's handle.
     let members = unsafe { group::members(live(of, HandleKind::Group)?) };
     let place = usize::try_from(rank).map_err(|_| class::RANK)?;

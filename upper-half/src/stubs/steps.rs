@@ -14,7 +14,7 @@ use crate::ground::crossing::cross_near;
 use crate::ground::handle;
 use crate::ground::hooks::note_call;
 use crate::ground::object::{Comm, File, Group, Info, Object};
-use crate::objects::outcome::Outcome;
+use crate::objects::outcome::MpiResult;
 use crate::objects::{datatype, group, info};
 use crate::operations::clock::kept::Input;
 use crate::operations::clock::log::Note;
@@ -108,7 +108,7 @@ pub(super) unsafe fn has_clock(object: *mut Object) -> bool {
 /// is asked for its error. `name` is the function's; `input` is the operation's input as far as it is kept, so that the operation can be begun again.
 ///
 /// # Safety
-/// Inside a stub, as `Place::Collective`; `call` does nothing but call the lower half.
+/// Inside a stub, as `StayKind::Collective`; `call` does nothing but call the lower half.
 #[inline(always)]
 pub unsafe fn clocked(
     on: *mut Object,
@@ -165,7 +165,7 @@ pub unsafe fn noted(
 /// by then. `call` reads the words of `objects`. `repeatable`: MPI leaves the input as it is.
 ///
 /// # Safety
-/// Inside a stub, as `Place::Collective`; `place` must be null or writable; `call` does nothing but call the
+/// Inside a stub, as `StayKind::Collective`; `place` must be null or writable; `call` does nothing but call the
 /// lower half, and all that it refers to stays valid as MPI demands of the arguments.
 pub unsafe fn started(
     on: Comm,
@@ -198,7 +198,7 @@ const PERSISTENT: &CStr = c"MPI_*_init";
 /// `objects`.
 ///
 /// # Safety
-/// Inside a stub, as `Place::Collective`; `place` must be null or writable; `call` does nothing but call the
+/// Inside a stub, as `StayKind::Collective`; `place` must be null or writable; `call` does nothing but call the
 /// lower half, and all that it refers to stays valid as MPI demands of the arguments.
 pub unsafe fn persistent(
     on: Comm,
@@ -259,7 +259,7 @@ pub unsafe fn one_sided(place: PlaceOf<RequestHandle>, word: Word) {
 ///
 /// # Safety
 /// Inside a stub; `place` must be null or writable, `word` a handle of that kind, which is ours from then on.
-pub unsafe fn adopt<H: Handle>(kind: HandleKind, place: PlaceOf<H>, word: Word) -> Outcome {
+pub unsafe fn adopt<H: Handle>(kind: HandleKind, place: PlaceOf<H>, word: Word) -> MpiResult {
     // SAFETY: the caller's.
     unsafe {
         let known = abi::predefined_from_word(kind, word);
@@ -280,7 +280,7 @@ pub unsafe fn adopt<H: Handle>(kind: HandleKind, place: PlaceOf<H>, word: Word) 
 ///
 /// # Safety
 /// Inside a stub; `group` must be null or a handle, alive or freed.
-pub unsafe fn group_below(group: Group) -> Outcome {
+pub unsafe fn group_below(group: Group) -> MpiResult {
     // SAFETY: the caller's handle, alive.
     unsafe {
         if handle::valid(group, HandleKind::Group) {
@@ -294,7 +294,7 @@ pub unsafe fn group_below(group: Group) -> Outcome {
 ///
 /// # Safety
 /// As [`group_below`].
-pub unsafe fn info_below(info: Info) -> Outcome {
+pub unsafe fn info_below(info: Info) -> MpiResult {
     // SAFETY: the caller's handle, alive.
     unsafe {
         if handle::valid(info, HandleKind::Info) {

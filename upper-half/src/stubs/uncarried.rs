@@ -8,7 +8,7 @@ use core::ptr;
 use stillpoint_wrappers::gate::HandleKind;
 
 use crate::ground::abi::{self, CommHandle, Handle, InfoHandle, ListOf, PlaceOf};
-use crate::ground::crossing::{self, Place};
+use crate::ground::crossing::{self, StayKind};
 use crate::ground::handle;
 use crate::ground::object::{Comm, Info, Object};
 use crate::objects::errhandler;
@@ -18,7 +18,7 @@ use crate::stubs::steps;
 
 /// The reason for refusing a function that an ABI has.
 #[derive(Clone, Copy)]
-pub enum Why {
+pub enum RefusalReason {
     Session,
     Partitioned,
     Event,
@@ -26,14 +26,14 @@ pub enum Why {
     Newer,
 }
 
-impl Why {
+impl RefusalReason {
     const fn text(self) -> &'static str {
         match self {
-            Why::Session => "sessions are refused",
-            Why::Partitioned => "partitioned communication is refused",
-            Why::Event => "there are no events of the tool interface",
-            Why::Extension => "extensions of one library are refused",
-            Why::Newer => "some functions that are newer than MPI-3.1 are refused",
+            RefusalReason::Session => "sessions are refused",
+            RefusalReason::Partitioned => "partitioned communication is refused",
+            RefusalReason::Event => "there are no events of the tool interface",
+            RefusalReason::Extension => "extensions of one library are refused",
+            RefusalReason::Newer => "some functions that are newer than MPI-3.1 are refused",
         }
     }
 }
@@ -45,9 +45,9 @@ const INVALID_INDEX: i32 = 1007;
 ///
 /// # Safety
 /// On a thread of the application, as a stub.
-pub unsafe fn refuse(name: &'static CStr, why: Why) -> isize {
+pub unsafe fn refuse(name: &'static CStr, why: RefusalReason) -> isize {
     let _inside = crossing::enter();
-    if matches!(why, Why::Event) {
+    if matches!(why, RefusalReason::Event) {
         // There is no event, so every index of one is wrong.
         return abi::error_from_neutral(INVALID_INDEX) as isize;
     }
@@ -116,7 +116,7 @@ pub unsafe fn comm_spawn(
     intercomm: PlaceOf<CommHandle>,
     array_of_errcodes: *mut c_int,
 ) -> c_int {
-    let _inside = crossing::enter_as(Place::Collective);
+    let _inside = crossing::enter_as(StayKind::Collective);
     // SAFETY: inside a stub; handles as MPI asks for them.
     unsafe {
         let info = if is_root(comm, root) {
@@ -160,7 +160,7 @@ pub unsafe fn comm_spawn_multiple(
     intercomm: PlaceOf<CommHandle>,
     array_of_errcodes: *mut c_int,
 ) -> c_int {
-    let _inside = crossing::enter_as(Place::Collective);
+    let _inside = crossing::enter_as(StayKind::Collective);
     // SAFETY: as `comm_spawn`.
     unsafe {
         let infos = if is_root(comm, root) {

@@ -6,31 +6,31 @@ use std::ops::Range;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use super::body::{Body, Flavor, Part};
+use super::body::{Body, Flavor, MemberPart};
 use super::memory::{Mapped, Memory, PAGE};
 use super::open::of_own_memory;
 use crate::ground::{abi, crossing};
 use crate::objects::memory;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 
 /// Standard-ABI value of `MPI_BYTE`.
 const BYTE: i32 = 583;
 
 /// A window of the lower half's memory, as the lower half describes it.
-struct Fresh {
+struct NewMemory {
     data: Word,
     /// The address of this member's part.
     base: usize,
     /// The bytes that are to be mapped a second time: those of all members, if they share them.
     content: Range<usize>,
     /// The part of each member, if they share memory.
-    parts: Vec<Part>,
+    parts: Vec<MemberPart>,
 }
 
-impl Fresh {
+impl NewMemory {
     /// # Safety
     /// As [`allocate`].
-    unsafe fn of(on: Word, hints: Word, body: &Body) -> Outcome<Fresh> {
+    unsafe fn of(on: Word, hints: Word, body: &Body) -> MpiResult<NewMemory> {
         let (mut data, mut base) = (0, 0usize);
         let (size, unit) = (body.size, body.unit);
         // SAFETY: the caller's; the places are ours.
@@ -42,7 +42,7 @@ impl Fresh {
                 }
                 _ => (d.win_allocate)(size, unit, hints, on, place, &raw mut data),
             }))?;
-            let mut fresh = Fresh {
+            let mut fresh = NewMemory {
                 data,
                 base,
                 content: base..base + size as usize,
@@ -59,7 +59,7 @@ impl Fresh {
     }
 
     /// Whether the parts have the same distances from each other as these, whose first byte is at `from`.
-    fn is_laid_out_as(&self, parts: &[Part], from: usize) -> bool {
+    fn is_laid_out_as(&self, parts: &[MemberPart], from: usize) -> bool {
         self.parts.iter().zip(parts).all(|(new, old)| {
             (new.bytes > 0) == (old.bytes > 0)
                 && (old.bytes == 0 || new.at - self.content.start == old.at - from)
@@ -68,14 +68,14 @@ impl Fresh {
 
     /// # Safety
     /// Collective over the members; the window is used no more.
-    unsafe fn free(mut self) -> Outcome {
+    unsafe fn free(mut self) -> MpiResult {
         // SAFETY: the caller's.
         check(unsafe { crossing::cross(|d| (d.win_free)(&raw mut self.data)) })
     }
 }
 
 /// A member's part of a window of shared memory.
-unsafe fn part(data: Word, rank: i32) -> Outcome<Part> {
+unsafe fn part(data: Word, rank: i32) -> MpiResult<MemberPart> {
     let (mut bytes, mut unit, mut at) = (0isize, 0i32, 0usize);
     // SAFETY: the caller's window; the places are ours.
     unsafe {
@@ -84,11 +84,11 @@ unsafe fn part(data: Word, rank: i32) -> Outcome<Part> {
             (d.win_shared_query)(data, rank, &raw mut bytes, &raw mut unit, place)
         }))?;
     }
-    Ok(Part { bytes, unit, at })
+    Ok(MemberPart { bytes, unit, at })
 }
 
 /// The bytes from the first part to the last.
-fn extent(parts: &[Part]) -> Range<usize> {
+fn extent(parts: &[MemberPart]) -> Range<usize> {
     let there = parts.iter().filter(|part| part.bytes > 0);
     let all = there.map(|part| part.at..part.at + part.bytes as usize);
     all.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
@@ -99,13 +99,13 @@ fn extent(parts: &[Part]) -> Range<usize> {
 ///
 /// # Safety
 /// Inside a stub; `on` must be a communicator of the lower half's, and nothing of the body's be in the lower half. Collective over the members.
-pub unsafe fn allocate(on: Word, hints: Word, body: &mut Body) -> Outcome<Word> {
+pub unsafe fn allocate(on: Word, hints: Word, body: &mut Body) -> MpiResult<Word> {
     // SAFETY: the caller's.
     unsafe {
         if body.flavor == Flavor::Shared && body.members.len() == 1 {
             return alone(on, hints, body);
         }
-        let fresh = Fresh::of(on, hints, body)?;
+        let fresh = NewMemory::of(on, hints, body)?;
         if body.flavor == Flavor::Shared && fresh.content.is_empty() {
             return nothing(on, hints, body, fresh);
         }
@@ -138,14 +138,14 @@ pub unsafe fn allocate(on: Word, hints: Word, body: &mut Body) -> Outcome<Word> 
 ///
 /// # Safety
 /// As [`allocate`].
-unsafe fn alone(on: Word, hints: Word, body: &mut Body) -> Outcome<Word> {
+unsafe fn alone(on: Word, hints: Word, body: &mut Body) -> MpiResult<Word> {
     let block = memory::take(body.size as usize);
     if block.is_null() {
         return Err(class::NO_MEM);
     }
     body.base = block.expose_provenance();
     body.memory = Memory::Block(body.base, body.size as usize);
-    body.parts = vec![Part {
+    body.parts = vec![MemberPart {
         bytes: body.size,
         unit: body.unit,
         at: body.base,
@@ -158,7 +158,7 @@ unsafe fn alone(on: Word, hints: Word, body: &mut Body) -> Outcome<Word> {
 ///
 /// # Safety
 /// As [`allocate`].
-unsafe fn nothing(on: Word, hints: Word, body: &mut Body, fresh: Fresh) -> Outcome<Word> {
+unsafe fn nothing(on: Word, hints: Word, body: &mut Body, fresh: NewMemory) -> MpiResult<Word> {
     body.parts = fresh.parts.iter().map(|part| part.moved(|_| 0)).collect();
     // SAFETY: the caller's.
     unsafe {
@@ -171,11 +171,16 @@ unsafe fn nothing(on: Word, hints: Word, body: &mut Body, fresh: Fresh) -> Outco
 ///
 /// # Safety
 /// As [`allocate`].
-pub unsafe fn allocate_again(on: Word, hints: Word, body: &Body, mapped: &Mapped) -> Outcome<Word> {
+pub unsafe fn allocate_again(
+    on: Word,
+    hints: Word,
+    body: &Body,
+    mapped: &Mapped,
+) -> MpiResult<Word> {
     mapped.lend(0);
     // SAFETY: the caller's.
     unsafe {
-        let fresh = Fresh::of(on, hints, body)?;
+        let fresh = NewMemory::of(on, hints, body)?;
         let fits = mapped.fits(&fresh.content)
             && fresh.is_laid_out_as(&body.parts, mapped.content().start);
         if everybody(on, body.members.len(), fits)? {
@@ -195,7 +200,7 @@ pub unsafe fn allocate_again(on: Word, hints: Word, body: &Body, mapped: &Mapped
 ///
 /// # Safety
 /// As [`allocate`].
-unsafe fn on_a_lender(on: Word, hints: Word, body: &Body, mapped: &Mapped) -> Outcome<Word> {
+unsafe fn on_a_lender(on: Word, hints: Word, body: &Body, mapped: &Mapped) -> MpiResult<Word> {
     let pages = match is_holder(body) {
         true => mapped.bytes() + PAGE,
         false => 0,
@@ -219,7 +224,7 @@ unsafe fn on_a_lender(on: Word, hints: Word, body: &Body, mapped: &Mapped) -> Ou
 ///
 /// # Safety
 /// As [`allocate`]; from `page` on there must be as many bytes as are mapped.
-unsafe fn refill(on: Word, body: &Body, mapped: &Mapped, page: usize) -> Outcome {
+unsafe fn refill(on: Word, body: &Body, mapped: &Mapped, page: usize) -> MpiResult {
     let members = body.members.len();
     // SAFETY: the caller's.
     unsafe {
@@ -238,7 +243,7 @@ fn is_holder(body: &Body) -> bool {
 }
 
 /// Whether all members say so.
-unsafe fn everybody(on: Word, members: usize, mine: bool) -> Outcome<bool> {
+unsafe fn everybody(on: Word, members: usize, mine: bool) -> MpiResult<bool> {
     let mut all = vec![0u8; members];
     // SAFETY: the caller's communicator; the buffers are as large as is said.
     unsafe {
@@ -255,14 +260,14 @@ unsafe fn everybody(on: Word, members: usize, mine: bool) -> Outcome<bool> {
 mod tests {
     use super::*;
 
-    fn parts(all: &[(isize, usize)]) -> Vec<Part> {
-        let part = |&(bytes, at)| Part { bytes, unit: 1, at };
+    fn parts(all: &[(isize, usize)]) -> Vec<MemberPart> {
+        let part = |&(bytes, at)| MemberPart { bytes, unit: 1, at };
         all.iter().map(part).collect()
     }
 
-    fn fresh(all: &[(isize, usize)]) -> Fresh {
+    fn fresh(all: &[(isize, usize)]) -> NewMemory {
         let parts = parts(all);
-        Fresh {
+        NewMemory {
             data: 0,
             base: 0,
             content: extent(&parts),

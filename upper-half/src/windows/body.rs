@@ -12,7 +12,7 @@ use crate::ground::object::{Object, Win};
 use crate::objects::communicator::Identity;
 use crate::objects::group;
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, live};
+use crate::objects::outcome::{MpiResult, live};
 
 /// Standard-ABI values for the real MPI.
 pub const RMA_SYNC: i32 = 50;
@@ -44,17 +44,17 @@ impl Flavor {
 
 /// One member's part of memory that all members share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct MemberPart {
     pub bytes: isize,
     pub unit: i32,
     /// The address in this process, or 0 if it has none.
     pub at: usize,
 }
 
-impl Part {
+impl MemberPart {
     /// The same at another address.
-    pub fn moved(self, to: impl FnOnce(usize) -> usize) -> Part {
-        Part {
+    pub fn moved(self, to: impl FnOnce(usize) -> usize) -> MemberPart {
+        MemberPart {
             at: to(self.at),
             ..self
         }
@@ -86,7 +86,7 @@ pub struct Body {
     pub size: isize,
     pub unit: i32,
     /// The part of each member in memory that all share, as the application was told.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MemberPart>,
     /// The memory that is freed at the window's end.
     pub memory: Memory,
     /// Clock cells: the window's own, that of the set of its members, and that of this process alone.
@@ -186,7 +186,7 @@ pub unsafe fn body<'a>(window: Win) -> Option<&'a Body> {
 ///
 /// # Safety
 /// `window` must be null or a handle.
-pub unsafe fn usable<'a>(window: Win) -> Outcome<(*mut Object, Option<&'a Body>)> {
+pub unsafe fn usable<'a>(window: Win) -> MpiResult<(*mut Object, Option<&'a Body>)> {
     // SAFETY: the caller's handle.
     unsafe {
         let window = live(window, HandleKind::Window)?;

@@ -13,7 +13,7 @@ use super::body::{Body, Notes, RMA_SYNC, open};
 use crate::ground::object::Group;
 use crate::ground::{abi, arch, crossing, handle};
 use crate::objects::group;
-use crate::objects::outcome::{Outcome, check, class, live};
+use crate::objects::outcome::{MpiResult, check, class, live};
 use crate::operations::messages::points;
 
 /// The tags of both.
@@ -27,7 +27,7 @@ const LOOKS: u32 = 200;
 ///
 /// # Safety
 /// Inside a stub; `it` must be null or a handle.
-pub unsafe fn word(it: Group) -> Outcome<Word> {
+pub unsafe fn word(it: Group) -> MpiResult<Word> {
     // SAFETY: the caller's handle.
     unsafe {
         if !handle::valid(it, HandleKind::Group) {
@@ -41,7 +41,7 @@ pub unsafe fn word(it: Group) -> Outcome<Word> {
 ///
 /// # Safety
 /// As [`word`].
-pub unsafe fn ranks(body: &Body, it: Group) -> Outcome<Vec<i32>> {
+pub unsafe fn ranks(body: &Body, it: Group) -> MpiResult<Vec<i32>> {
     // SAFETY: the caller's handle.
     let members = unsafe { group::members(live(it, HandleKind::Group)?) };
     let members = members.ok_or(class::GROUP)?;
@@ -62,7 +62,7 @@ fn int() -> Word {
 ///
 /// # Safety
 /// Inside a stub.
-pub unsafe fn tell(body: &Body, ranks: &[i32], tag: i32) -> Outcome {
+pub unsafe fn tell(body: &Body, ranks: &[i32], tag: i32) -> MpiResult {
     let (on, int) = (body.communicator(), int());
     for rank in ranks {
         let nothing: *const c_void = std::ptr::null();
@@ -83,7 +83,7 @@ pub unsafe fn tell(body: &Body, ranks: &[i32], tag: i32) -> Outcome {
 ///
 /// # Safety
 /// Inside a stub, or parked.
-pub unsafe fn take_in(body: &Body) -> Outcome<bool> {
+pub unsafe fn take_in(body: &Body) -> MpiResult<bool> {
     let (on, int) = (body.communicator(), int());
     let mut notes = body.notes.lock();
     let mut any = false;
@@ -120,7 +120,7 @@ pub unsafe fn take_in(body: &Body) -> Outcome<bool> {
 ///
 /// # Safety
 /// Inside a stub, nothing locked.
-pub unsafe fn until(body: &Body, there: impl Fn() -> Outcome<bool>) -> Outcome {
+pub unsafe fn until(body: &Body, there: impl Fn() -> MpiResult<bool>) -> MpiResult {
     let (mut looks, mut interrupted) = (0, false);
     // SAFETY: the caller's.
     unsafe {
@@ -169,7 +169,7 @@ fn take(counts: &mut [u32], ranks: &[i32]) -> bool {
 }
 
 /// Whether all ranks that were posted to have completed: then the epoch is over.
-pub fn completed(body: &Body) -> Outcome<bool> {
+pub fn completed(body: &Body) -> MpiResult<bool> {
     let mut notes = body.notes.lock();
     let Notes {
         posted, completes, ..
@@ -186,7 +186,7 @@ pub fn completed(body: &Body) -> Outcome<bool> {
 /// # Safety
 /// As [`until`].
 #[cold]
-pub unsafe fn await_posts(body: &Body) -> Outcome {
+pub unsafe fn await_posts(body: &Body) -> MpiResult {
     // SAFETY: the caller's.
     unsafe {
         until(body, || {

@@ -21,7 +21,7 @@ use crate::objects::communicator::{self, Identity, Members, all_of};
 use crate::objects::datatype::name_below;
 use crate::objects::errhandler::run;
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::objects::{group, info};
 use crate::operations::clock::collective;
 use crate::operations::devices;
@@ -31,17 +31,17 @@ const ALLOCATE: i32 = 312;
 const SHARED: i32 = 314;
 
 /// The arguments for a new window.
-struct Wanted {
+struct WindowArguments {
     flavor: Flavor,
     base: usize,
     size: isize,
     unit: i32,
 }
 
-impl Wanted {
+impl WindowArguments {
     /// A window with memory that MPI gives.
-    fn of(flavor: Flavor, size: isize, unit: i32) -> Wanted {
-        Wanted {
+    fn of(flavor: Flavor, size: isize, unit: i32) -> WindowArguments {
+        WindowArguments {
             flavor,
             base: 0,
             size,
@@ -59,8 +59,8 @@ unsafe fn prepare(
     known: &communicator::Body,
     members: &Members,
     hints: Pairs,
-    wanted: &Wanted,
-) -> Outcome<Body> {
+    wanted: &WindowArguments,
+) -> MpiResult<Body> {
     // SAFETY: the caller's communicator.
     unsafe {
         let identity = Identity::new(communicators::next_of_all(comm), members);
@@ -103,8 +103,8 @@ unsafe fn make(
     known: &communicator::Body,
     members: &Members,
     hints: Pairs,
-    wanted: &Wanted,
-) -> Outcome<Win> {
+    wanted: &WindowArguments,
+) -> MpiResult<Win> {
     // SAFETY: the caller's communicator; the copy of it is ours.
     unsafe {
         let mut body = prepare(comm, known, members, hints, wanted)?;
@@ -160,9 +160,9 @@ unsafe fn open(
     comm: Comm,
     hints: Info,
     place: PlaceOf<WinHandle>,
-    wanted: &Wanted,
+    wanted: &WindowArguments,
     call: impl FnOnce(&'static Dispatch, Word, Word, *mut Word) -> i32,
-) -> Outcome {
+) -> MpiResult {
     // SAFETY: the caller's.
     unsafe {
         let (comm, known) = communicator::usable(comm)?;
@@ -193,7 +193,7 @@ pub unsafe fn win_create(
     comm: Comm,
     place: PlaceOf<WinHandle>,
 ) -> c_int {
-    let wanted = Wanted {
+    let wanted = WindowArguments {
         flavor: Flavor::Create,
         base: base.expose_provenance(),
         size,
@@ -219,7 +219,7 @@ pub unsafe fn win_create(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_create_dynamic(hints: Info, comm: Comm, place: PlaceOf<WinHandle>) -> c_int {
-    let wanted = Wanted {
+    let wanted = WindowArguments {
         flavor: Flavor::Dynamic,
         base: 0,
         size: 0,
@@ -250,7 +250,7 @@ pub unsafe fn win_allocate(
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Win_allocate", || {
-            let wanted = Wanted::of(Flavor::Allocate, size, unit);
+            let wanted = WindowArguments::of(Flavor::Allocate, size, unit);
             allocate(comm, hints, base, place, &wanted, |d, hints, on, word| {
                 (d.win_allocate)(size, unit, hints, on, base, word)
             })
@@ -273,7 +273,7 @@ pub unsafe fn win_allocate_shared(
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Win_allocate_shared", || {
-            let wanted = Wanted::of(Flavor::Shared, size, unit);
+            let wanted = WindowArguments::of(Flavor::Shared, size, unit);
             allocate(comm, hints, base, place, &wanted, |d, hints, on, word| {
                 (d.win_allocate_shared)(size, unit, hints, on, base, word)
             })
@@ -290,9 +290,9 @@ unsafe fn allocate(
     hints: Info,
     base: *mut c_void,
     place: PlaceOf<WinHandle>,
-    wanted: &Wanted,
+    wanted: &WindowArguments,
     call: impl FnOnce(&'static Dispatch, Word, Word, *mut Word) -> i32,
-) -> Outcome {
+) -> MpiResult {
     // SAFETY: the caller's.
     unsafe {
         let (comm, known) = communicator::usable(comm)?;

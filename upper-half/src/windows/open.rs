@@ -13,7 +13,7 @@ use crate::ground::object::Info;
 use crate::ground::{abi, crossing, handle};
 use crate::objects::info;
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 
 /// Hints that the lower half does not get: that a window is never locked - ours always is -, and that its memory has one address on all ranks. The
 /// lower half does not decide on the application's addresses.
@@ -25,7 +25,7 @@ struct Hints(Info);
 impl Hints {
     /// # Safety
     /// Inside a stub.
-    unsafe fn of(body: &Body) -> Outcome<(Hints, Word)> {
+    unsafe fn of(body: &Body) -> MpiResult<(Hints, Word)> {
         let mut below = Pairs::new();
         let hints = body.notes.lock().hints.clone();
         for (key, value) in (hints.iter()).filter(|(key, _)| !NOT_BELOW.contains(key)) {
@@ -49,7 +49,7 @@ impl Drop for Hints {
 ///
 /// # Safety
 /// Inside a stub; `on` must be a communicator of the lower half's, and nothing of the body's be in the lower half.
-pub unsafe fn open(on: Word, body: &mut Body) -> Outcome<Word> {
+pub unsafe fn open(on: Word, body: &mut Body) -> MpiResult<Word> {
     // SAFETY: the caller's.
     unsafe {
         let (_hints, word) = Hints::of(body)?;
@@ -66,7 +66,7 @@ pub unsafe fn open(on: Word, body: &mut Body) -> Outcome<Word> {
 ///
 /// # Safety
 /// As [`open`].
-pub unsafe fn open_again(on: Word, body: &Body) -> Outcome<Word> {
+pub unsafe fn open_again(on: Word, body: &Body) -> MpiResult<Word> {
     // SAFETY: the caller's.
     unsafe {
         let (_hints, word) = Hints::of(body)?;
@@ -83,7 +83,7 @@ pub unsafe fn open_again(on: Word, body: &Body) -> Outcome<Word> {
 ///
 /// # Safety
 /// As [`open`].
-pub unsafe fn of_own_memory(on: Word, hints: Word, body: &Body) -> Outcome<Word> {
+pub unsafe fn of_own_memory(on: Word, hints: Word, body: &Body) -> MpiResult<Word> {
     let mut data = 0;
     let base = std::ptr::with_exposed_provenance_mut(body.base);
     let (size, unit) = (body.size, body.unit);
@@ -98,7 +98,7 @@ pub unsafe fn of_own_memory(on: Word, hints: Word, body: &Body) -> Outcome<Word>
 }
 
 /// The steps that both ways have in common: the window that is locked, and the settings of the one with the data.
-unsafe fn complete(on: Word, data: Word, body: &Body) -> Outcome {
+unsafe fn complete(on: Word, data: Word, body: &Body) -> MpiResult {
     let mut locks = 0;
     let (name, attached) = {
         let notes = body.notes.lock();
@@ -137,7 +137,7 @@ unsafe fn complete(on: Word, data: Word, body: &Body) -> Outcome {
 ///
 /// # Safety
 /// Inside a stub; `data` must be the window's word.
-pub unsafe fn close(mut data: Word, body: &Body) -> Outcome {
+pub unsafe fn close(mut data: Word, body: &Body) -> MpiResult {
     let mut locks = body.locks.swap(0, Ordering::Relaxed);
     let mut on = body.communicator.swap(0, Ordering::Relaxed);
     // SAFETY: the words are ours, and used no more.

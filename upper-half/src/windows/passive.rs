@@ -14,7 +14,7 @@ use super::uncarried::below;
 use crate::ground::object::Win;
 use crate::ground::{abi, crossing, handle};
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 use crate::operations::clock::collective;
 use crate::operations::messages::points;
 
@@ -24,7 +24,7 @@ use crate::operations::messages::points;
 /// # Safety
 /// Inside a stub, nothing locked; `window` must be null or a handle.
 #[inline]
-pub unsafe fn access(window: Win) -> Outcome {
+pub unsafe fn access(window: Win) -> MpiResult {
     // SAFETY: the caller's handle.
     unsafe {
         if !handle::valid(window, HandleKind::Window) {
@@ -50,7 +50,7 @@ pub unsafe fn access(window: Win) -> Outcome {
 ///
 /// # Safety
 /// Inside a stub, nothing locked; `call` does nothing but call the lower half.
-unsafe fn take(body: &Body, call: impl FnMut(&'static Dispatch) -> i32) -> Outcome {
+unsafe fn take(body: &Body, call: impl FnMut(&'static Dispatch) -> i32) -> MpiResult {
     // SAFETY: the caller's.
     unsafe {
         let code = collective::clocked(body.own_clock, call);
@@ -186,7 +186,7 @@ fn holds(body: &Body, rank: i32) -> bool {
 ///
 /// # Safety
 /// Inside a stub, or parked; `window` must be the live window of that body.
-pub unsafe fn flush_all(window: Win, body: &Body) -> Outcome {
+pub unsafe fn flush_all(window: Win, body: &Body) -> MpiResult {
     if !body.touched.swap(false, Ordering::Relaxed) {
         return Ok(());
     }

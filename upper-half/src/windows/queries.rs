@@ -4,14 +4,14 @@ use std::ffi::{CString, c_char, c_int, c_void};
 
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
-use super::body::{Body, Flavor, Part, usable};
+use super::body::{Body, Flavor, MemberPart, usable};
 use super::uncarried::{below, word_of};
 use crate::ground::abi::{self, Aint, GroupHandle, InfoHandle, PlaceOf};
 use crate::ground::handle;
 use crate::ground::object::{Info, Win};
 use crate::objects::datatype::{give_name, name_below, take_name};
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, class, give};
+use crate::objects::outcome::{MpiResult, class, give};
 use crate::objects::{group, info};
 use crate::operations::clock::collective;
 
@@ -39,8 +39,8 @@ pub unsafe fn win_get_group(window: Win, place: PlaceOf<GroupHandle>) -> c_int {
 }
 
 /// The part of a window's member that this process reaches by loads and stores. If the members share no memory, only its own part.
-fn reached(body: &Body, rank: i32) -> Outcome<Part> {
-    let nothing = Part {
+fn reached(body: &Body, rank: i32) -> MpiResult<MemberPart> {
+    let nothing = MemberPart {
         bytes: 0,
         unit: body.unit,
         at: 0,
@@ -53,7 +53,7 @@ fn reached(body: &Body, rank: i32) -> Outcome<Part> {
     if place >= body.members.len() {
         return Err(class::RANK);
     }
-    let own = Part {
+    let own = MemberPart {
         bytes: body.size,
         unit: body.unit,
         at: body.base,

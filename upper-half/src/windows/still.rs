@@ -15,7 +15,7 @@ use super::uncarried::below;
 use crate::communicators;
 use crate::ground::object::{Object, Win};
 use crate::ground::{crossing, handle};
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 use crate::objects::rehearsal_outcome::{Tried, differs, failed};
 use crate::objects::{attribute, errhandler, group};
 use crate::operations::clock::collective;
@@ -104,7 +104,7 @@ fn what(body: &Body) -> Cow<'static, str> {
 
 /// # Safety
 /// As [`rebuild`].
-unsafe fn make_again(on: Word, window: Win, body: &Body) -> Outcome {
+unsafe fn make_again(on: Word, window: Win, body: &Body) -> MpiResult {
     // SAFETY: the caller's.
     unsafe {
         (*window).lower = open_again(on, body)?;
@@ -115,7 +115,7 @@ unsafe fn make_again(on: Word, window: Win, body: &Body) -> Outcome {
 
 /// # Safety
 /// As [`rebuild`].
-unsafe fn lock_again(body: &Body) -> Outcome {
+unsafe fn lock_again(body: &Body) -> MpiResult {
     let (held, all) = {
         let notes = body.notes.lock();
         (notes.held.clone(), notes.all)

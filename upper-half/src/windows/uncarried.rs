@@ -10,7 +10,7 @@ use crate::ground::hindrances::{Alive, Reason};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Info, Win};
 use crate::ground::{crossing, handle};
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::objects::{attribute, communicator, info};
 use crate::operations::clock::collective;
 
@@ -18,7 +18,7 @@ use crate::operations::clock::collective;
 ///
 /// # Safety
 /// Inside a stub; `window` must be live; `call` does nothing but call the lower half.
-pub unsafe fn below(window: Win, call: impl FnOnce(&'static Dispatch, Word) -> i32) -> Outcome {
+pub unsafe fn below(window: Win, call: impl FnOnce(&'static Dispatch, Word) -> i32) -> MpiResult {
     // SAFETY: the caller's.
     unsafe {
         let word = (*window).lower;
@@ -41,7 +41,7 @@ pub fn freed(window: Win) {
 pub unsafe fn make(
     comm: Comm,
     call: impl FnOnce(&'static Dispatch, *mut Word) -> i32,
-) -> Outcome<Win> {
+) -> MpiResult<Win> {
     let mut word = 0;
     // SAFETY: the caller's communicator.
     unsafe {
@@ -61,7 +61,7 @@ pub unsafe fn make(
 ///
 /// # Safety
 /// Inside a stub; `hints` must be null or a handle.
-pub unsafe fn word_of(hints: Info) -> Outcome<Word> {
+pub unsafe fn word_of(hints: Info) -> MpiResult<Word> {
     // SAFETY: the caller's handle.
     unsafe {
         if !handle::valid(hints, HandleKind::Info) {

@@ -73,9 +73,9 @@ mod local {
             let inside = crossing::enter();
             let buffers = [devices::Buffer::new(
                 inbuf,
-                devices::Way::In,
+                devices::BufferUse::In,
                 devices::once(incount, datatype),
-            ), devices::Buffer::new(outbuf, devices::Way::Out, devices::bytes(outsize))];
+            ), devices::Buffer::new(outbuf, devices::BufferUse::Out, devices::bytes(outsize))];
             let staged = match devices::Staged::new(comm, c"MPI_Pack", false, buffers)? {
                 Ok(staged) => staged,
                 Err(code) => return Some(code),
@@ -198,7 +198,7 @@ mod nonblocking_collective {
     use stillpoint_wrappers::gate::HandleKind;
 
     use crate::ground::abi::{CommHandle, Count, DatatypeHandle, Handle, PlaceOf, RequestHandle};
-    use crate::ground::crossing::Place;
+    use crate::ground::crossing::StayKind;
     use crate::ground::export::export;
     use crate::ground::object::Object;
     use crate::ground::{abi, crossing};
@@ -299,7 +299,7 @@ mod nonblocking_collective {
             ) {
                 return code;
             }
-            let _inside = crossing::enter_as(Place::Collective);
+            let _inside = crossing::enter_as(StayKind::Collective);
             let code = steps::started(
                 comm,
                 request,
@@ -343,9 +343,9 @@ mod nonblocking_collective {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let inside = crossing::enter();
-            let buffers = [devices::Buffer::new(sendbuf, devices::Way::In, if steps::is_member(root, comm) { devices::once(sendcount, sendtype) } else { Vec::new() }), devices::Buffer::new(
+            let buffers = [devices::Buffer::new(sendbuf, devices::BufferUse::In, if steps::is_member(root, comm) { devices::once(sendcount, sendtype) } else { Vec::new() }), devices::Buffer::new(
                 recvbuf,
-                devices::Way::Out,
+                devices::BufferUse::Out,
                 if steps::is_root(root, comm) { devices::listed(
                     steps::peers(comm),
                     recvcounts,

@@ -175,7 +175,7 @@ mod collective {
     use stillpoint_wrappers::gate::HandleKind;
 
     use crate::ground::abi::{CommHandle, DatatypeHandle, Handle, ListOf};
-    use crate::ground::crossing::Place;
+    use crate::ground::crossing::StayKind;
     use crate::ground::export::export;
     use crate::ground::object::Object;
     use crate::ground::{abi, arch, crossing};
@@ -271,7 +271,7 @@ mod collective {
             ) {
                 return code;
             }
-            let _inside = crossing::enter_as(Place::Collective);
+            let _inside = crossing::enter_as(StayKind::Collective);
             let code = steps::clocked(
                 comm,
                 c"MPI_Allgather",
@@ -313,9 +313,9 @@ mod collective {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let inside = crossing::enter();
-            let buffers = [devices::Buffer::new(sendbuf, devices::Way::In, devices::once(sendcount, sendtype)), devices::Buffer::new(
+            let buffers = [devices::Buffer::new(sendbuf, devices::BufferUse::In, devices::once(sendcount, sendtype)), devices::Buffer::new(
                 recvbuf,
-                devices::Way::Out,
+                devices::BufferUse::Out,
                 devices::each(steps::peers(comm), recvcount, recvtype),
             )];
             let staged = match devices::Staged::new(comm, c"MPI_Allgather", false, buffers)? {
@@ -367,7 +367,7 @@ mod collective {
             ) {
                 return code;
             }
-            let _inside = crossing::enter_as(Place::Collective);
+            let _inside = crossing::enter_as(StayKind::Collective);
             let new_sendtypes = steps::Words::new(
                 HandleKind::Datatype,
                 sendtypes,
@@ -420,7 +420,7 @@ mod collective {
             let inside = crossing::enter();
             let buffers = [devices::Buffer::new(
                 sendbuf,
-                devices::Way::In,
+                devices::BufferUse::In,
                 devices::typed(
                     sendcounts,
                     sdispls,
@@ -430,7 +430,7 @@ mod collective {
                         if abi::is_in_place(sendbuf) { 0 } else { steps::peers(comm) },
                     ).objects(),
                 ),
-            ), devices::Buffer::new(recvbuf, devices::Way::Out, devices::typed(recvcounts, rdispls, steps::Words::new(HandleKind::Datatype, recvtypes, steps::peers(comm)).objects()))];
+            ), devices::Buffer::new(recvbuf, devices::BufferUse::Out, devices::typed(recvcounts, rdispls, steps::Words::new(HandleKind::Datatype, recvtypes, steps::peers(comm)).objects()))];
             let staged = match devices::Staged::new(comm, c"MPI_Alltoallw", false, buffers)? {
                 Ok(staged) => staged,
                 Err(code) => return Some(code),
@@ -501,7 +501,7 @@ mod collective {
             ) {
                 return code;
             }
-            let _inside = crossing::enter_as(Place::Collective);
+            let _inside = crossing::enter_as(StayKind::Collective);
             if let Some(code) = ahead::bcast(buffer, count, datatype, root, comm) {
                 if code != 0 {
                     return errhandler::raise(comm, code, c"MPI_Bcast");
@@ -543,7 +543,7 @@ mod collective {
             let inside = crossing::enter();
             let buffers = [devices::Buffer::new(
                 buffer,
-                devices::Way::Out,
+                devices::BufferUse::Out,
                 if steps::is_root(root, comm) || steps::is_member(root, comm) { devices::once(
                     count,
                     datatype,
@@ -573,7 +573,7 @@ mod nonblocking_collective {
     use stillpoint_wrappers::gate::HandleKind;
 
     use crate::ground::abi::{Aint, CommHandle, DatatypeHandle, Handle, ListOf, OpHandle, PlaceOf, RequestHandle};
-    use crate::ground::crossing::Place;
+    use crate::ground::crossing::StayKind;
     use crate::ground::export::export;
     use crate::ground::object::Object;
     use crate::ground::{abi, crossing};
@@ -614,7 +614,7 @@ mod nonblocking_collective {
             ) {
                 return code;
             }
-            let _inside = crossing::enter_as(Place::Collective);
+            let _inside = crossing::enter_as(StayKind::Collective);
             let new_sendtypes = steps::Words::new(
                 HandleKind::Datatype,
                 sendtypes,
@@ -670,7 +670,7 @@ mod nonblocking_collective {
             let inside = crossing::enter();
             let buffers = [devices::Buffer::new(
                 sendbuf,
-                devices::Way::In,
+                devices::BufferUse::In,
                 devices::typed(
                     sendcounts,
                     sdispls,
@@ -680,7 +680,7 @@ mod nonblocking_collective {
                         steps::destinations(comm),
                     ).objects(),
                 ),
-            ), devices::Buffer::new(recvbuf, devices::Way::Out, devices::typed(recvcounts, rdispls, steps::Words::new(HandleKind::Datatype, recvtypes, steps::sources(comm)).objects()))];
+            ), devices::Buffer::new(recvbuf, devices::BufferUse::Out, devices::typed(recvcounts, rdispls, steps::Words::new(HandleKind::Datatype, recvtypes, steps::sources(comm)).objects()))];
             let staged = match devices::Staged::new(
                 comm,
                 c"MPI_Ineighbor_alltoallw",
@@ -781,7 +781,7 @@ mod nonblocking_collective {
             ) {
                 return code;
             }
-            let _inside = crossing::enter_as(Place::Collective);
+            let _inside = crossing::enter_as(StayKind::Collective);
             let code = steps::started(
                 comm,
                 request,
@@ -823,12 +823,12 @@ mod nonblocking_collective {
             let inside = crossing::enter();
             let buffers = [devices::Buffer::new(
                 sendbuf,
-                devices::Way::In,
+                devices::BufferUse::In,
                 if steps::is_member(root, comm) { devices::once(
                     count,
                     datatype,
                 ) } else { Vec::new() },
-            ), devices::Buffer::new(recvbuf, devices::Way::Out, if steps::is_root(root, comm) { devices::once(count, datatype) } else { Vec::new() })];
+            ), devices::Buffer::new(recvbuf, devices::BufferUse::Out, if steps::is_root(root, comm) { devices::once(count, datatype) } else { Vec::new() })];
             let staged = match devices::Staged::new(comm, c"MPI_Ireduce", false, buffers)? {
                 Ok(staged) => staged,
                 Err(code) => return Some(code),
@@ -856,7 +856,7 @@ mod persistent_collective {
     use stillpoint_wrappers::gate::HandleKind;
 
     use crate::ground::abi::{CommHandle, Handle, InfoHandle, PlaceOf, RequestHandle};
-    use crate::ground::crossing::Place;
+    use crate::ground::crossing::StayKind;
     use crate::ground::export::export;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
@@ -873,7 +873,7 @@ mod persistent_collective {
             let comm = Handle::object(comm);
             let info = Handle::object(info);
             let request = PlaceOf::at(request);
-            let _inside = crossing::enter_as(Place::Collective);
+            let _inside = crossing::enter_as(StayKind::Collective);
             if let Err(code) = steps::info_below(info) {
                 return errhandler::raise(comm, code, c"MPIX_Barrier_init");
             }
@@ -1237,7 +1237,7 @@ mod file {
             let inside = crossing::enter();
             let buffers = [devices::Buffer::new(
                 buf,
-                devices::Way::Out,
+                devices::BufferUse::Out,
                 devices::once(count, datatype),
             )];
             let staged = match devices::Staged::new(fh, c"MPI_File_read_at", false, buffers)? {
@@ -1298,12 +1298,12 @@ mod tool {
 
 mod refused {
     use crate::ground::export::export;
-    use crate::stubs::uncarried::{Why, refuse};
+    use crate::stubs::uncarried::{RefusalReason, refuse};
 
     #[unsafe(export_name = "MPIX_Comm_ack_failed")]
     unsafe extern "C" fn mpix_comm_ack_failed() -> isize {
         // SAFETY: a stub, on a thread of the application's.
-        unsafe { refuse(c"MPIX_Comm_ack_failed", Why::Extension) }
+        unsafe { refuse(c"MPIX_Comm_ack_failed", RefusalReason::Extension) }
     }
     export!(PMPIX_Comm_ack_failed => mpix_comm_ack_failed);
 }

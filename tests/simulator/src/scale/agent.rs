@@ -4,15 +4,15 @@ use stillpoint_clock::rank::{Activity, Pending, may_park};
 
 use super::engine::{Engine, Event};
 use super::layout::TURNS;
-use super::rank::Place;
-use super::wire::{Said, Word};
+use super::rank::ProgramPosition;
+use super::wire::{AgentInput, AgentReport};
 
 impl Engine {
     /// An agent gets a word.
-    pub(super) fn hear(&mut self, rank: u32, word: Word) {
+    pub(super) fn hear(&mut self, rank: u32, word: AgentInput) {
         let it = &mut self.ranks[rank as usize];
         match word {
-            Word::Begin => {
+            AgentInput::Begin => {
                 it.pending = Pending::Asked;
                 let mut clocks: Vec<(u64, u64)> = vec![];
                 for (cell, turn) in it.cells.iter_mut().zip(TURNS) {
@@ -21,24 +21,24 @@ impl Engine {
                 }
                 clocks.extend(self.layout.idle_clocks(rank).map(|ggid| (ggid, 0)));
                 self.outcome.clocks += clocks.len() as u64;
-                self.say(rank, Said::Clocks(clocks));
+                self.say(rank, AgentReport::Clocks(clocks));
             }
-            Word::Targets(version, targets) => {
+            AgentInput::Targets(version, targets) => {
                 it.pending = Pending::Targeted;
                 for (ggid, target) in targets {
                     self.set_target(rank, ggid, target);
                 }
                 self.ordered(rank, version);
             }
-            Word::Raised(version, ggid, target) => {
+            AgentInput::Raised(version, ggid, target) => {
                 self.set_target(rank, ggid, target);
                 self.ordered(rank, version);
             }
-            Word::Advance(version) => {
+            AgentInput::Advance(version) => {
                 it.advances += 1;
                 self.ordered(rank, version);
             }
-            Word::Poll(poll) => self.report(rank, poll),
+            AgentInput::Poll(poll) => self.report(rank, poll),
         }
     }
 
@@ -61,12 +61,15 @@ impl Engine {
         if it.parked && !may_stop {
             it.parked = false;
             self.go_on(rank, reached);
-        } else if !it.parked && may_stop && it.place == Place::Computing && !it.let_on {
+        } else if !it.parked && may_stop && it.place == ProgramPosition::Computing && !it.let_on {
             it.parked = true;
             it.age += 1;
-        } else if !it.parked && it.place == Place::Before {
+        } else if !it.parked && it.place == ProgramPosition::Before {
             self.decide(rank);
-        } else if !it.parked && it.place == Place::Exchanging && it.pending == Pending::Targeted {
+        } else if !it.parked
+            && it.place == ProgramPosition::Exchanging
+            && it.pending == Pending::Targeted
+        {
             self.block(rank);
         }
         if self.ranks[rank as usize].said.is_none() {
@@ -97,12 +100,12 @@ impl Engine {
         let activity = it.activity();
         it.said = Some(activity);
         let counts = [it.sent, it.received, it.begun()];
-        let said = Said::Report(activity, it.seen, poll, counts);
+        let said = AgentReport::Report(activity, it.seen, poll, counts);
         self.say(rank, said);
     }
 
     /// An agent's word goes to the coordinator.
-    pub(super) fn say(&mut self, rank: u32, said: Said) {
+    pub(super) fn say(&mut self, rank: u32, said: AgentReport) {
         self.outcome.up += 1;
         self.outcome.up_bytes += said.bytes();
         let word = Event::FromRank(rank, Box::new(said));

@@ -5,11 +5,11 @@ use std::time::Instant;
 use stillpoint_clock::safe_state::{self, Report};
 
 use super::engine::{Engine, Event};
-use super::wire::{Said, Word};
+use super::wire::{AgentInput, AgentReport};
 
 impl Engine {
     /// The coordinator's word goes to an agent.
-    pub(super) fn send(&mut self, rank: u32, word: Word) {
+    pub(super) fn send(&mut self, rank: u32, word: AgentInput) {
         self.outcome.down += 1;
         self.outcome.down_bytes += word.bytes();
         self.works();
@@ -23,12 +23,12 @@ impl Engine {
         self.outcome.busy_seconds += self.times.handling as f64 * 1e-9;
     }
 
-    pub(super) fn coordinate(&mut self, rank: u32, said: Said) {
+    pub(super) fn coordinate(&mut self, rank: u32, said: AgentReport) {
         self.works();
         let event = match said {
-            Said::Clocks(clocks) => safe_state::Event::Clocks { rank, clocks },
-            Said::Raise(ggid, seq) => safe_state::Event::Raise { rank, ggid, seq },
-            Said::Report(activity, seen, poll, [sent, received, begun]) => {
+            AgentReport::Clocks(clocks) => safe_state::Event::Clocks { rank, clocks },
+            AgentReport::Raise(ggid, seq) => safe_state::Event::Raise { rank, ggid, seq },
+            AgentReport::Report(activity, seen, poll, [sent, received, begun]) => {
                 let report = Report {
                     activity,
                     seen,
@@ -57,10 +57,10 @@ impl Engine {
             } => {
                 if rank == 0 {
                     let all = self.layout.shared_clocks().map(|ggid| (ggid, 99));
-                    let table = Word::Targets(version, all.collect());
+                    let table = AgentInput::Targets(version, all.collect());
                     self.outcome.whole_tables = table.bytes() * u64::from(self.layout.ranks);
                 }
-                self.send(rank, Word::Targets(version, targets));
+                self.send(rank, AgentInput::Targets(version, targets));
             }
             safe_state::Action::Raised {
                 ranks,
@@ -70,13 +70,13 @@ impl Engine {
             } => {
                 self.repeats = 0;
                 for rank in ranks {
-                    self.send(rank, Word::Raised(version, ggid, target));
+                    self.send(rank, AgentInput::Raised(version, ggid, target));
                 }
             }
             safe_state::Action::Advance { ranks, version } => {
                 self.repeats = 0;
                 for rank in ranks {
-                    self.send(rank, Word::Advance(version));
+                    self.send(rank, AgentInput::Advance(version));
                 }
             }
             safe_state::Action::Poll { poll, patience } => {

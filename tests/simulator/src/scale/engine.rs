@@ -8,12 +8,12 @@ use stillpoint_clock::safe_state::SafeState;
 use super::Times;
 use super::layout::{Kind, Layout};
 use super::rank::Rank;
-use super::wire::{Said, Word};
+use super::wire::{AgentInput, AgentReport};
 use crate::random::Numbers;
 
 /// The cost of the way to the still point.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct StillPointCost {
     pub ranks: u32,
     pub groups: u32,
     /// Clocks that the coordinator is told of, each by every rank that has it.
@@ -56,8 +56,8 @@ pub(super) enum Event {
     /// The request.
     Request,
     Poll(u32),
-    ToRank(u32, Box<Word>),
-    FromRank(u32, Box<Said>),
+    ToRank(u32, Box<AgentInput>),
+    FromRank(u32, Box<AgentReport>),
 }
 
 pub(super) struct Engine {
@@ -76,11 +76,11 @@ pub(super) struct Engine {
     pub(super) busy_until: u64,
     pub(super) repeats: u32,
     pub(super) found: Option<u64>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: StillPointCost,
 }
 
 /// Runs a job for a while, asks for a checkpoint and follows it to the still point.
-pub fn checkpoint(kind: Kind, ranks: u32, times: Times, seed: u64) -> Outcome {
+pub fn checkpoint(kind: Kind, ranks: u32, times: Times, seed: u64) -> StillPointCost {
     let layout = Layout::new(ranks);
     let mut engine = Engine {
         kind,
@@ -95,10 +95,10 @@ pub fn checkpoint(kind: Kind, ranks: u32, times: Times, seed: u64) -> Outcome {
         busy_until: 0,
         repeats: 0,
         found: None,
-        outcome: Outcome {
+        outcome: StillPointCost {
             ranks,
             groups: layout.groups(),
-            ..Outcome::default()
+            ..StillPointCost::default()
         },
         layout,
         times,
@@ -146,12 +146,12 @@ impl Engine {
             Event::Request => {
                 self.busy_until = self.now;
                 for rank in 0..self.layout.ranks {
-                    self.send(rank, Word::Begin);
+                    self.send(rank, AgentInput::Begin);
                 }
             }
             Event::Poll(poll) => {
                 for rank in 0..self.layout.ranks {
-                    self.send(rank, Word::Poll(poll));
+                    self.send(rank, AgentInput::Poll(poll));
                 }
             }
             Event::ToRank(rank, word) => self.hear(rank, *word),

@@ -5,15 +5,15 @@ use stillpoint_clock::steps::Every;
 
 use super::engine::{Engine, Event};
 use super::layout::Turn;
-use super::rank::Place;
-use super::wire::Said;
+use super::rank::ProgramPosition;
+use super::wire::AgentReport;
 
 impl Engine {
     pub(super) fn compute(&mut self, rank: u32) {
         let longest = self.times.compute;
         let time = longest / 10 + self.numbers.draw() % (longest - longest / 10);
         let it = &mut self.ranks[rank as usize];
-        it.place = Place::Computing;
+        it.place = ProgramPosition::Computing;
         it.age += 1;
         let age = it.age;
         self.at(self.now + time, Event::Arrive { rank, age });
@@ -31,7 +31,7 @@ impl Engine {
         if self.turn(rank) == Turn::Exchange {
             return self.exchange(rank);
         }
-        self.ranks[rank as usize].place = Place::Before;
+        self.ranks[rank as usize].place = ProgramPosition::Before;
         self.decide(rank);
     }
 
@@ -50,13 +50,13 @@ impl Engine {
             } => {
                 it.advances -= u32::from(uses_advance);
                 it.cell(turn).seq += 1;
-                it.place = Place::Inside;
+                it.place = ProgramPosition::Inside;
                 it.age += 1;
                 if raise {
                     it.cell(turn).target = cell.seq + 1;
                     self.outcome.raises += 1;
                     let clock = self.layout.clock(rank, turn);
-                    self.say(rank, Said::Raise(clock, cell.seq + 1));
+                    self.say(rank, AgentReport::Raise(clock, cell.seq + 1));
                 }
                 self.watch(rank);
                 self.arrived[group as usize] += 1;
@@ -78,7 +78,7 @@ impl Engine {
     /// The end of a call.
     fn leave(&mut self, rank: u32) {
         let it = &mut self.ranks[rank as usize];
-        it.place = Place::After;
+        it.place = ProgramPosition::After;
         it.step += 1;
         it.age += 1;
         match commit_finish(it.pending, it.reached(), it.advances) {
@@ -96,7 +96,7 @@ impl Engine {
         let it = &mut self.ranks[rank as usize];
         it.exchanges += 1;
         it.sent += neighbours.len() as u64;
-        it.place = Place::Exchanging;
+        it.place = ProgramPosition::Exchanging;
         for other in neighbours {
             // A parked or waiting neighbour pulls it in.
             self.ranks[other as usize].received += 1;
@@ -104,7 +104,7 @@ impl Engine {
         }
         self.try_to_leave(rank);
         let it = &self.ranks[rank as usize];
-        if it.place == Place::Exchanging && !it.parked {
+        if it.place == ProgramPosition::Exchanging && !it.parked {
             self.block(rank);
         }
     }
@@ -112,7 +112,7 @@ impl Engine {
     fn try_to_leave(&mut self, rank: u32) {
         let it = &self.ranks[rank as usize];
         let mut neighbours = self.layout.neighbours(rank);
-        if it.place == Place::Exchanging
+        if it.place == ProgramPosition::Exchanging
             && !it.parked
             && neighbours.all(|other| self.ranks[other as usize].exchanges >= it.exchanges)
         {
@@ -133,16 +133,16 @@ impl Engine {
     /// A parked rank goes on from where it stands, because it is let past or because a target is ahead.
     pub(super) fn go_on(&mut self, rank: u32, advanced: bool) {
         let it = &mut self.ranks[rank as usize];
-        if it.place != Place::Before {
+        if it.place != ProgramPosition::Before {
             it.advances -= u32::from(advanced);
             it.let_on = advanced;
         }
         match it.place {
-            Place::Before => self.decide(rank),
-            Place::Exchanging => {
+            ProgramPosition::Before => self.decide(rank),
+            ProgramPosition::Exchanging => {
                 self.try_to_leave(rank);
                 let it = &self.ranks[rank as usize];
-                if it.place == Place::Exchanging {
+                if it.place == ProgramPosition::Exchanging {
                     self.block(rank);
                 }
             }

@@ -7,7 +7,7 @@ use super::layout::Turn;
 
 /// A rank's place in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ProgramPosition {
     Computing,
     /// About to begin the collective operation of its turn.
     Before,
@@ -29,7 +29,7 @@ pub struct Cell {
 #[derive(Clone, Debug)]
 pub struct Rank {
     pub step: u32,
-    pub place: Place,
+    pub place: ProgramPosition,
     pub parked: bool,
     /// Let on where it was: not stopped again before its next call.
     pub let_on: bool,
@@ -51,7 +51,7 @@ impl Rank {
     pub fn new() -> Rank {
         Rank {
             step: 0,
-            place: Place::Computing,
+            place: ProgramPosition::Computing,
             parked: false,
             let_on: false,
             cells: [Cell::default(); 4],
@@ -87,9 +87,9 @@ impl Rank {
     pub fn activity(&self) -> Activity {
         match self.place {
             _ if self.parked => Activity::Parked,
-            Place::Before | Place::Inside => Activity::InCollective,
-            Place::Exchanging => Activity::Waiting,
-            Place::Computing | Place::After => Activity::Running,
+            ProgramPosition::Before | ProgramPosition::Inside => Activity::InCollective,
+            ProgramPosition::Exchanging => Activity::Waiting,
+            ProgramPosition::Computing | ProgramPosition::After => Activity::Running,
         }
     }
 }

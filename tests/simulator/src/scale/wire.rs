@@ -6,7 +6,7 @@ use stillpoint_protocol::codec;
 
 /// To an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Word {
+pub enum AgentInput {
     Begin,
     Targets(u64, Vec<(u64, u64)>),
     Raised(u64, u64, u64),
@@ -16,7 +16,7 @@ pub enum Word {
 
 /// From an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Said {
+pub enum AgentReport {
     Clocks(Vec<(u64, u64)>),
     Raise(u64, u64),
     Report(Activity, u64, u32, [u64; 3]),
@@ -31,10 +31,10 @@ fn ids(pairs: &[(u64, u64)]) -> Vec<(u64, u64)> {
     pairs.iter().map(|(ggid, seq)| (id(*ggid), *seq)).collect()
 }
 
-impl Word {
+impl AgentInput {
     pub fn bytes(&self) -> u64 {
         let order = match self {
-            Word::Begin => Order::Begin(stillpoint_protocol::agent::Begin {
+            AgentInput::Begin => Order::Begin(stillpoint_protocol::agent::Begin {
                 epoch: 1,
                 directory: "/scratch/project/run/stillpoint.d/epoch-000001.part".into(),
                 image: "/scratch/project/run/stillpoint.d/epoch-000001.part/rank-000001.image"
@@ -43,40 +43,42 @@ impl Word {
                 incremental: stillpoint_protocol::agent::Incremental::Off,
                 dedup: stillpoint_protocol::agent::Dedup::Node { keeper: 1 << 20 },
             }),
-            Word::Targets(version, targets) => Order::Targets {
+            AgentInput::Targets(version, targets) => Order::Targets {
                 version: *version,
                 targets: ids(targets),
             },
-            Word::Raised(version, ggid, target) => Order::Raised {
+            AgentInput::Raised(version, ggid, target) => Order::Raised {
                 version: *version,
                 ggid: id(*ggid),
                 target: *target,
             },
-            Word::Advance(version) => Order::Advance { version: *version },
-            Word::Poll(poll) => Order::Poll { poll: *poll },
+            AgentInput::Advance(version) => Order::Advance { version: *version },
+            AgentInput::Poll(poll) => Order::Poll { poll: *poll },
         };
         frame(&ToAgent::Checkpoint { attempt: 1, order })
     }
 }
 
-impl Said {
+impl AgentReport {
     pub fn bytes(&self) -> u64 {
         let progress = match self {
-            Said::Clocks(clocks) => Progress::Clocks {
+            AgentReport::Clocks(clocks) => Progress::Clocks {
                 clocks: ids(clocks),
             },
-            Said::Raise(ggid, seq) => Progress::Raise {
+            AgentReport::Raise(ggid, seq) => Progress::Raise {
                 ggid: id(*ggid),
                 seq: *seq,
             },
-            Said::Report(activity, seen, poll, [sent, received, begun]) => Progress::State(State {
-                doing: (*activity).into(),
-                seen: *seen,
-                poll: *poll,
-                sent: *sent,
-                received: *received,
-                begun: *begun,
-            }),
+            AgentReport::Report(activity, seen, poll, [sent, received, begun]) => {
+                Progress::State(State {
+                    doing: (*activity).into(),
+                    seen: *seen,
+                    poll: *poll,
+                    sent: *sent,
+                    received: *received,
+                    begun: *begun,
+                })
+            }
         };
         frame(&FromAgent::Progress {
             attempt: 1,

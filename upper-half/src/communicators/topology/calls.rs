@@ -13,13 +13,13 @@ use crate::objects::communicator::{Graph, Topology};
 use crate::objects::errhandler::run;
 use crate::objects::info;
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, class, give, slice};
+use crate::objects::outcome::{MpiResult, class, give, slice};
 
 /// A communicator that can get a topology: not an intercommunicator.
 ///
 /// # Safety
 /// `comm` must be null or a handle.
-unsafe fn plain<'a>(comm: Comm) -> Outcome<(*mut Object, &'a Body)> {
+unsafe fn plain<'a>(comm: Comm) -> MpiResult<(*mut Object, &'a Body)> {
     // SAFETY: the caller's handle.
     unsafe {
         let (comm, body) = usable(comm)?;

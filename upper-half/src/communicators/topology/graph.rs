@@ -5,7 +5,7 @@ use stillpoint_wrappers::neutral::Word;
 
 use crate::ground::{abi, crossing};
 use crate::objects::communicator::Distributed;
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 
 /// `MPI_UNWEIGHTED` in the standard ABI.
 const UNWEIGHTED: usize = 10;
@@ -14,7 +14,7 @@ const UNWEIGHTED: usize = 10;
 ///
 /// # Safety
 /// Inside MPI; `word` must be a communicator with a distributed graph.
-pub unsafe fn neighbours(word: Word) -> Outcome<Distributed> {
+pub unsafe fn neighbours(word: Word) -> MpiResult<Distributed> {
     let (mut sources, mut destinations, mut weighted) = (0, 0, 0);
     // SAFETY: inside; the arrays are as long as the lower half says.
     unsafe {

@@ -17,15 +17,15 @@ use crate::ground::upward_calls::above;
 /// Kinds are numbered from 1.
 const KINDS: usize = HandleKind::Session as usize + 1;
 
-struct Table {
+struct NumberTable {
     /// From [`FIRST_NUMBER`] on.
     objects: Vec<*mut Object>,
     free: Vec<i32>,
 }
 
-static TABLES: SpinLock<[Table; KINDS]> = SpinLock::new(
+static TABLES: SpinLock<[NumberTable; KINDS]> = SpinLock::new(
     [const {
-        Table {
+        NumberTable {
             objects: Vec::new(),
             free: Vec::new(),
         }
@@ -37,7 +37,7 @@ fn place_of(number: i32) -> Option<usize> {
     usize::try_from(number.checked_sub(FIRST_NUMBER)?).ok()
 }
 
-impl Table {
+impl NumberTable {
     /// Enters an object under a number.
     fn enter(&mut self, number: i32, object: *mut Object) {
         let Some(place) = place_of(number) else {

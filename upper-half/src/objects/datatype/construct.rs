@@ -5,13 +5,13 @@ use stillpoint_wrappers::neutral::Word;
 
 use super::recipe::{Combiner, Recipe, length};
 use crate::ground::crossing;
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 
 /// Makes the lower half's datatype.
 ///
 /// # Safety
 /// Inside MPI; the recipe's datatypes must be live and have their words.
-pub unsafe fn construct(recipe: &Recipe) -> Outcome<Word> {
+pub unsafe fn construct(recipe: &Recipe) -> MpiResult<Word> {
     let mut new: Word = 0;
     let place = &raw mut new;
     let i = |at| recipe.integer(at);

@@ -11,7 +11,7 @@ use crate::ground::handle;
 use crate::ground::object::Datatype;
 use crate::objects::attribute;
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, class, give, objects, slice};
+use crate::objects::outcome::{MpiResult, class, give, objects, slice};
 
 /// Makes a datatype of one other.
 ///
@@ -21,7 +21,7 @@ pub(super) unsafe fn derive(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
     name: &'static CStr,
-    recipe: impl FnOnce() -> Outcome<Recipe>,
+    recipe: impl FnOnce() -> MpiResult<Recipe>,
 ) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
@@ -39,7 +39,7 @@ pub(super) unsafe fn derive(
 ///
 /// # Safety
 /// Each array must be null or have its count's elements.
-unsafe fn integers(scalars: &[c_int], arrays: &[(*const c_int, c_int)]) -> Outcome<Vec<i32>> {
+unsafe fn integers(scalars: &[c_int], arrays: &[(*const c_int, c_int)]) -> MpiResult<Vec<i32>> {
     let mut all = scalars.to_vec();
     for (array, count) in arrays {
         // SAFETY: the caller's array.
@@ -355,7 +355,7 @@ pub unsafe fn type_create_resized(
 ///
 /// # Safety
 /// Inside a stub; `of` must be a live datatype.
-pub unsafe fn copy_of(of: Datatype) -> Outcome<Datatype> {
+pub unsafe fn copy_of(of: Datatype) -> MpiResult<Datatype> {
     // SAFETY: the caller's datatype.
     unsafe {
         let new = create(Recipe::new(Combiner::Dup, vec![], vec![]).of(&[of]))?;

@@ -8,7 +8,7 @@ use crate::ground::abi::{self, Aint, DatatypeHandle, PlaceOf};
 use crate::ground::handle;
 use crate::ground::object::Datatype;
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, class, give};
+use crate::objects::outcome::{MpiResult, class, give};
 
 /// `MPI_Type_get_envelope`.
 ///
@@ -41,7 +41,7 @@ pub unsafe fn type_get_envelope(
 ///
 /// # Safety
 /// A live datatype.
-unsafe fn refuse_asked(_datatype: Datatype) -> Outcome {
+unsafe fn refuse_asked(_datatype: Datatype) -> MpiResult {
     #[cfg(not(application = "openmpi"))]
     // SAFETY: the caller's datatype.
     if unsafe { super::large_arguments::is_asked(_datatype) } {

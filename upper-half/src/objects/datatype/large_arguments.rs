@@ -12,7 +12,7 @@ use crate::objects::errhandler::run;
 use crate::objects::outcome::{class, give};
 
 /// A constructor's arguments, as the application gave them.
-pub struct Asked {
+pub struct ConstructorArguments {
     pub combiner: Combiner,
     pub integers: Vec<c_int>,
     /// Counts, lengths and displacements, in the standard's order.
@@ -24,7 +24,7 @@ pub struct Asked {
 ///
 /// # Safety
 /// Inside a stub; a live datatype that no other thread knows yet, and live datatypes.
-pub unsafe fn ask(datatype: *mut Object, asked: Asked) {
+pub unsafe fn ask(datatype: *mut Object, asked: ConstructorArguments) {
     // SAFETY: the caller's datatypes.
     unsafe {
         if let Some(body) = body(datatype) {

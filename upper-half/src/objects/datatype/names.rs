@@ -8,13 +8,13 @@ use crate::ground::crossing;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Datatype, Object};
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, check, class, give};
+use crate::objects::outcome::{MpiResult, check, class, give};
 
 /// Copies a name of at most [`abi::MAX_OBJECT_NAME`] characters, the nul included.
 ///
 /// # Safety
 /// `text` must have room for that many characters, `length` for a number; or be null.
-pub unsafe fn give_name(name: &[u8], text: *mut c_char, length: *mut c_int) -> Outcome {
+pub unsafe fn give_name(name: &[u8], text: *mut c_char, length: *mut c_int) -> MpiResult {
     if text.is_null() || length.is_null() {
         return Err(class::ARG);
     }
@@ -31,7 +31,7 @@ pub unsafe fn give_name(name: &[u8], text: *mut c_char, length: *mut c_int) -> O
 ///
 /// # Safety
 /// `text` must be null or a C string.
-pub unsafe fn take_name(text: *const c_char) -> Outcome<Vec<u8>> {
+pub unsafe fn take_name(text: *const c_char) -> MpiResult<Vec<u8>> {
     if text.is_null() {
         return Err(class::ARG);
     }
@@ -47,7 +47,7 @@ pub unsafe fn take_name(text: *const c_char) -> Outcome<Vec<u8>> {
 /// Inside a stub.
 pub unsafe fn name_below(
     ask: impl FnOnce(&'static stillpoint_wrappers::dispatch::Dispatch, *mut c_char, *mut c_int) -> i32,
-) -> Outcome<Vec<u8>> {
+) -> MpiResult<Vec<u8>> {
     // 128: the standard ABI's longest name.
     let mut text = [0 as c_char; 256];
     let mut bytes = 0;

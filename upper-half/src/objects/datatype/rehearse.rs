@@ -6,7 +6,7 @@ use stillpoint_wrappers::neutral::Word;
 use super::{body, construct};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 use crate::objects::rehearsal_outcome::{Tried, differs, failed, without_recipe};
 
 /// The measures of a datatype that messages and files see.
@@ -21,7 +21,7 @@ struct Measures {
 
 /// # Safety
 /// Inside MPI; `word` must be a datatype of the lower half's.
-unsafe fn measure(word: Word) -> Outcome<Measures> {
+unsafe fn measure(word: Word) -> MpiResult<Measures> {
     let mut it = Measures::default();
     // SAFETY: the caller's word.
     unsafe {
@@ -63,7 +63,7 @@ pub unsafe fn rehearse() -> Tried {
 
 /// # Safety
 /// As [`rehearse`]; `object` must be a live datatype, `made` one of the lower half's.
-unsafe fn compare(object: *mut Object, made: Word) -> Outcome<bool> {
+unsafe fn compare(object: *mut Object, made: Word) -> MpiResult<bool> {
     // SAFETY: the caller's.
     unsafe { Ok(measure((*object).lower)? == measure(made)?) }
 }

@@ -11,7 +11,7 @@ use super::usable;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{abi, crossing, handle};
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 
 static WORDS: SpinLock<BTreeMap<Word, usize>> = SpinLock::new(BTreeMap::new());
 
@@ -44,7 +44,7 @@ pub fn by_word(word: Word) -> *mut Object {
 ///
 /// # Safety
 /// Inside a stub; `word` must be a datatype of the lower half's, which is ours from then on.
-pub unsafe fn adopt(word: Word) -> Outcome<*mut Object> {
+pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
     let known = by_word(word);
     if !known.is_null() {
         // SAFETY: a live datatype; what is given out is the application's to free.

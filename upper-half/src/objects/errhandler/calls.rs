@@ -12,7 +12,7 @@ use crate::ground::abi::{
 use crate::ground::handle;
 use crate::ground::object::{Comm, Errhandler, File, Object, Win};
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, address, class, give, live, name};
+use crate::objects::outcome::{MpiResult, address, class, give, live, name};
 
 /// # Safety
 /// As the MPI function of that name.
@@ -35,7 +35,7 @@ unsafe fn create(
 }
 
 /// The object that a handler is set on: files include the null file, whose handler is every new file's.
-unsafe fn target(object: *mut Object, kind: HandleKind) -> Outcome<*mut Object> {
+unsafe fn target(object: *mut Object, kind: HandleKind) -> MpiResult<*mut Object> {
     // SAFETY: the caller's handle.
     unsafe {
         if kind == HandleKind::File && handle::valid(object, kind) {

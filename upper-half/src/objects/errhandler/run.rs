@@ -7,7 +7,7 @@ use super::{outside, raise};
 use crate::ground::crossing;
 use crate::ground::hooks::note_call;
 use crate::ground::object::Object;
-use crate::objects::outcome::Outcome;
+use crate::objects::outcome::MpiResult;
 
 /// Runs a stub's body inside MPI and raises its error on `object` (null: on `MPI_COMM_WORLD`).
 ///
@@ -17,7 +17,7 @@ use crate::objects::outcome::Outcome;
 pub unsafe fn run(
     object: *mut Object,
     function: &'static CStr,
-    body: impl FnOnce() -> Outcome,
+    body: impl FnOnce() -> MpiResult,
 ) -> c_int {
     let _inside = crossing::enter();
     note_call(function);

@@ -11,7 +11,7 @@ use crate::ground::crossing::cross;
 use crate::ground::handle;
 use crate::ground::object::Object;
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::objects::{communicator, info};
 
 /// Neutral `MPI_SEEK_SET`.
@@ -45,7 +45,7 @@ pub unsafe fn rebuild() -> Result<(), (String, i32)> {
 
 /// # Safety
 /// As [`rebuild`].
-unsafe fn again(file: *mut Object, body: &Body, recipe: &Recipe) -> Outcome {
+unsafe fn again(file: *mut Object, body: &Body, recipe: &Recipe) -> MpiResult {
     // SAFETY: the caller's file, its communicator and its datatypes, which it holds.
     unsafe {
         let how = mode::below(recipe.mode) & !NOT_AGAIN;
@@ -88,7 +88,7 @@ unsafe fn again(file: *mut Object, body: &Body, recipe: &Recipe) -> Outcome {
 ///
 /// # Safety
 /// As [`rebuild`]; collective over the file's members.
-unsafe fn agreed(file: &Body, known: Option<i64>) -> Outcome<Option<i64>> {
+unsafe fn agreed(file: &Body, known: Option<i64>) -> MpiResult<Option<i64>> {
     // SAFETY: the file holds its communicator, which is one of this world; the buffers are as large as is said.
     unsafe {
         let members = communicator::body(file.communicator).and_then(|it| it.members.as_ref());
@@ -109,7 +109,7 @@ unsafe fn agreed(file: &Body, known: Option<i64>) -> Outcome<Option<i64>> {
 ///
 /// # Safety
 /// Inside MPI; `call` does nothing but call the lower half.
-unsafe fn with_hints(hints: &Pairs, call: impl FnOnce(Word) -> i32) -> Outcome {
+unsafe fn with_hints(hints: &Pairs, call: impl FnOnce(Word) -> i32) -> MpiResult {
     if hints.is_empty() {
         return check(call(null_word(HandleKind::Info)));
     }

@@ -13,7 +13,7 @@ use crate::ground::handle;
 use crate::ground::hindrances::Text;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 use crate::objects::rehearsal_outcome::Tried;
 
 /// The failure of the last [`at_still_point`], if there was one.
@@ -37,7 +37,7 @@ pub(super) unsafe fn carried<'a>() -> Vec<(*mut Object, &'a Body, &'a Recipe)> {
 ///
 /// # Safety
 /// Inside MPI; `word` must be a file of the lower half's.
-pub(super) unsafe fn standing(word: Word, body: &Body) -> Outcome<Standing> {
+pub(super) unsafe fn standing(word: Word, body: &Body) -> MpiResult<Standing> {
     let mut found = Standing::default();
     let mut shared = 0;
     // SAFETY: inside; the caller's word.

@@ -13,13 +13,13 @@ use crate::ground::abi::{self, GroupHandle, PlaceOf};
 use crate::ground::object::{Group, Object};
 use crate::ground::{crossing, handle};
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, check, class, give, live, slice};
+use crate::objects::outcome::{MpiResult, check, class, give, live, slice};
 
 /// A group that a function may compute with (the empty one included).
 ///
 /// # Safety
 /// `group` must be null or a handle.
-unsafe fn usable(group: Group) -> Outcome<*mut Object> {
+unsafe fn usable(group: Group) -> MpiResult<*mut Object> {
     // SAFETY: the caller's handle.
     unsafe { live(group, HandleKind::Group) }
 }

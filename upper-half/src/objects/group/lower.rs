@@ -10,7 +10,7 @@ use super::{create, create_foreign, empty};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{abi, crossing, handle};
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 use crate::objects::rehearsal_outcome::{Tried, differs, failed};
 
 /// The lower half's group of `MPI_COMM_WORLD`, once it was asked for.
@@ -18,7 +18,7 @@ static WORLD: SpinLock<Word> = SpinLock::new(0);
 
 /// # Safety
 /// Inside a stub.
-unsafe fn world() -> Outcome<Word> {
+unsafe fn world() -> MpiResult<Word> {
     let mut known = WORLD.lock();
     if *known == 0 {
         let mut word = 0;
@@ -36,7 +36,7 @@ unsafe fn world() -> Outcome<Word> {
 ///
 /// # Safety
 /// `object` must be a live group; inside a stub.
-pub unsafe fn word(object: *mut Object) -> Outcome<Word> {
+pub unsafe fn word(object: *mut Object) -> MpiResult<Word> {
     // SAFETY: the caller's group; inside.
     unsafe {
         if (*object).lower != 0 {
@@ -55,7 +55,7 @@ pub unsafe fn word(object: *mut Object) -> Outcome<Word> {
 ///
 /// # Safety
 /// Inside a stub.
-unsafe fn make(members: &[i32]) -> Outcome<Word> {
+unsafe fn make(members: &[i32]) -> MpiResult<Word> {
     // SAFETY: inside; the ranks are those of a group.
     unsafe {
         let (world, mut word) = (world()?, 0);
@@ -71,7 +71,7 @@ unsafe fn make(members: &[i32]) -> Outcome<Word> {
 ///
 /// # Safety
 /// Inside a stub; `word` must be a group of the lower half's.
-pub unsafe fn members_of(word: Word) -> Outcome<Option<Arc<[i32]>>> {
+pub unsafe fn members_of(word: Word) -> MpiResult<Option<Arc<[i32]>>> {
     let mut size = 0;
     // SAFETY: inside; the arrays have as many elements as the group.
     unsafe {
@@ -94,7 +94,7 @@ pub unsafe fn members_of(word: Word) -> Outcome<Option<Arc<[i32]>>> {
 ///
 /// # Safety
 /// As [`members_of`].
-pub unsafe fn adopt(word: Word) -> Outcome<*mut Object> {
+pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
     // SAFETY: the caller's word.
     unsafe {
         if word == (*empty()).lower {
@@ -133,7 +133,7 @@ pub unsafe fn free(object: *mut Object) {
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs.
-pub unsafe fn rebuild() -> Outcome {
+pub unsafe fn rebuild() -> MpiResult {
     *WORLD.lock() = 0;
     for object in handle::live(HandleKind::Group) {
         // SAFETY: a live group; foreign ones are never in an image.
@@ -150,7 +150,7 @@ pub unsafe fn rebuild() -> Outcome {
 ///
 /// # Safety
 /// As [`members_of`].
-pub unsafe fn read_and_free(mut word: Word) -> Outcome<Option<Arc<[i32]>>> {
+pub unsafe fn read_and_free(mut word: Word) -> MpiResult<Option<Arc<[i32]>>> {
     // SAFETY: the caller's word.
     unsafe {
         let members = members_of(word);

@@ -10,13 +10,13 @@ use crate::ground::abi::{self, InfoHandle, PlaceOf};
 use crate::ground::handle;
 use crate::ground::object::Info;
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, class, give, live};
+use crate::objects::outcome::{MpiResult, class, give, live};
 
 /// A key of the application's, within the length that its MPI allows.
 ///
 /// # Safety
 /// `key` must be null or a C string.
-unsafe fn key_of<'a>(key: *const c_char) -> Outcome<&'a [u8]> {
+unsafe fn key_of<'a>(key: *const c_char) -> MpiResult<&'a [u8]> {
     if key.is_null() {
         return Err(class::INFO_KEY);
     }

@@ -9,7 +9,7 @@ use super::pairs::Pairs;
 use super::{body, create};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{MpiResult, check};
 use crate::objects::rehearsal_outcome::{Tried, failed};
 
 /// Room for any key of any MPI (255 in the standard ABI).
@@ -28,7 +28,7 @@ fn terminated(text: &[u8]) -> Vec<u8> {
 ///
 /// # Safety
 /// Inside a stub.
-unsafe fn make(pairs: &Pairs) -> Outcome<Word> {
+unsafe fn make(pairs: &Pairs) -> MpiResult<Word> {
     let mut word = 0;
     // SAFETY: inside; the strings end with a nul.
     unsafe {
@@ -47,7 +47,7 @@ unsafe fn make(pairs: &Pairs) -> Outcome<Word> {
 ///
 /// # Safety
 /// Inside a stub; `word` must be such an info.
-pub unsafe fn read(word: Word) -> Outcome<Pairs> {
+pub unsafe fn read(word: Word) -> MpiResult<Pairs> {
     let mut pairs = Pairs::new();
     let mut count = 0;
     // SAFETY: inside; the buffers have room for what the standard allows.
@@ -78,7 +78,7 @@ pub unsafe fn read(word: Word) -> Outcome<Pairs> {
 ///
 /// # Safety
 /// As [`read`]; the info is ours.
-pub unsafe fn adopt(word: Word) -> Outcome<*mut Object> {
+pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
     let mut word = word;
     // SAFETY: the caller's word.
     unsafe {
@@ -92,7 +92,7 @@ pub unsafe fn adopt(word: Word) -> Outcome<*mut Object> {
 ///
 /// # Safety
 /// `object` must be a live info; inside a stub.
-pub unsafe fn word(object: *mut Object) -> Outcome<Word> {
+pub unsafe fn word(object: *mut Object) -> MpiResult<Word> {
     // SAFETY: the caller's info; the old word is ours.
     unsafe {
         if (*object).predefined() {
@@ -117,7 +117,7 @@ pub unsafe fn word(object: *mut Object) -> Outcome<Word> {
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs.
-pub unsafe fn rebuild() -> Outcome {
+pub unsafe fn rebuild() -> MpiResult {
     for object in handle::live(HandleKind::Info) {
         // SAFETY: a live info.
         unsafe {

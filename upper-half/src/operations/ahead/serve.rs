@@ -7,16 +7,16 @@ use core::ffi::c_void;
 use stillpoint_clock::absent::Kind;
 use stillpoint_wrappers::neutral::Status;
 
-use super::{Part, room, take};
+use super::{Contribution, room, take};
 use crate::ground::abi;
 use crate::ground::crossing::cross;
 use crate::ground::object::{Comm, Datatype};
 use crate::objects::datatype;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 
 /// Room for elements in a buffer of the application's.
 #[derive(Clone, Copy)]
-struct Room {
+struct ReceiveBuffer {
     at: *mut c_void,
     count: i32,
     datatype: Datatype,
@@ -26,7 +26,7 @@ struct Room {
 ///
 /// # Safety
 /// Inside a stub; the room as for `MPI_Recv`.
-unsafe fn put(part: &Part, room: Room) -> Outcome {
+unsafe fn put(part: &Contribution, room: ReceiveBuffer) -> MpiResult {
     let mut status = Status::default();
     // SAFETY: the caller's room; a datatype that is usable.
     unsafe {
@@ -46,7 +46,7 @@ unsafe fn put(part: &Part, room: Room) -> Outcome {
 }
 
 /// The error code, or 0.
-fn code(outcome: Outcome) -> i32 {
+fn code(outcome: MpiResult) -> i32 {
     outcome.err().unwrap_or(0)
 }
 
@@ -91,13 +91,13 @@ pub unsafe fn scatter(
 /// Puts the only part.
 #[cold]
 unsafe fn first(
-    parts: Outcome<Vec<Part>>,
+    parts: MpiResult<Vec<Contribution>>,
     buffer: *mut c_void,
     count: i32,
     datatype: Datatype,
-) -> Outcome {
+) -> MpiResult {
     let parts = parts?;
-    let into = Room {
+    let into = ReceiveBuffer {
         at: abi::buffer(buffer),
         count,
         datatype,
@@ -168,13 +168,13 @@ pub unsafe fn gatherv(
 /// Puts every member's part at `place` (count, and elements from the buffer's beginning), and the root's own.
 #[cold]
 unsafe fn gathered(
-    parts: Outcome<Vec<Part>>,
+    parts: MpiResult<Vec<Contribution>>,
     own: (*const c_void, i32, Datatype),
     buffer: *mut c_void,
     datatype: Datatype,
     comm: Comm,
     place: impl Fn(usize) -> (i32, i64),
-) -> Outcome {
+) -> MpiResult {
     // SAFETY: the caller's.
     unsafe {
         let word = (*datatype::usable(datatype)?).lower;
@@ -185,7 +185,7 @@ unsafe fn gathered(
         let buffer = abi::buffer(buffer);
         let place_of = |from: usize| {
             let (count, elements) = place(from);
-            Room {
+            ReceiveBuffer {
                 at: buffer.wrapping_byte_offset(elements as isize * extent),
                 count,
                 datatype,
@@ -213,7 +213,7 @@ unsafe fn packed(
     count: i32,
     datatype: Datatype,
     comm: Comm,
-) -> Outcome<Part> {
+) -> MpiResult<Contribution> {
     // SAFETY: the caller's buffer, which has that many elements.
     unsafe {
         let (datatype, word) = ((*datatype::usable(datatype)?).lower, (*comm).lower);
@@ -227,6 +227,6 @@ unsafe fn packed(
             (d.pack)(from, count, datatype, to, size, &raw mut position, word)
         }))?;
         bytes.truncate(position as usize);
-        Ok(Part::new(me, bytes))
+        Ok(Contribution::new(me, bytes))
     }
 }

@@ -5,7 +5,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::sends::{ALL, end};
-use super::{Of, pause};
+use super::{BufferOwner, pause};
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing;
 use crate::ground::lock::SpinLock;
@@ -163,7 +163,7 @@ unsafe extern "C" fn cancel(_: *mut c_void, _: c_int) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-unsafe fn flush(of: Of, name: &'static CStr) -> c_int {
+unsafe fn flush(of: BufferOwner, name: &'static CStr) -> c_int {
     let mut buffer = None;
     // SAFETY: the application's handle.
     let code = unsafe {
@@ -182,7 +182,7 @@ unsafe fn flush(of: Of, name: &'static CStr) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-unsafe fn iflush(of: Of, place: PlaceOf<RequestHandle>, name: &'static CStr) -> c_int {
+unsafe fn iflush(of: BufferOwner, place: PlaceOf<RequestHandle>, name: &'static CStr) -> c_int {
     // SAFETY: the application's handle and place.
     unsafe {
         run(of.object(), name, || {
@@ -244,9 +244,9 @@ macro_rules! flushes {
 }
 
 flushes! {
-    buffer_flush c"MPI_Buffer_flush", buffer_iflush c"MPI_Buffer_iflush": () Of::Process;
+    buffer_flush c"MPI_Buffer_flush", buffer_iflush c"MPI_Buffer_iflush": () BufferOwner::Process;
     comm_flush_buffer c"MPI_Comm_flush_buffer", comm_iflush_buffer c"MPI_Comm_iflush_buffer":
-        (comm: Comm) Of::Communicator(comm);
+        (comm: Comm) BufferOwner::Communicator(comm);
     session_flush_buffer c"MPI_Session_flush_buffer", session_iflush_buffer c"MPI_Session_iflush_buffer":
-        (session: *mut Object) Of::Session(session);
+        (session: *mut Object) BufferOwner::Session(session);
 }

@@ -2,12 +2,12 @@
 
 /// Bytes of a buffer that are in use, in their order.
 #[derive(Default)]
-pub struct Room {
+pub struct BufferSpace {
     /// The beginning of each piece, and its number of bytes.
     used: Vec<(usize, usize)>,
 }
 
-impl Room {
+impl BufferSpace {
     /// Takes the first place with that many free bytes.
     pub fn take(&mut self, bytes: usize, size: usize) -> Option<usize> {
         let mut begin = 0;
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn pieces_lie_side_by_side_and_gaps_are_filled_again() {
-        let mut room = Room::default();
+        let mut room = BufferSpace::default();
         let places: Vec<_> = (0..4).map(|_| room.take(25, 100)).collect();
         assert_eq!(places, [Some(0), Some(25), Some(50), Some(75)]);
         assert_eq!(room.take(1, 100), None);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn nothing_takes_no_room_and_all_of_it_goes() {
-        let mut room = Room::default();
+        let mut room = BufferSpace::default();
         assert_eq!(room.take(0, 0), Some(0));
         assert_eq!(room.take(8, 8), Some(0));
         room.give_back(0, 0);

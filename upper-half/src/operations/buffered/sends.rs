@@ -6,14 +6,14 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Status;
 
 use super::PROC_NULL;
-use super::room::Room;
+use super::room::BufferSpace;
 use crate::ground::abi::{self, Count};
 use crate::ground::arch;
 use crate::ground::crossing::cross;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::communicator;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::operations::request::{self, Arguments, Kind, Request, State};
 
 /// Standard-ABI value of `MPI_PACKED`.
@@ -48,7 +48,7 @@ pub struct Buffer {
     address: usize,
     size: Count,
     automatic: bool,
-    room: Room,
+    room: BufferSpace,
     sent: Vec<Sent>,
     /// The index of the message to look at next.
     next: usize,
@@ -62,7 +62,7 @@ impl Buffer {
             address,
             size,
             automatic,
-            room: Room::default(),
+            room: BufferSpace::default(),
             sent: Vec::new(),
             next: 0,
         }
@@ -251,7 +251,7 @@ const LOOKED_AT: usize = 8;
 ///
 /// # Safety
 /// Inside a stub, nothing locked; arguments as the application gave them.
-pub unsafe fn send(message: &Message) -> Outcome {
+pub unsafe fn send(message: &Message) -> MpiResult {
     // SAFETY: the caller's arguments.
     unsafe {
         let datatype = abi::word(HandleKind::Datatype, message.datatype);
@@ -298,7 +298,7 @@ unsafe fn begin(
     bytes: c_int,
     look: Option<usize>,
     over: &mut Vec<Over>,
-) -> Outcome {
+) -> MpiResult {
     let room = usize::try_from(bytes).map_err(|_| class::COUNT)?;
     let mut all = ALL.lock();
     all.numbers += 1;
@@ -341,7 +341,7 @@ unsafe fn begin(
 ///
 /// # Safety
 /// As [`begin`]; that many bytes must be writable at `to`.
-unsafe fn begin_from(message: &Message, to: *mut c_void, bytes: c_int) -> Outcome<*mut Request> {
+unsafe fn begin_from(message: &Message, to: *mut c_void, bytes: c_int) -> MpiResult<*mut Request> {
     // SAFETY: the caller's arguments and place.
     unsafe {
         let datatype = abi::word(HandleKind::Datatype, message.datatype);

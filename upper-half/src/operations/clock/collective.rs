@@ -22,7 +22,7 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{AGAIN, ClockCell, Command, DriverState};
 
 use crate::ground::arch;
-use crate::ground::crossing::{self, Place, cross, cross_service, gate};
+use crate::ground::crossing::{self, StayKind, cross, cross_service, gate};
 use crate::ground::object::Object;
 use crate::ground::shared::{concurrent, several};
 use crate::operations::clock::log::Note;
@@ -206,7 +206,7 @@ pub unsafe fn returned(cell: &ClockCell) {
 /// stand still inside.
 ///
 /// # Safety
-/// Inside a stub, as `Place::Collective`, with no lock held; `call` does nothing but call the lower half.
+/// Inside a stub, as `StayKind::Collective`, with no lock held; `call` does nothing but call the lower half.
 #[inline(always)]
 pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32) -> i32 {
     // SAFETY: the caller's; the thread has a record.
@@ -225,7 +225,7 @@ pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32)
                 code => break code,
             }
         };
-        arch::set_inside(Place::Collective as u32);
+        arch::set_inside(StayKind::Collective as u32);
         if crossing::pending() {
             returned(cell);
         }
@@ -241,7 +241,7 @@ pub unsafe fn under_way() -> Option<(&'static ClockCell, u64)> {
     // SAFETY: the caller's.
     unsafe {
         let inside = arch::inside();
-        if inside <= Place::Collective as u32 {
+        if inside <= StayKind::Collective as u32 {
             return None;
         }
         let cell = cell(index_of(inside)?);
@@ -358,7 +358,7 @@ pub unsafe fn clocked(clock: u32, mut call: impl FnMut(&'static Dispatch) -> i32
     // SAFETY: the caller's.
     unsafe {
         let before = arch::inside();
-        arch::set_inside(Place::Collective as u32);
+        arch::set_inside(StayKind::Collective as u32);
         let code = repeatable(clock, &Note::NOTHING, || cross(&mut call));
         arch::set_inside(before);
         code
@@ -374,7 +374,7 @@ pub unsafe fn clocked_once<T>(clock: u32, work: impl FnOnce() -> T) -> T {
     // SAFETY: the caller's.
     unsafe {
         let before = arch::inside();
-        arch::set_inside(Place::Collective as u32);
+        arch::set_inside(StayKind::Collective as u32);
         begin(clock);
         let done = work();
         arch::set_inside(before);

@@ -13,7 +13,7 @@ use stillpoint_clock::rank::{self, Blocked, Pending};
 use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::gate::{AGAIN, Caller, ClockCell, DriverState};
 
-use crate::ground::crossing::{Place, gate, with_upper_fs};
+use crate::ground::crossing::{StayKind, gate, with_upper_fs};
 use crate::ground::hooks::note_call;
 use crate::ground::shared::several;
 use crate::ground::{abi, arch};
@@ -122,7 +122,7 @@ unsafe fn wait(cell: &ClockCell, number: u64) -> bool {
     // SAFETY: the caller's.
     unsafe {
         let inside = arch::inside();
-        arch::set_inside(Place::Collective as u32);
+        arch::set_inside(StayKind::Collective as u32);
         cell.count.take_back();
         // An agent of another checkpoint may have taken the thread for inside until now.
         collective::returned(cell);

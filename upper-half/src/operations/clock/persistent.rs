@@ -14,7 +14,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use crate::ground::abi;
 use crate::ground::object::Object;
 use crate::objects::communicator::{self, Body, Clock, Operations, all_of};
-use crate::objects::outcome::{Outcome, class};
+use crate::objects::outcome::{MpiResult, class};
 use crate::operations::clock::collective;
 
 /// After that many operations made, the members ask each other which ones all have freed.
@@ -42,7 +42,7 @@ unsafe fn clock_within(body: &Body, number: u64) -> Option<Result<u32, Collision
 ///
 /// # Safety
 /// Inside a stub; `on` must be a live communicator.
-pub unsafe fn name(on: *mut Object) -> Outcome<Named> {
+pub unsafe fn name(on: *mut Object) -> MpiResult<Named> {
     // SAFETY: the caller's communicator.
     unsafe {
         let Some(body) = communicator::body(on) else {

@@ -9,7 +9,7 @@ use stillpoint_clock::rank::Pending;
 use stillpoint_wrappers::gate::DriverState;
 
 use crate::ground::arch;
-use crate::ground::crossing::{Place, gate};
+use crate::ground::crossing::{StayKind, gate};
 
 /// Nanoseconds that a thread waits for targets before it looks again.
 pub const SHORT: u64 = 1_000_000;
@@ -47,7 +47,7 @@ pub unsafe fn stand_still() {
     // SAFETY: the caller's thread has a record; at `inside == 0` the handler takes it.
     unsafe {
         let before = arch::inside();
-        arch::set_inside(Place::No as u32);
+        arch::set_inside(StayKind::No as u32);
         if let Some(park_self) = gate().services.park_self {
             park_self();
         }
@@ -65,7 +65,7 @@ pub unsafe fn stand_aside(bell: u32) {
     // SAFETY: the caller's thread has a record.
     unsafe {
         let before = arch::inside();
-        arch::set_inside(Place::No as u32);
+        arch::set_inside(StayKind::No as u32);
         arch::futex_wait(&gate().bell, bell, SHORT);
         arch::set_inside(before);
     }

@@ -110,7 +110,7 @@ impl Barrier {
 /// Both phases up to the operation itself. An error is the barrier's; the operation must not be carried out then.
 ///
 /// # Safety
-/// Inside a stub as `Place::Collective`, nothing locked; `on` must be a live communicator.
+/// Inside a stub as `StayKind::Collective`, nothing locked; `on` must be a live communicator.
 pub unsafe fn begin(on: *mut Object) -> Result<(), i32> {
     // SAFETY: the caller's.
     unsafe {

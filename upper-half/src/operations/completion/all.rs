@@ -5,7 +5,7 @@ use core::ptr;
 
 use stillpoint_wrappers::extra::INTERRUPTED;
 
-use super::list::{List, Room};
+use super::list::{List, RequestArrays};
 use super::{direct, fail, give_whole};
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near};
@@ -55,7 +55,7 @@ unsafe fn waitall_long(
     let _inside = crossing::enter();
     // SAFETY: the application's arrays.
     unsafe {
-        let mut room = Room::new();
+        let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, count) {
             Ok(list) => list,
             Err(code) => return fail(ptr::null_mut(), code, c"MPI_Waitall"),
@@ -131,7 +131,7 @@ unsafe fn testall_long(
     let _inside = crossing::enter();
     // SAFETY: the application's arrays and flag.
     unsafe {
-        let mut room = Room::new();
+        let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, count) {
             Ok(list) => list,
             Err(code) => return fail(ptr::null_mut(), code, c"MPI_Testall"),

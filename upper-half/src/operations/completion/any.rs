@@ -7,7 +7,7 @@ use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
-use super::list::{List, Room};
+use super::list::{List, RequestArrays};
 use super::{EMPTY, direct, fail, give};
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near, pending};
@@ -93,7 +93,7 @@ unsafe fn waitany_long(
     let _inside = crossing::enter();
     // SAFETY: the application's array and places.
     unsafe {
-        let mut room = Room::new();
+        let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, count) {
             Ok(list) => list,
             Err(code) => return fail(ptr::null_mut(), code, c"MPI_Waitany"),
@@ -237,7 +237,7 @@ unsafe fn testany_long(
     let _inside = crossing::enter();
     // SAFETY: the application's array and places.
     unsafe {
-        let mut room = Room::new();
+        let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, count) {
             Ok(list) => list,
             Err(code) => return fail(ptr::null_mut(), code, c"MPI_Testany"),

@@ -18,12 +18,12 @@ use crate::operations::synchronous;
 const FEW: usize = 32;
 
 /// The memory for the words and statuses of a call: on its stack, if they are few.
-pub struct Room {
+pub struct RequestArrays {
     few: MaybeUninit<([Word; FEW], [Status; FEW])>,
     many: (Vec<Word>, Vec<Status>),
 }
 
-impl Room {
+impl RequestArrays {
     #[inline(always)]
     pub fn new() -> Self {
         Self {
@@ -70,7 +70,7 @@ impl<'a> List<'a> {
     /// # Safety
     /// Inside a stub; `handles` must be the application's array of `count` requests.
     pub unsafe fn new(
-        room: &'a mut Room,
+        room: &'a mut RequestArrays,
         handles: PlaceOf<RequestHandle>,
         count: c_int,
     ) -> Result<Self, i32> {

@@ -7,7 +7,7 @@ use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
-use super::list::{List, Room};
+use super::list::{List, RequestArrays};
 use super::{EMPTY, direct, fail, give_whole};
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near, pending};
@@ -33,7 +33,7 @@ unsafe fn some(
     let _inside = crossing::enter();
     // SAFETY: the application's arrays and places.
     unsafe {
-        let mut room = Room::new();
+        let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, incount) {
             Ok(list) => list,
             Err(code) => return fail(ptr::null_mut(), code, name),

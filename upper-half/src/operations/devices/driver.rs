@@ -14,7 +14,7 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ground::arch;
-use crate::ground::crossing::Place;
+use crate::ground::crossing::StayKind;
 use crate::ground::lock::SpinLock;
 
 type Code = c_int;
@@ -119,7 +119,7 @@ fn asked(call: impl FnOnce() -> Code) -> Code {
     // SAFETY: stubs run on threads with a record; what stands still here is the application's and the stub's own.
     unsafe {
         let before = arch::inside();
-        arch::set_inside(Place::No as u32);
+        arch::set_inside(StayKind::No as u32);
         let code = call();
         arch::set_inside(before);
         code

@@ -8,7 +8,7 @@ use core::ops::Range;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use super::parts::{At, Part};
+use super::parts::{At, ElementRun};
 use crate::ground::abi;
 use crate::ground::crossing::cross;
 use crate::ground::object::Object;
@@ -135,7 +135,7 @@ fn runs_of(mask: &[u8], first: isize) -> Vec<Run> {
 ///
 /// # Safety
 /// Inside a stub; datatypes must be null or handles, alive or freed.
-pub unsafe fn runs(parts: &[Part]) -> Option<Vec<Run>> {
+pub unsafe fn runs(parts: &[ElementRun]) -> Option<Vec<Run>> {
     let mut runs = Vec::new();
     let mut known: Option<(*mut Object, Element)> = None;
     for part in parts.iter().filter(|part| part.count > 0) {

@@ -4,7 +4,7 @@
 
 use core::ffi::{CStr, c_int, c_void};
 
-use super::{Buffer, Part, Staged, Way};
+use super::{Buffer, BufferUse, ElementRun, Staged};
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::crossing;
 use crate::ground::object::{Comm, Datatype};
@@ -21,8 +21,8 @@ unsafe fn staged<const N: usize>(
     unsafe { Staged::new(comm, name, later, buffers) }
 }
 
-fn one(pointer: *const c_void, way: Way, count: c_int, datatype: Datatype) -> Buffer {
-    let parts: Vec<Part> = super::once(count, datatype);
+fn one(pointer: *const c_void, way: BufferUse, count: c_int, datatype: Datatype) -> Buffer {
+    let parts: Vec<ElementRun> = super::once(count, datatype);
     Buffer::new(pointer, way, parts)
 }
 
@@ -40,7 +40,12 @@ pub unsafe fn sends(
     // SAFETY: the caller's.
     unsafe {
         Some(
-            match staged(comm, name, false, [one(buf, Way::In, count, datatype)])? {
+            match staged(
+                comm,
+                name,
+                false,
+                [one(buf, BufferUse::In, count, datatype)],
+            )? {
                 Ok(staged) => {
                     let code = again(staged.at(0));
                     staged.end(code)
@@ -65,7 +70,12 @@ pub unsafe fn receives(
     // SAFETY: the caller's.
     unsafe {
         Some(
-            match staged(comm, name, false, [one(buf, Way::Out, count, datatype)])? {
+            match staged(
+                comm,
+                name,
+                false,
+                [one(buf, BufferUse::Out, count, datatype)],
+            )? {
                 Ok(staged) => {
                     let code = again(staged.at(0));
                     staged.end(code)
@@ -90,8 +100,8 @@ pub unsafe fn both(
     again: impl FnOnce(*const c_void, *mut c_void) -> c_int,
 ) -> Option<c_int> {
     let buffers = [
-        one(sendbuf, Way::In, sendcount, sendtype),
-        one(recvbuf, Way::Out, recvcount, recvtype),
+        one(sendbuf, BufferUse::In, sendcount, sendtype),
+        one(recvbuf, BufferUse::Out, recvcount, recvtype),
     ];
     // SAFETY: the caller's.
     unsafe {
@@ -113,7 +123,7 @@ pub unsafe fn both(
 #[inline(never)]
 pub unsafe fn starts(
     name: &'static CStr,
-    way: Way,
+    way: BufferUse,
     (buf, count, datatype, comm): (*const c_void, c_int, Datatype, Comm),
     request: PlaceOf<RequestHandle>,
     again: impl FnOnce(*mut c_void) -> c_int,
@@ -140,7 +150,7 @@ pub unsafe fn starts(
 #[inline(never)]
 pub unsafe fn initialised(
     name: &'static CStr,
-    way: Way,
+    way: BufferUse,
     (buf, count, datatype, comm): (*const c_void, c_int, Datatype, Comm),
     request: PlaceOf<RequestHandle>,
     again: impl FnOnce(*mut c_void) -> c_int,

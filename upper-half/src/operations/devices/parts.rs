@@ -6,7 +6,7 @@ use crate::ground::object::Object;
 
 /// Some adjacent elements.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct ElementRun {
     /// The distance of the first one from the buffer's address: in bytes, or in extents of the datatype.
     pub at: At,
     pub count: usize,
@@ -21,14 +21,14 @@ pub enum At {
 }
 
 /// That many elements.
-pub fn once(count: c_int, datatype: *mut Object) -> Vec<Part> {
+pub fn once(count: c_int, datatype: *mut Object) -> Vec<ElementRun> {
     each(1, count, datatype)
 }
 
 /// That many elements for each of `peers`.
-pub fn each(peers: usize, count: c_int, datatype: *mut Object) -> Vec<Part> {
+pub fn each(peers: usize, count: c_int, datatype: *mut Object) -> Vec<ElementRun> {
     let count = usize::try_from(count).unwrap_or(0).saturating_mul(peers);
-    vec![Part {
+    vec![ElementRun {
         at: At::Bytes(0),
         count,
         datatype,
@@ -36,8 +36,8 @@ pub fn each(peers: usize, count: c_int, datatype: *mut Object) -> Vec<Part> {
 }
 
 /// That many bytes.
-pub fn bytes(count: impl TryInto<usize>) -> Vec<Part> {
-    vec![Part {
+pub fn bytes(count: impl TryInto<usize>) -> Vec<ElementRun> {
+    vec![ElementRun {
         at: At::Bytes(0),
         count: count.try_into().unwrap_or(0),
         datatype: core::ptr::null_mut(),
@@ -53,14 +53,14 @@ pub unsafe fn listed(
     counts: *const c_int,
     displacements: *const c_int,
     datatype: *mut Object,
-) -> Vec<Part> {
+) -> Vec<ElementRun> {
     if counts.is_null() || displacements.is_null() {
         return Vec::new();
     }
     let part = |index: usize| {
         // SAFETY: the caller's lists.
         let (count, at) = unsafe { (*counts.add(index), *displacements.add(index)) };
-        Part {
+        ElementRun {
             at: At::Extents(at as isize),
             count: usize::try_from(count).unwrap_or(0),
             datatype,
@@ -77,14 +77,14 @@ pub unsafe fn typed<D: Copy + TryInto<isize>>(
     counts: *const c_int,
     displacements: *const D,
     datatypes: &[*mut Object],
-) -> Vec<Part> {
+) -> Vec<ElementRun> {
     if counts.is_null() || displacements.is_null() {
         return Vec::new();
     }
     let part = |(index, datatype): (usize, &*mut Object)| {
         // SAFETY: the caller's lists.
         let (count, at) = unsafe { (*counts.add(index), *displacements.add(index)) };
-        Part {
+        ElementRun {
             at: At::Bytes(at.try_into().unwrap_or(0)),
             count: usize::try_from(count).unwrap_or(0),
             datatype: *datatype,

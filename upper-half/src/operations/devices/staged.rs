@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_int, c_void};
 
 use super::driver::{self, Driver, Failed};
 use super::layout::{self, Run};
-use super::{Buffer, ERR_OTHER, Way, attach, say};
+use super::{Buffer, BufferUse, ERR_OTHER, attach, say};
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::crossing;
 use crate::ground::object::Object;
@@ -17,7 +17,7 @@ struct Copy {
     address: u64,
     first: isize,
     runs: Vec<Run>,
-    way: Way,
+    way: BufferUse,
     host: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ impl Copy {
     /// Copies the data to the device, if MPI writes to them.
     fn give_back(&self, driver: &Driver) -> Result<(), Failed> {
         let some = match self.runs.first() {
-            Some(some) if self.way == Way::Out => some,
+            Some(some) if self.way == BufferUse::Out => some,
             _ => return Ok(()),
         };
         let address = self.of_device(some);
@@ -254,7 +254,7 @@ fn belongs_to(request: &Request) -> bool {
 pub unsafe fn freed(request: *mut Request) -> Option<Result<(), c_int>> {
     // SAFETY: the caller's.
     let staged = unsafe { of(request) }?;
-    let Some(copy) = staged.copies.iter().find(|copy| copy.way == Way::Out) else {
+    let Some(copy) = staged.copies.iter().find(|copy| copy.way == BufferUse::Out) else {
         return Some(Ok(()));
     };
     say(

@@ -48,7 +48,7 @@ pub struct Sender {
 /// The content of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-enum What {
+enum WordKind {
     Drained = 1,
     Taken = 2,
 }
@@ -56,7 +56,7 @@ enum What {
 /// A word as it goes out.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Said {
+struct WireWord {
     what: u32,
     tag: i32,
     receiver: i32,
@@ -64,10 +64,10 @@ struct Said {
     communicator: [u64; 2],
 }
 
-const BYTES: i32 = size_of::<Said>() as i32;
+const BYTES: i32 = size_of::<WireWord>() as i32;
 
-impl Said {
-    fn new(what: What, envelope: Envelope) -> Self {
+impl WireWord {
+    fn new(what: WordKind, envelope: Envelope) -> Self {
         let identity = envelope.communicator.0;
         Self {
             what: what as u32,
@@ -94,9 +94,9 @@ struct Ledger {
 }
 
 impl Ledger {
-    fn note(&mut self, said: &Said) {
+    fn note(&mut self, said: &WireWord) {
         let envelope = said.envelope();
-        if said.what == What::Drained as u32 {
+        if said.what == WordKind::Drained as u32 {
             *self.waiting.entry(envelope).or_insert(0) += 1;
         } else if let Some(count) = self.waiting.get_mut(&envelope) {
             *count -= 1;
@@ -111,7 +111,7 @@ impl Ledger {
 struct Words {
     ledger: Ledger,
     /// Words that the real MPI has yet to let go of.
-    under_way: Vec<(Box<Said>, Word)>,
+    under_way: Vec<(Box<WireWord>, Word)>,
 }
 
 static WORDS: Shared<Words> = Shared::new(Words {
@@ -139,7 +139,7 @@ pub unsafe fn drained(communicator: *mut Object, source: i32, tag: i32) -> Optio
         },
     };
     // SAFETY: the caller's.
-    unsafe { tell(What::Drained, sender) };
+    unsafe { tell(WordKind::Drained, sender) };
     Some(sender)
 }
 
@@ -149,11 +149,11 @@ pub unsafe fn drained(communicator: *mut Object, source: i32, tag: i32) -> Optio
 /// Inside a stub.
 pub unsafe fn taken(sender: Sender) {
     // SAFETY: the caller's.
-    unsafe { tell(What::Taken, sender) };
+    unsafe { tell(WordKind::Taken, sender) };
 }
 
-unsafe fn tell(what: What, sender: Sender) {
-    let said = Said::new(what, sender.envelope);
+unsafe fn tell(what: WordKind, sender: Sender) {
+    let said = WireWord::new(what, sender.envelope);
     let mut words = WORDS.take();
     if sender.rank == group::world_rank() {
         words.ledger.note(&said);
@@ -202,13 +202,13 @@ pub unsafe fn listen() -> Result<bool, i32> {
 ///
 /// # Safety
 /// As [`listen`], which no other thread runs meanwhile.
-unsafe fn next() -> Result<Option<Said>, i32> {
+unsafe fn next() -> Result<Option<WireWord>, i32> {
     let on = control();
     if on == 0 {
         return Ok(None);
     }
     let (mut there, mut status, mut word) = (0, Status::default(), 0);
-    let mut said = Said::default();
+    let mut said = WireWord::default();
     let to = (&raw mut said).cast();
     // SAFETY: inside; the receive is over before its buffer goes.
     unsafe {
@@ -275,13 +275,13 @@ mod tests {
             tag,
         };
         for (what, tag, count) in [
-            (What::Drained, 5, 1),
-            (What::Drained, 5, 2),
-            (What::Drained, 6, 1),
-            (What::Taken, 5, 1),
-            (What::Taken, 5, 0),
+            (WordKind::Drained, 5, 1),
+            (WordKind::Drained, 5, 2),
+            (WordKind::Drained, 6, 1),
+            (WordKind::Taken, 5, 1),
+            (WordKind::Taken, 5, 0),
         ] {
-            let said = Said::new(what, envelope(tag));
+            let said = WireWord::new(what, envelope(tag));
             assert_eq!(said.envelope(), envelope(tag));
             ledger.note(&said);
             let waiting = ledger.waiting.get(&envelope(tag)).copied().unwrap_or(0);

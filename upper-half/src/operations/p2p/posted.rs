@@ -14,7 +14,7 @@ use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::{Comm, Datatype};
 use crate::objects::errhandler::raise;
-use crate::operations::devices::{self, Way};
+use crate::operations::devices::{self, BufferUse};
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
 use crate::operations::request::{self, Arguments, FROM_NOBODY, NO_MESSAGE, Request, State, light};
@@ -183,7 +183,7 @@ unsafe fn irecv_converted(
         let given = (buf.cast_const(), count, datatype, comm);
         // SAFETY: the application's arguments.
         let staged = unsafe {
-            devices::starts(c"MPI_Irecv", Way::Out, given, request, |buf| {
+            devices::starts(c"MPI_Irecv", BufferUse::Out, given, request, |buf| {
                 irecv_converted(buf, count, datatype, source, tag, comm, request)
             })
         };

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use super::receive::{ERR_TRUNCATE, recv_otherwise};
 use crate::ground::abi;
 use crate::ground::arch;
-use crate::ground::crossing::{Place, cross_service, dispatch};
+use crate::ground::crossing::{StayKind, cross_service, dispatch};
 use crate::ground::object::{Comm, Datatype};
 use crate::ground::upward_calls::above;
 use crate::objects::errhandler::raise;
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn receive_has_failed(
 ) -> c_int {
     // SAFETY: the thread was in the application before it began to receive.
     unsafe {
-        arch::be_inside::<{ Place::No as u32 }>();
+        arch::be_inside::<{ StayKind::No as u32 }>();
         let _stay = direct::enter();
         let error = direct::error(arch::code_of_receive());
         if error == ERR_TRUNCATE {
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn receive_begins_anew(
 ) -> c_int {
     // SAFETY: the thread was in the application before it began to receive.
     unsafe {
-        arch::be_inside::<{ Place::No as u32 }>();
+        arch::be_inside::<{ StayKind::No as u32 }>();
         recv_otherwise(buf, count, datatype, source, tag, comm, status)
     }
 }

@@ -11,7 +11,7 @@ use stillpoint_wrappers::neutral::Word;
 use crate::ground::abi;
 use crate::ground::crossing::cross;
 use crate::ground::object::Object;
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::operations::clock::persistent as clocks;
 use crate::operations::clock::persistent::MAX;
 use crate::operations::request::{self, GONE, Kind, PERSISTENT, Request, State};
@@ -35,7 +35,7 @@ impl Members {
     ///
     /// # Safety
     /// In a restart; all members call it.
-    unsafe fn extremes(&self, number: i64, told: i64) -> Outcome<(i64, i64, i64)> {
+    unsafe fn extremes(&self, number: i64, told: i64) -> MpiResult<(i64, i64, i64)> {
         // SAFETY: the caller's; predefined handles have their words.
         unsafe {
             let mut largest = maximum([number, -number, told], self.local)?;
@@ -51,7 +51,7 @@ impl Members {
     }
 }
 
-unsafe fn maximum(own: [i64; 3], word: Word) -> Outcome<[i64; 3]> {
+unsafe fn maximum(own: [i64; 3], word: Word) -> MpiResult<[i64; 3]> {
     let mut all = [0; 3];
     let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
     // SAFETY: the caller's; three numbers there and three here.
@@ -68,7 +68,7 @@ unsafe fn maximum(own: [i64; 3], word: Word) -> Outcome<[i64; 3]> {
 ///
 /// # Safety
 /// On the main thread of a restart; all members call it.
-pub unsafe fn agree(members: &Members, communicator: *mut Object) -> Outcome {
+pub unsafe fn agree(members: &Members, communicator: *mut Object) -> MpiResult {
     // SAFETY: live requests; no other thread exists.
     unsafe {
         if !communicator.is_null() {

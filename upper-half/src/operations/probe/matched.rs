@@ -14,7 +14,7 @@ use crate::ground::handle;
 use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
 use crate::operations::completion::give;
-use crate::operations::devices::{self, Way};
+use crate::operations::devices::{self, BufferUse};
 use crate::operations::direct;
 use crate::operations::messages::message::{self, Held, Matched};
 use crate::operations::messages::{drain, points};
@@ -366,7 +366,7 @@ pub unsafe fn imrecv(
         let given = (buf.cast_const(), count, datatype, ptr::null_mut());
         // SAFETY: the application's arguments.
         let staged = unsafe {
-            devices::starts(c"MPI_Imrecv", Way::Out, given, request, |buf| {
+            devices::starts(c"MPI_Imrecv", BufferUse::Out, given, request, |buf| {
                 imrecv(buf, count, datatype, message, request)
             })
         };

@@ -80,7 +80,7 @@ pub(super) unsafe fn ask(word: *mut Word, flag: &mut i32, status: &mut Status) -
         if code != 0 || *flag == 0 {
             return (code, false);
         }
-        let Some(open) = grequest::Open::new() else {
+        let Some(open) = grequest::PendingGrequest::new() else {
             return (0, false);
         };
         let mut words = [*word, open.word()];

@@ -66,7 +66,7 @@ pub unsafe fn on_completion(
 
 /// The outcome of telling the application of a request's end.
 #[must_use]
-pub struct Told {
+pub struct CompletionOutcome {
     /// The request does not exist any more.
     pub ended: bool,
     /// The error of its completion, or 0.
@@ -80,7 +80,7 @@ pub struct Told {
 /// Inside a stub; the lower half has nothing active for it; `status` is the operation's if it was
 /// asked for (it must be for a cancelled one).
 #[inline(always)]
-pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> Told {
+pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> CompletionOutcome {
     // SAFETY: the caller's request.
     unsafe {
         let it = &mut *request;
@@ -95,13 +95,13 @@ pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> Told {
         if it.flags & PERSISTENT != 0 {
             it.state = State::Inactive;
             it.flags &= !CANCELLED;
-            return Told {
+            return CompletionOutcome {
                 ended: false,
                 error,
             };
         }
         end(request);
-        Told { ended: true, error }
+        CompletionOutcome { ended: true, error }
     }
 }
 

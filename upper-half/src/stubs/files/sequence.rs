@@ -7,7 +7,7 @@ use super::CURRENT;
 use crate::ground::abi;
 use crate::ground::object::File;
 use crate::objects::file::{self, Body};
-use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::outcome::{MpiResult, check, class};
 use crate::stubs::steps;
 
 /// Whether calls that the mode forbids are errors: MPICH says so, Open MPI allows them.
@@ -37,7 +37,7 @@ pub unsafe fn shares(file: File) {
 ///
 /// # Safety
 /// As [`open`].
-pub unsafe fn unsequenced(file: File) -> Outcome {
+pub unsafe fn unsequenced(file: File) -> MpiResult {
     // SAFETY: the caller's.
     match IS_STRICT && unsafe { of(file) }.is_some() {
         true => Err(class::UNSUPPORTED_OPERATION),
@@ -55,7 +55,7 @@ pub unsafe fn of<'a>(file: File) -> Option<&'a Body> {
 }
 
 /// Whether a view may begin there: in a sequential file, only at its current position.
-pub fn begins(sequential: Option<&Body>, from: i64) -> Outcome {
+pub fn begins(sequential: Option<&Body>, from: i64) -> MpiResult {
     match sequential {
         Some(_) if IS_STRICT && from != CURRENT => Err(class::ARG),
         _ => Ok(()),
@@ -66,7 +66,7 @@ pub fn begins(sequential: Option<&Body>, from: i64) -> Outcome {
 ///
 /// # Safety
 /// Inside a stub; the file is the body's; collective over its members.
-pub unsafe fn here(lower: &Dispatch, file: File, body: &Body) -> Outcome<i64> {
+pub unsafe fn here(lower: &Dispatch, file: File, body: &Body) -> MpiResult<i64> {
     let (mut elements, mut bytes) = (0, 0);
     body.shares();
     // SAFETY: the caller's file, which holds its communicator.

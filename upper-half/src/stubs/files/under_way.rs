@@ -45,7 +45,7 @@ pub unsafe fn split_begun(file: File, buffer: *const c_void, end: End) {
 /// Ends a split collective operation, unless a still point has: then the application is told of that.
 ///
 /// # Safety
-/// Inside a stub, as `Place::Collective`; `call` does nothing but call the lower half.
+/// Inside a stub, as `StayKind::Collective`; `call` does nothing but call the lower half.
 pub unsafe fn split_end(
     file: File,
     name: &'static CStr,

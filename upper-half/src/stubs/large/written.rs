@@ -17,7 +17,7 @@ use crate::objects::datatype::large_arguments;
 use crate::objects::errhandler::raise;
 use crate::objects::operator;
 use crate::objects::outcome::class;
-use crate::operations::buffered::{self, Of};
+use crate::operations::buffered::{self, BufferOwner};
 use crate::stubs::{by_hand, steps};
 
 /// Standard-ABI value of `MPI_UNDEFINED`.
@@ -82,14 +82,14 @@ twins! {
     buffer_attach "MPI_Buffer_attach_c" PMPI_Buffer_attach_c
         (buffer: *mut c_void, size: Count) {
         // SAFETY: the caller's buffer.
-        unsafe { buffered::attach(Of::Process, buffer, size, c"MPI_Buffer_attach_c") }
+        unsafe { buffered::attach(BufferOwner::Process, buffer, size, c"MPI_Buffer_attach_c") }
     }
 
     /// `MPI_Buffer_detach_c`.
     buffer_detach "MPI_Buffer_detach_c" PMPI_Buffer_detach_c
         (buffer: *mut c_void, size: *mut Count) {
         // SAFETY: the caller's places.
-        unsafe { buffered::detach(Of::Process, buffer, size, c"MPI_Buffer_detach_c") }
+        unsafe { buffered::detach(BufferOwner::Process, buffer, size, c"MPI_Buffer_detach_c") }
     }
 
     /// `MPI_Comm_attach_buffer_c`.
@@ -97,7 +97,7 @@ twins! {
         (comm: CommHandle, buffer: *mut c_void, size: Count) {
         // SAFETY: the caller's communicator and buffer.
         unsafe {
-            let of = Of::Communicator(Handle::object(comm));
+            let of = BufferOwner::Communicator(Handle::object(comm));
             buffered::attach(of, buffer, size, c"MPI_Comm_attach_buffer_c")
         }
     }
@@ -107,7 +107,7 @@ twins! {
         (comm: CommHandle, buffer: *mut c_void, size: *mut Count) {
         // SAFETY: the caller's communicator and places.
         unsafe {
-            let of = Of::Communicator(Handle::object(comm));
+            let of = BufferOwner::Communicator(Handle::object(comm));
             buffered::detach(of, buffer, size, c"MPI_Comm_detach_buffer_c")
         }
     }
@@ -117,7 +117,7 @@ twins! {
         (session: SessionHandle, buffer: *mut c_void, size: Count) {
         // SAFETY: the caller's session and buffer.
         unsafe {
-            let of = Of::Session(Handle::object(session));
+            let of = BufferOwner::Session(Handle::object(session));
             buffered::attach(of, buffer, size, c"MPI_Session_attach_buffer_c")
         }
     }
@@ -127,7 +127,7 @@ twins! {
         (session: SessionHandle, buffer: *mut c_void, size: *mut Count) {
         // SAFETY: the caller's session and places.
         unsafe {
-            let of = Of::Session(Handle::object(session));
+            let of = BufferOwner::Session(Handle::object(session));
             buffered::detach(of, buffer, size, c"MPI_Session_detach_buffer_c")
         }
     }

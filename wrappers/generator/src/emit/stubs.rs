@@ -78,14 +78,14 @@ fn refused(text: &mut String, abi: &Abi) {
     if abi.refused.is_empty() {
         return;
     }
-    text.push_str("mod refused {\nuse crate::ground::export::export;\nuse crate::stubs::uncarried::{Why, refuse};\n");
+    text.push_str("mod refused {\nuse crate::ground::export::export;\nuse crate::stubs::uncarried::{RefusalReason, refuse};\n");
     for Named { name, value, .. } in &abi.refused {
         let own = name.to_lowercase();
         let _ = writeln!(
             text,
             "\n#[unsafe(export_name = \"{name}\")]\nunsafe extern \"C\" fn {own}() -> isize {{\n\
              // SAFETY: a stub, on a thread of the application's.\n\
-             unsafe {{ refuse(c\"{name}\", Why::{}) }}\n}}\nexport!(P{name} => {own});",
+             unsafe {{ refuse(c\"{name}\", RefusalReason::{}) }}\n}}\nexport!(P{name} => {own});",
             sentence(value),
         );
     }
@@ -116,7 +116,7 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
         "\nuse stillpoint_wrappers::gate::HandleKind;\n",
     );
     imports.from("crate::ground::abi", &types);
-    imports.from("crate::ground::crossing", &["Place"]);
+    imports.from("crate::ground::crossing", &["StayKind"]);
     imports.from("crate::ground::export", &["export"]);
     imports.from("crate::ground::object", &["Object"]);
     imports.modules("crate::ground", &["abi", "arch", "crossing", "hindrances"]);
@@ -277,7 +277,7 @@ fn is_near(function: &Function) -> bool {
 fn crossing(text: &mut String, function: &Function) {
     let collective = function.form == Form::Blocking;
     text.push_str(if collective {
-        "let _inside = crossing::enter_as(Place::Collective);\n"
+        "let _inside = crossing::enter_as(StayKind::Collective);\n"
     } else {
         "let _inside = crossing::enter();\n"
     });

@@ -19,7 +19,7 @@ use crate::operations::request::{self, PERSISTENT, Request, State, over};
 pub const FEW: usize = 64;
 
 /// The requests that the real MPI is asked about.
-pub struct Asked {
+pub struct PolledRequests {
     handles: PlaceOf<RequestHandle>,
     words: [MaybeUninit<Own>; FEW],
     objects: [MaybeUninit<*mut Object>; KEPT],
@@ -28,7 +28,7 @@ pub struct Asked {
 /// The number of requests that are written down for their end: if handles are numbers, a request is not looked for twice.
 const KEPT: usize = if NARROW { FEW } else { 0 };
 
-/// The facts about the requests from the look at them. They are no part of [`Asked`], which lies on the stack: few calls need all of it.
+/// The facts about the requests from the look at them. They are no part of [`PolledRequests`], which lies on the stack: few calls need all of it.
 #[derive(Clone, Copy)]
 pub struct Looked {
     /// The least that is true of all of them.
@@ -62,7 +62,7 @@ impl Looked {
     }
 }
 
-impl Asked {
+impl PolledRequests {
     #[inline(always)]
     pub fn new(handles: PlaceOf<RequestHandle>) -> Self {
         Self {
@@ -325,7 +325,7 @@ unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
     }
 }
 
-/// [`Asked::tell`] for any request. Open MPI gives up a persistent one that has failed, and tells of it as of one that is over.
+/// [`PolledRequests::tell`] for any request. Open MPI gives up a persistent one that has failed, and tells of it as of one that is over.
 #[cold]
 #[inline(never)]
 unsafe fn tell_any(handle: PlaceOf<RequestHandle>, is_given_up: bool) {

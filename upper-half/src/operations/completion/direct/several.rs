@@ -12,7 +12,7 @@ use core::mem::MaybeUninit;
 use stillpoint_wrappers::gate::AGAIN;
 
 use super::Answer;
-use super::asked::{Asked, FEW};
+use super::asked::{FEW, PolledRequests};
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::{abi, arch};
 use crate::objects::outcome::class;
@@ -51,7 +51,7 @@ pub unsafe fn any<const WAITS: bool>(
     flag: *mut c_int,
     status: *mut abi::Status,
 ) -> bool {
-    let mut asked = Asked::new(handles);
+    let mut asked = PolledRequests::new(handles);
     // SAFETY: the application's array and places.
     unsafe {
         let Some((stay, looked)) = asked.begin(count) else {
@@ -129,7 +129,7 @@ const ONE_BY_ONE: bool = cfg!(application = "openmpi");
 /// As [`any`], in the stay.
 #[inline(never)]
 unsafe fn until_one(
-    asked: &mut Asked,
+    asked: &mut PolledRequests,
     count: usize,
     index: *mut c_int,
     status: *mut abi::Status,
@@ -172,7 +172,7 @@ pub unsafe fn all(
     flag: *mut c_int,
     statuses: *mut abi::Status,
 ) -> bool {
-    let mut asked = Asked::new(handles);
+    let mut asked = PolledRequests::new(handles);
     let mut room = Statuses::new();
     let statuses = room.unless(statuses);
     // SAFETY: the application's arrays and flag.
@@ -210,7 +210,7 @@ pub unsafe fn some<const WAITS: bool>(
     indices: *mut c_int,
     statuses: *mut abi::Status,
 ) -> bool {
-    let mut asked = Asked::new(handles);
+    let mut asked = PolledRequests::new(handles);
     let mut room = Statuses::new();
     let statuses = room.unless(statuses);
     // SAFETY: the application's arrays and place.
@@ -266,7 +266,7 @@ pub unsafe fn some<const WAITS: bool>(
 #[cold]
 #[inline(never)]
 unsafe fn some_failed(
-    asked: &Asked,
+    asked: &PolledRequests,
     code: c_int,
     outcount: *const c_int,
     indices: *const c_int,

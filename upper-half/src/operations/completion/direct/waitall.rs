@@ -10,7 +10,7 @@ use core::ffi::c_int;
 use stillpoint_wrappers::gate::AGAIN;
 use stillpoint_wrappers::neutral::Word;
 
-use super::asked::{Asked, FEW, Looked};
+use super::asked::{FEW, Looked, PolledRequests};
 use super::several::Statuses;
 use super::wait_for;
 use crate::ground::abi::{self, Handle, PlaceOf, RequestHandle};
@@ -143,7 +143,7 @@ unsafe fn one_after_the_other(
 /// [`waitall`] of at most [`FEW`].
 #[inline(never)]
 unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi::Status) -> usize {
-    let mut asked = Asked::new(handles);
+    let mut asked = PolledRequests::new(handles);
     let mut room = Statuses::new();
     let all = Waited {
         statuses: room.unless(statuses),
@@ -187,7 +187,12 @@ impl Waited {
     /// # Safety
     /// In the stay in which `asked` has begun, with `count` requests.
     #[inline(always)]
-    unsafe fn complete(mut self, asked: &mut Asked, looked: &Looked, count: usize) -> usize {
+    unsafe fn complete(
+        mut self,
+        asked: &mut PolledRequests,
+        looked: &Looked,
+        count: usize,
+    ) -> usize {
         let table = direct::table();
         self.chosen = looked.last_receive(count);
         // SAFETY: the caller's requests, and a place for the status of each.
@@ -251,7 +256,12 @@ impl Waited {
     /// The chosen one is over, the others are not.
     #[cold]
     #[inline(never)]
-    unsafe fn one_by_one(&self, asked: &mut Asked, looked: &Looked, count: usize) -> usize {
+    unsafe fn one_by_one(
+        &self,
+        asked: &mut PolledRequests,
+        looked: &Looked,
+        count: usize,
+    ) -> usize {
         for index in 0..count {
             // SAFETY: as `complete`.
             unsafe {
@@ -282,7 +292,7 @@ impl Waited {
     /// All are over, some with an error.
     #[cold]
     #[inline(never)]
-    unsafe fn failed(&self, asked: &Asked, count: usize, are_told: bool) -> usize {
+    unsafe fn failed(&self, asked: &PolledRequests, count: usize, are_told: bool) -> usize {
         // SAFETY: as `complete`; the real MPI has told each status.
         unsafe {
             asked.keep(self.chosen, 0, &self.found);
@@ -300,7 +310,7 @@ impl Waited {
 /// [`few`] by the real MPI's own `MPI_Waitall`.
 #[inline(always)]
 unsafe fn wait(
-    asked: &mut Asked,
+    asked: &mut PolledRequests,
     looked: &Looked,
     count: usize,
     statuses: *mut abi::Status,
@@ -324,7 +334,7 @@ unsafe fn wait(
 /// the one that has failed. If the application ignores the statuses, and all are plain, that is the last one that the real MPI has given up.
 #[cold]
 #[inline(never)]
-unsafe fn not_all(asked: &Asked, count: usize, statuses: *const abi::Status, code: c_int) {
+unsafe fn not_all(asked: &PolledRequests, count: usize, statuses: *const abi::Status, code: c_int) {
     if code == AGAIN || direct::error(code) != class::IN_STATUS {
         return;
     }

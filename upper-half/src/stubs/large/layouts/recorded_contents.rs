@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 use crate::ground::abi::{Count, DatatypeHandle, Handle};
 use crate::ground::crossing;
-use crate::objects::datatype::large_arguments::{Asked, ask};
+use crate::objects::datatype::large_arguments::{ConstructorArguments, ask};
 use crate::objects::datatype::recipe::Combiner;
 
 /// Notes the arguments: numbers, then the elements of lists, each with its length.
@@ -28,7 +28,7 @@ pub unsafe fn tell(
     }
     // SAFETY: the caller's datatypes.
     unsafe {
-        let asked = Asked {
+        let asked = ConstructorArguments {
             combiner,
             integers: integers.to_vec(),
             counts,

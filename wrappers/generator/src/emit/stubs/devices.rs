@@ -226,7 +226,7 @@ pub fn function(
                 _ => "Out",
             };
             format!(
-                "devices::Buffer::new({}, devices::Way::{way}, {parts})",
+                "devices::Buffer::new({}, devices::BufferUse::{way}, {parts})",
                 it.name
             )
         })

@@ -7,7 +7,7 @@ use crate::table::{Class, Form, Function, Parameter};
 
 /// Writes a nonblocking or persistent collective operation: the call that begins or makes it is kept, to be made again after a restart.
 pub fn repeated(text: &mut String, function: &Function) {
-    text.push_str("let _inside = crossing::enter_as(Place::Collective);\n");
+    text.push_str("let _inside = crossing::enter_as(StayKind::Collective);\n");
     let mut objects = Vec::new();
     let mut arrays = Vec::new();
     for parameter in &function.parameters {

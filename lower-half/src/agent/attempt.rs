@@ -15,7 +15,7 @@ use stillpoint_protocol::client::ClientError;
 use stillpoint_protocol::safe_text::word;
 
 use super::late::{Late, Writes};
-use super::late_operations::{Absent, Said};
+use super::late_operations::{Absent, LateMessage};
 use super::{ending, late};
 use crate::capture::access::Access;
 use crate::capture::increment;
@@ -34,7 +34,7 @@ use crate::threads::direct_way;
 use reports::{STANDS_SOON, worth_saying};
 
 /// The consequence of an order for the agent.
-pub enum Outcome {
+pub enum OrderOutcome {
     /// The attempt goes on.
     Continues,
     /// It is over and the application runs.
@@ -159,7 +159,7 @@ impl Attempt {
         &mut self,
         order: Order,
         sender: &Sender<FromAgent>,
-    ) -> Result<Outcome, ClientError> {
+    ) -> Result<OrderOutcome, ClientError> {
         match order {
             Order::Begin(_) => {}
             Order::Targets { version, targets } => {
@@ -233,7 +233,7 @@ impl Attempt {
                 if self.staging.is_none() {
                     increment::committed(self.begin.epoch);
                 }
-                return Ok(Outcome::Released);
+                return Ok(OrderOutcome::Released);
             }
             Order::Abort { reason, .. } => {
                 pass(Point::GivenUp);
@@ -242,11 +242,11 @@ impl Attempt {
                 if let Some(staging) = &self.staging {
                     staging.give_up(self.number);
                 }
-                return Ok(Outcome::Released);
+                return Ok(OrderOutcome::Released);
             }
-            Order::Terminate => return Ok(Outcome::Ends),
+            Order::Terminate => return Ok(OrderOutcome::Ends),
         }
-        Ok(Outcome::Continues)
+        Ok(OrderOutcome::Continues)
     }
 
     /// Takes raises that this rank's stubs made. They become its own targets, too: a stub may have been about to make one for an attempt
@@ -321,8 +321,8 @@ impl Attempt {
             self.report(0, sender)?;
         }
         match self.absent.look(&self.page, activity) {
-            Some(Said::Asks(missing)) => self.say(Progress::Asks { missing }, sender)?,
-            Some(Said::Told(told)) => self.say(Progress::Told(told), sender)?,
+            Some(LateMessage::Asks(missing)) => self.say(Progress::Asks { missing }, sender)?,
+            Some(LateMessage::Told(told)) => self.say(Progress::Told(told), sender)?,
             None => {}
         }
         if let Some(what) = self.late.look(&self.page, activity) {

@@ -45,7 +45,7 @@ pub struct Absent {
 }
 
 /// A message to the coordinator.
-pub enum Said {
+pub enum LateMessage {
     Asks(Vec<Missing>),
     Told(MemberAnswer),
 }
@@ -65,9 +65,9 @@ impl Absent {
     }
 
     /// Checks the progress; returns a message to the coordinator, if one is due.
-    pub fn look(&mut self, page: &Page, activity: Activity) -> Option<Said> {
+    pub fn look(&mut self, page: &Page, activity: Activity) -> Option<LateMessage> {
         match &mut self.stage {
-            Stage::Idle => self.question(page, activity).map(Said::Asks),
+            Stage::Idle => self.question(page, activity).map(LateMessage::Asks),
             Stage::Holding { until, missing } => {
                 let stands = page.carried_out();
                 if !stands && stopping::driver_is_outside() {
@@ -78,7 +78,7 @@ impl Absent {
                 }
                 let told = told(page, missing, stands);
                 self.stage = Stage::Held;
-                Some(Said::Told(told))
+                Some(LateMessage::Told(told))
             }
             Stage::CarryingOut { .. } if page.carried_out() => {
                 self.let_on(page);

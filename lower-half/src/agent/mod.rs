@@ -43,7 +43,7 @@ use crate::executor::staging::Staging;
 use crate::ground::page::Page;
 use crate::ground::{aside as stepping, wake};
 use crate::threads::lower;
-use attempt::{Attempt, Outcome};
+use attempt::{Attempt, OrderOutcome};
 
 pub use member::{join, join_late, join_later};
 
@@ -201,8 +201,8 @@ impl Agent {
             return Ok(());
         };
         match current.obey(order, &self.sender)? {
-            Outcome::Continues => {}
-            Outcome::Released => {
+            OrderOutcome::Continues => {}
+            OrderOutcome::Released => {
                 self.attempt = None;
                 self.suspend = self.suspend.filter(|_| again);
                 self.sender.send(&FromAgent::Progress {
@@ -210,7 +210,7 @@ impl Agent {
                     progress: Progress::Released,
                 })?;
             }
-            Outcome::Ends => {
+            OrderOutcome::Ends => {
                 stillpoint_faults::pass(Point::Terminated);
                 self.leave_tiers();
                 self.sender.send(&FromAgent::Exiting { status: 0 })?;

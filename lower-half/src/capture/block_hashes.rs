@@ -62,7 +62,7 @@ fn batches(pieces: &[Range<u64>]) -> Vec<&[Range<u64>]> {
 }
 
 /// One thread's part of a comparison.
-struct Part<'a> {
+struct ComparisonWorker<'a> {
     old: &'a Table,
     pages: &'a dyn Pages,
     batches: &'a [&'a [Range<u64>]],
@@ -72,7 +72,7 @@ struct Part<'a> {
     found: Vec<(usize, Vec<(u64, Compared)>)>,
 }
 
-impl Steps for Part<'_> {
+impl Steps for ComparisonWorker<'_> {
     fn step(&mut self) -> io::Result<bool> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(batch) = self.batches.get(number) else {
@@ -113,7 +113,7 @@ pub fn compare(
     let batches = batches(&pieces);
     let next = AtomicUsize::new(0);
     let threads = crew.threads().clamp(1, batches.len().max(1));
-    let part = |_| Part {
+    let part = |_| ComparisonWorker {
         old,
         pages,
         batches: &batches,

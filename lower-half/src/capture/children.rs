@@ -2,7 +2,7 @@
 
 use crate::gate::identity;
 use crate::ground::child_delay::CHILD;
-use crate::ground::ended_children::{self, Ended};
+use crate::ground::ended_children::{self, EndedChild};
 use crate::ground::{proc_files, starters};
 
 /// A word of the tracker's command line.
@@ -23,8 +23,8 @@ pub fn alive(lower: &[u32]) -> Vec<String> {
 }
 
 /// Returns child processes that have ended but were not waited for, with those from before a restart.
-pub fn ended(lower: &[u32]) -> Vec<Ended> {
-    let known = |end: Ended| Ended {
+pub fn ended(lower: &[u32]) -> Vec<EndedChild> {
+    let known = |end: EndedChild| EndedChild {
         group: identity::known_process(end.group),
         ..end
     };
@@ -33,7 +33,7 @@ pub fn ended(lower: &[u32]) -> Vec<Ended> {
 }
 
 /// Returns the children of this launch that have ended, with the kernel's ids, and those that are alive.
-fn split(lower: &[u32]) -> (Vec<Ended>, Vec<u32>) {
+fn split(lower: &[u32]) -> (Vec<EndedChild>, Vec<u32>) {
     let (mut ended, mut alive) = (Vec::new(), Vec::new());
     if has_children() {
         let found = children_of_tasks().unwrap_or_else(children_by_parent);
@@ -61,7 +61,7 @@ fn refusal(pid: u32) -> String {
 }
 
 /// Returns the kernel's record of a child that has ended; the record stays there.
-fn how_it_ended(pid: u32) -> Option<Ended> {
+fn how_it_ended(pid: u32) -> Option<EndedChild> {
     // SAFETY: integers only, for which zeros are valid.
     let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
     let mut usage = vec![0u64; ended_children::USAGE];
@@ -89,7 +89,7 @@ fn how_it_ended(pid: u32) -> Option<Ended> {
     };
     // The kernel also reports a child that is traced and stopped.
     let ended = [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED];
-    (result == 0 && whose == pid && ended.contains(&information.si_code)).then(|| Ended {
+    (result == 0 && whose == pid && ended.contains(&information.si_code)).then(|| EndedChild {
         pid,
         group: group.max(0) as u32,
         own_group: group == own,

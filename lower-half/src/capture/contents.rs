@@ -22,7 +22,7 @@ pub struct FileKey {
 }
 
 /// A source of a content's bytes.
-enum Part {
+enum ContentSource {
     /// Mapped memory of the upper half: addresses, and the offset of the first one.
     Memory {
         offset: u64,
@@ -42,7 +42,7 @@ struct Source {
     bytes: u64,
     /// Whether the parts are all there is (read through a descriptor), so that mappings add nothing.
     complete: bool,
-    parts: Vec<Part>,
+    parts: Vec<ContentSource>,
 }
 
 /// The contents that an image is going to hold; the first one has number 1.
@@ -59,7 +59,7 @@ impl Contents {
             name: name.to_owned(),
             bytes: bytes.len() as u64,
             complete: true,
-            parts: vec![Part::Bytes(bytes)],
+            parts: vec![ContentSource::Bytes(bytes)],
         });
         self.sources.len() as u32
     }
@@ -79,7 +79,7 @@ impl Contents {
                     .len((range.end - range.start) as usize)
                     .map(file)?
             };
-            parts.push(Part::Map {
+            parts.push(ContentSource::Map {
                 offset: range.start,
                 map,
             });
@@ -121,7 +121,7 @@ impl Contents {
             source.parts.extend(
                 stretches
                     .into_iter()
-                    .map(|(offset, addresses)| Part::Memory { offset, addresses }),
+                    .map(|(offset, addresses)| ContentSource::Memory { offset, addresses }),
             );
         }
         number
@@ -131,8 +131,8 @@ impl Contents {
     pub fn mapped(&self) -> impl Iterator<Item = Range<usize>> {
         let parts = self.sources.iter().flat_map(|source| &source.parts);
         parts.filter_map(|part| match part {
-            Part::Memory { addresses, .. } => Some(addresses.clone()),
-            Part::Map { .. } | Part::Bytes(_) => None,
+            ContentSource::Memory { addresses, .. } => Some(addresses.clone()),
+            ContentSource::Map { .. } | ContentSource::Bytes(_) => None,
         })
     }
 
@@ -144,7 +144,7 @@ impl Contents {
     /// Returns the bytes of a content that was given as such.
     pub fn bytes_in_hand(&self, number: u32) -> Option<&[u8]> {
         match self.source(number)?.parts.as_slice() {
-            [Part::Bytes(bytes)] => Some(bytes),
+            [ContentSource::Bytes(bytes)] => Some(bytes),
             _ => None,
         }
     }
@@ -166,16 +166,16 @@ impl Contents {
             let mut runs: Vec<PageRun<'_>> = Vec::new();
             for part in &source.parts {
                 runs.push(match part {
-                    Part::Memory { offset, addresses } => PageRun {
+                    ContentSource::Memory { offset, addresses } => PageRun {
                         address: *offset,
                         bytes: memory.bytes(addresses.clone()),
                     },
                     // The file belongs to the upper half, which may change or shorten it when it runs on.
-                    Part::Map { offset, map } => PageRun {
+                    ContentSource::Map { offset, map } => PageRun {
                         address: *offset,
                         bytes: memory.bytes(range_of(map)),
                     },
-                    Part::Bytes(bytes) => PageRun {
+                    ContentSource::Bytes(bytes) => PageRun {
                         address: 0,
                         bytes: bytes.as_slice().into(),
                     },

@@ -28,14 +28,14 @@ const WRITTEN_ONLY: u64 = 256;
 
 /// An open file, as the upper half lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Open {
+pub struct OpenMpiFile {
     pub path: String,
     mode: u64,
     /// This process's rank in the file's communicator.
     rank: i64,
 }
 
-impl Open {
+impl OpenMpiFile {
     fn is_written(&self) -> bool {
         self.mode & WRITTEN != 0
     }
@@ -57,18 +57,18 @@ pub struct MpiFile {
 }
 
 /// Returns the open files in an upper half's inventory.
-fn listed(inventory: &[u8]) -> Vec<Open> {
+fn listed(inventory: &[u8]) -> Vec<OpenMpiFile> {
     let inventory: serde_json::Value = serde_json::from_slice(inventory).unwrap_or_default();
     let files = inventory.get("files").and_then(|files| files.as_array());
     // A file without a path cannot be carried; the upper half has reported that.
     let known = files.into_iter().flatten();
     known
-        .filter_map(|file| Open::deserialize(file).ok())
+        .filter_map(|file| OpenMpiFile::deserialize(file).ok())
         .collect()
 }
 
 /// Returns the open files. The caller is inside, while the driver answers no command.
-pub fn open() -> Vec<Open> {
+pub fn open() -> Vec<OpenMpiFile> {
     // SAFETY: an application runs, so the page is mapped; what the upper half registered lives as long as the process.
     let hooks = unsafe {
         let hooks = gate::page().hooks.load(Ordering::Acquire);
@@ -79,7 +79,7 @@ pub fn open() -> Vec<Open> {
 
 /// Returns why these files cannot be opened again. `upper` are the application's own descriptors; the others are the real MPI's, and one of
 /// those leads to the file.
-pub fn hinder(files: &[Open], upper: &[RawFd]) -> Vec<String> {
+pub fn hinder(files: &[OpenMpiFile], upper: &[RawFd]) -> Vec<String> {
     if files.is_empty() {
         return vec![];
     }
@@ -91,7 +91,7 @@ pub fn hinder(files: &[Open], upper: &[RawFd]) -> Vec<String> {
     apart(each).unwrap_or_else(|error| vec![format!("MPI files cannot be looked at: {error}")])
 }
 
-fn one(file: &Open, there: &BTreeSet<(u64, u64)>) -> Result<(), String> {
+fn one(file: &OpenMpiFile, there: &BTreeSet<(u64, u64)>) -> Result<(), String> {
     let path = &file.path;
     let cannot = |error| format!("the MPI file {path} cannot be opened again: {error}");
     let found = fs::metadata(path).map_err(cannot)?;
@@ -131,12 +131,12 @@ fn led_to(upper: &[RawFd]) -> BTreeSet<(u64, u64)> {
 ///
 /// # Errors
 /// The first one that fails.
-pub fn sync(files: &[Open]) -> Result<(), String> {
+pub fn sync(files: &[OpenMpiFile]) -> Result<(), String> {
     let written: Vec<_> = files.iter().filter(|file| file.is_written()).collect();
     if written.is_empty() {
         return Ok(());
     }
-    let sync = |file: &&Open| {
+    let sync = |file: &&OpenMpiFile| {
         let synced = File::options().write(true).open(&file.path);
         synced
             .and_then(|opened| opened.sync_all())
@@ -150,7 +150,7 @@ pub fn sync(files: &[Open]) -> Result<(), String> {
 ///
 /// # Errors
 /// A file is gone by now.
-pub fn survey(files: &[Open]) -> Result<Vec<MpiFile>, String> {
+pub fn survey(files: &[OpenMpiFile]) -> Result<Vec<MpiFile>, String> {
     let each = files.iter().map(|file| {
         let found = fs::metadata(&file.path)
             .map_err(|error| format!("the MPI file {}: {error}", file.path))?;
@@ -171,8 +171,8 @@ mod tests {
 
     use super::*;
 
-    fn file(path: &str, mode: u64, rank: i64) -> Open {
-        Open {
+    fn file(path: &str, mode: u64, rank: i64) -> OpenMpiFile {
+        OpenMpiFile {
             path: path.to_owned(),
             mode,
             rank,

@@ -24,7 +24,7 @@ use super::reading::{self, Loadable};
 use crate::arch::syscall::{self, syscall6};
 use crate::ground::{children, writing};
 use child::serve;
-use room::{ASKED, FAILED, FREE, MOST_SLOTS, MOST_STRETCHES, Room};
+use room::{ASKED, FAILED, FREE, MOST_SLOTS, MOST_STRETCHES, SharedSlots};
 
 /// How long the parent sleeps before it checks that the child is still alive.
 const LOOK_NANOSECONDS: u64 = 100_000_000;
@@ -33,7 +33,7 @@ const LOOK_NANOSECONDS: u64 = 100_000_000;
 pub struct Snapshot<'a> {
     access: &'a Access,
     loadable: &'a Loadable,
-    room: Room,
+    room: SharedSlots,
     pid: libc::pid_t,
     free: Mutex<Vec<usize>>,
     given_back: Condvar,
@@ -51,7 +51,7 @@ impl<'a> Snapshot<'a> {
         without: &[Range<usize>],
     ) -> io::Result<Snapshot<'a>> {
         let slots = threads.clamp(1, MOST_SLOTS);
-        let room = Room::map(slots)?;
+        let room = SharedSlots::map(slots)?;
         let parent = syscall::getpid();
         // Descriptors are shared, so that the child holds none of its own. No pipe or connection stays open because of it, and its end
         // closes nothing: at a close, some file systems write back what they have of a file.

@@ -23,12 +23,12 @@ use crate::ground::{faults, ranges};
 
 /// Knows which memory was written to.
 pub struct Tracker {
-    way: Way,
+    way: TrackingMethod,
     /// Memory written since the epoch that the next one is to build on.
     written: Vec<Range<usize>>,
 }
 
-enum Way {
+enum TrackingMethod {
     Kernel(Registered),
     /// Everything counts as written.
     Nobody,
@@ -43,8 +43,10 @@ impl Tracker {
     /// Starts tracking in the given way, or in none if that is not possible.
     pub fn open(tracking: Tracking) -> Tracker {
         let way = match tracking {
-            Tracking::WpAsync => Registered::open().map_or(Way::Nobody, Way::Kernel),
-            Tracking::None => Way::Nobody,
+            Tracking::WpAsync => {
+                Registered::open().map_or(TrackingMethod::Nobody, TrackingMethod::Kernel)
+            }
+            Tracking::None => TrackingMethod::Nobody,
         };
         Tracker {
             way,
@@ -55,8 +57,8 @@ impl Tracker {
     /// Returns the way of tracking in use.
     pub fn tracking(&self) -> Tracking {
         match self.way {
-            Way::Kernel(_) => Tracking::WpAsync,
-            Way::Nobody => Tracking::None,
+            TrackingMethod::Kernel(_) => Tracking::WpAsync,
+            TrackingMethod::Nobody => Tracking::None,
         }
     }
 
@@ -67,14 +69,14 @@ impl Tracker {
     /// The kernel does not report the writes. Memory that was written still counts as written.
     pub fn look(&mut self, mappings: &[Mapping], unseen: bool) -> io::Result<()> {
         if unseen || faults::gave_way() {
-            self.way = Way::Nobody;
+            self.way = TrackingMethod::Nobody;
             faults::let_go();
         }
         let mut found = std::mem::take(&mut self.written);
         let mut done = Ok(());
         match &mut self.way {
-            Way::Kernel(registered) => done = registered.look(mappings, &mut found),
-            Way::Nobody => found.extend(mappings.iter().map(Mapping::addresses)),
+            TrackingMethod::Kernel(registered) => done = registered.look(mappings, &mut found),
+            TrackingMethod::Nobody => found.extend(mappings.iter().map(Mapping::addresses)),
         }
         self.written = ranges::joined(found);
         done
@@ -93,8 +95,8 @@ impl Tracker {
     /// Returns whether the mapping's page faults are handled for tracking, and not for the application.
     pub fn follows(&self, mapping: &Mapping) -> bool {
         match &self.way {
-            Way::Kernel(registered) => !faults::gave_way() && registered.has(mapping),
-            Way::Nobody => false,
+            TrackingMethod::Kernel(registered) => !faults::gave_way() && registered.has(mapping),
+            TrackingMethod::Nobody => false,
         }
     }
 }

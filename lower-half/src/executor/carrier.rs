@@ -14,7 +14,7 @@ use stillpoint_part::{Done, Failure};
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Progress};
 
-use super::chunk_table::Table;
+use super::chunk_table::SharedChunkTable;
 use super::destination::Destination;
 use super::files::Syncing;
 use super::stopping;
@@ -61,7 +61,7 @@ pub struct Means {
 pub struct Executor {
     tasks: mpsc::Sender<Task>,
     access: Arc<Access>,
-    table: Arc<Table>,
+    table: Arc<SharedChunkTable>,
 }
 
 impl Executor {
@@ -78,7 +78,7 @@ impl Executor {
         if let Ok(inside) = access.enter() {
             inside.lasts(SpaceLimit::lift());
         }
-        let table = Arc::new(Table::default());
+        let table = Arc::new(SharedChunkTable::default());
         let (tasks, given) = mpsc::channel();
         let carrier = Carrier {
             means,
@@ -157,7 +157,7 @@ fn told(done: Result<Progress, Failure>) -> Option<Progress> {
 struct Carrier {
     means: Means,
     access: Arc<Access>,
-    table: Arc<Table>,
+    table: Arc<SharedChunkTable>,
     seen: Seen,
 }
 

@@ -21,9 +21,9 @@ use crate::ground::free;
 
 /// One attempt's table, as this rank has it.
 #[derive(Default)]
-pub struct Table(Mutex<Option<File>>);
+pub struct SharedChunkTable(Mutex<Option<File>>);
 
-impl Table {
+impl SharedChunkTable {
     fn file(&self) -> MutexGuard<'_, Option<File>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,7 +126,7 @@ mod tests {
     fn what_the_keeper_has_made_others_find() {
         let this = std::process::id();
         let dedup = Dedup::Node { keeper: this };
-        let kept = Table::default();
+        let kept = SharedChunkTable::default();
         kept.keep(Dedup::Node { keeper: this + 1 }, 7);
         assert!(kept.open(dedup, 7).is_none(), "it keeps none");
         kept.keep(dedup, 7);
@@ -139,8 +139,11 @@ mod tests {
         assert_eq!(two.as_ref()[5].load(Ordering::Relaxed), 9);
         assert!(other.set_len(0).is_err(), "it is sealed");
         drop(other);
-        assert!(Table::default().open(dedup, 8).is_none(), "another attempt");
+        assert!(
+            SharedChunkTable::default().open(dedup, 8).is_none(),
+            "another attempt"
+        );
         kept.close();
-        assert!(Table::default().open(dedup, 7).is_none());
+        assert!(SharedChunkTable::default().open(dedup, 7).is_none());
     }
 }

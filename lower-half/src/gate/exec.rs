@@ -20,7 +20,7 @@ use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
 use crate::gate::{exit, stop};
 use crate::ground::{elf, wake};
 use crate::threads::registry::Thread;
-use room::{Room, sound};
+use room::{ExecLists, sound};
 
 /// The argument that makes the lower half's executable start a program on behalf of `execve`.
 pub const VERB: &CStr = c"exec";
@@ -105,7 +105,7 @@ pub fn on_execveat(call: &mut Call) -> isize {
     if !sound(environment) {
         return with_own_mask(call, 0, || call.make());
     }
-    let Some(mut room) = Room::map(0, 0, environment) else {
+    let Some(mut room) = ExecLists::map(0, 0, environment) else {
         return super::call::errno(libc::ENOMEM);
     };
     let environment = room.environment(environment, None);
@@ -132,7 +132,7 @@ fn start(
         return with_own_mask(call, 0, || call.make());
     }
     let split = !natively() && can_be_split(path);
-    let Some(mut room) = Room::map(path, arguments, environment) else {
+    let Some(mut room) = ExecLists::map(path, arguments, environment) else {
         return super::call::errno(libc::ENOMEM);
     };
     let (mut file, mut list) = (path, arguments);
@@ -239,7 +239,7 @@ fn can_be_split(path: usize) -> bool {
 /// Unmaps memory that an `execve` was prepared in.
 pub fn give_back(start: usize, bytes: usize) {
     if start != 0 {
-        // SAFETY: the mapping was made by `Room::map` and nothing uses it any more.
+        // SAFETY: the mapping was made by `ExecLists::map` and nothing uses it any more.
         unsafe { syscall3(libc::SYS_munmap, start, bytes, 0) };
     }
 }

@@ -6,11 +6,11 @@ use stillpoint_gpu_messages::hashed::{HASH_BYTES, Spent, blocks, to_bits};
 use stillpoint_gpu_messages::{Answer, Hashed, Hashers, Memory, Request};
 
 use super::client::{Client, MOVES, Trouble, helper, unexpected};
-use super::wanted::Wanted;
+use super::wanted::RemainingRanges;
 
 /// How blocks of device memory are to be hashed before they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct HashRequest {
     /// The size of a block.
     pub block: u64,
     pub hashers: Hashers,
@@ -18,7 +18,7 @@ pub struct Asked {
 
 /// The hashes, and the time that they took.
 #[derive(Debug)]
-pub struct Told {
+pub struct HashReply {
     /// The hash of each block, by memory; `None`: the block was not hashed.
     pub hashes: Vec<Vec<Option<u128>>>,
     pub by_gpus: Spent,
@@ -30,8 +30,12 @@ impl Client {
     ///
     /// # Errors
     /// The helper's; also if it reports hashes of blocks that do not exist.
-    pub fn hashes(&mut self, asked: Asked, memories: &[Memory]) -> Result<Told, Trouble> {
-        let Asked { block, hashers } = asked;
+    pub fn hashes(
+        &mut self,
+        asked: HashRequest,
+        memories: &[Memory],
+    ) -> Result<HashReply, Trouble> {
+        let HashRequest { block, hashers } = asked;
         let hashed = match self.ask_with(&Request::Hashes { block, hashers }, &[], MOVES)? {
             Answer::Hashes(hashed) => hashed,
             other => return Err(unexpected(&other)),
@@ -61,7 +65,7 @@ impl Client {
                 *place = Some(u128::from_le_bytes(hash));
             }
         }
-        Ok(Told {
+        Ok(HashReply {
             hashes,
             by_gpus,
             by_processor,
@@ -76,7 +80,7 @@ impl Client {
         &mut self,
         block: u64,
         memories: &[Memory],
-        wanted: &[Wanted],
+        wanted: &[RemainingRanges],
     ) -> Result<(), Trouble> {
         let mut all = Vec::new();
         for (memory, wanted) in memories.iter().zip(wanted) {

@@ -11,8 +11,8 @@ use stillpoint_image::ImageError;
 use stillpoint_image::devices::Uuid;
 
 use super::client::{Client, Next, Trouble, outside};
-use super::hashes::{Asked, Told};
-use super::wanted::Wanted;
+use super::hashes::{HashReply, HashRequest};
+use super::wanted::RemainingRanges;
 
 /// Staged memory, at the other end of a connection of its own.
 pub struct Staged {
@@ -70,11 +70,11 @@ pub trait Taker {
     /// Announces the next memory and its size.
     fn begins(&mut self, uuid: Uuid, bytes: u64) -> Result<(), ImageError>;
     /// Returns how the memories are to be hashed where they lie; `None`: no hashes, and all bytes come.
-    fn asks(&self) -> Option<Asked>;
+    fn asks(&self) -> Option<HashRequest>;
     /// Receives the hashes.
-    fn told(&mut self, told: Told);
+    fn told(&mut self, told: HashReply);
     /// Returns which bytes of the memory in this place, of this size, are to come.
-    fn wants(&self, place: usize, bytes: u64) -> Wanted;
+    fn wants(&self, place: usize, bytes: u64) -> RemainingRanges;
     /// Receives the next bytes of the memory in this place, starting at `offset`.
     fn next(&mut self, place: usize, offset: u64, bytes: &[u8]) -> Result<(), ImageError>;
     fn all_have_come(&mut self) -> Result<(), ImageError>;
@@ -102,13 +102,13 @@ impl Staged {
             to.told(hashes.map_err(heard)?);
         }
         let memories = self.memories.iter().enumerate();
-        let mut wanted: Vec<Wanted> = memories
+        let mut wanted: Vec<RemainingRanges> = memories
             .map(|(place, memory)| match asked {
                 Some(_) => to.wants(place, memory.bytes),
-                None => Wanted::all(memory.bytes),
+                None => RemainingRanges::all(memory.bytes),
             })
             .collect();
-        if let Some(Asked { block, .. }) = asked {
+        if let Some(HashRequest { block, .. }) = asked {
             let only = self.client.only(block, &self.memories, &wanted);
             only.map_err(heard)?;
         }

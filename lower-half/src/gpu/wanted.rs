@@ -4,22 +4,22 @@ use std::ops::Range;
 
 /// Ranges of bytes that are expected, each once and in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RemainingRanges {
     ranges: Vec<Range<u64>>,
     /// The index of the first range that has not come completely.
     next: usize,
 }
 
-impl Wanted {
+impl RemainingRanges {
     /// All of a memory.
-    pub fn all(bytes: u64) -> Wanted {
-        Wanted::of(std::iter::once(0..bytes))
+    pub fn all(bytes: u64) -> RemainingRanges {
+        RemainingRanges::of(std::iter::once(0..bytes))
     }
 
     /// Ranges of it, which ascend and do not overlap.
-    pub fn of(ranges: impl IntoIterator<Item = Range<u64>>) -> Wanted {
+    pub fn of(ranges: impl IntoIterator<Item = Range<u64>>) -> RemainingRanges {
         let ranges = ranges.into_iter().filter(|range| !range.is_empty());
-        Wanted {
+        RemainingRanges {
             ranges: ranges.collect(),
             next: 0,
         }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn bytes_come_in_their_order_and_once() {
-        let mut wanted = Wanted::of([0..10, 15..15, 20..30]);
+        let mut wanted = RemainingRanges::of([0..10, 15..15, 20..30]);
         assert_eq!(wanted.left(), 20);
         for (offset, bytes) in [(1, 1), (0, 11), (20, 1), (0, 0)] {
             assert!(!wanted.has_come(offset, bytes), "{offset}, {bytes}");
@@ -74,6 +74,6 @@ mod tests {
         assert_eq!(wanted.ranges(), [20..30]);
         assert!(wanted.has_come(20, 10));
         assert!(wanted.left() == 0 && !wanted.has_come(30, 1));
-        assert_eq!(Wanted::all(0).left(), 0);
+        assert_eq!(RemainingRanges::all(0).left(), 0);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
 
-/// The payload of an image: JSON, a list of [`Ended`].
+/// The payload of an image: JSON, a list of [`EndedChild`].
 pub const KIND: Kind = Kind {
     name: "ended children",
     version: 1,
@@ -21,7 +21,7 @@ pub const USAGE: usize = 18;
 
 /// A child that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EndedChild {
     pub pid: u32,
     pub group: u32,
     /// Set if that was the process's own group.
@@ -83,7 +83,7 @@ pub struct End {
 ///
 /// # Errors
 /// There are too many children, in words for people.
-pub fn restore(all: &[Ended]) -> Result<(), String> {
+pub fn restore(all: &[EndedChild]) -> Result<(), String> {
     if all.len() > MOST {
         return Err(format!(
             "its image holds more than {MOST} ended children: use another epoch"
@@ -107,9 +107,9 @@ pub fn restore(all: &[Ended]) -> Result<(), String> {
 }
 
 /// Returns the children that are left, for the next image.
-pub fn all() -> Vec<Ended> {
+pub fn all() -> Vec<EndedChild> {
     let left = TABLE.iter().filter(|entry| entry.is_there());
-    let ended = |entry: &Entry| Ended {
+    let ended = |entry: &Entry| EndedChild {
         pid: entry.pid.load(Ordering::Relaxed),
         group: entry.group.load(Ordering::Relaxed),
         own_group: entry.own_group.load(Ordering::Relaxed) != 0,
@@ -178,14 +178,14 @@ mod tests {
 
     #[test]
     fn each_is_found_by_what_it_was_and_taken_once() {
-        let child = |pid, group, own_group| Ended {
+        let child = |pid, group, own_group| EndedChild {
             pid,
             group,
             own_group,
             code: libc::CLD_EXITED,
             status: pid as i32,
             usage: vec![pid.into(); USAGE],
-            ..Ended::default()
+            ..EndedChild::default()
         };
         let children = [child(7, 3, true), child(8, 4, false)];
         restore(&children).unwrap();

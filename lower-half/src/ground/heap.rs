@@ -19,12 +19,12 @@ const BYTES: usize = 16 << 20;
 const UNIT: usize = 64;
 
 #[repr(align(4096))]
-struct Room(UnsafeCell<[u8; BYTES]>);
+struct HeapMemory(UnsafeCell<[u8; BYTES]>);
 
 // SAFETY: blocks are handed out once, and the memory between them is touched with the lock held.
-unsafe impl Sync for Room {}
+unsafe impl Sync for HeapMemory {}
 
-static ROOM: Room = Room(UnsafeCell::new([0; BYTES]));
+static ROOM: HeapMemory = HeapMemory(UnsafeCell::new([0; BYTES]));
 
 /// A free block begins with its length and the next one's offset, in order of address.
 struct Free {

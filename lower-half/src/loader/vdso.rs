@@ -94,7 +94,7 @@ fn image() -> Vec<u8> {
         .iter()
         .map(|(name, ..)| strings.add(name.to_bytes()))
         .collect();
-    let places = Places::of(strings.bytes.len());
+    let places = ImageOffsets::of(strings.bytes.len());
 
     let mut image = Image::default();
     image.heads(&places);
@@ -115,7 +115,7 @@ const DYNAMIC_ENTRIES: usize = 10;
 const CODE_BYTES: usize = 64;
 
 /// The offsets of the image's parts.
-struct Places {
+struct ImageOffsets {
     hashes: usize,
     table: usize,
     versions: usize,
@@ -125,15 +125,15 @@ struct Places {
     end: usize,
 }
 
-impl Places {
-    fn of(text_bytes: usize) -> Places {
+impl ImageOffsets {
+    fn of(text_bytes: usize) -> ImageOffsets {
         let hashes = HEADERS + 16 * DYNAMIC_ENTRIES;
         let table = (hashes + 4 * (2 + 1 + SYMBOLS)).next_multiple_of(8);
         let versions = table + 24 * SYMBOLS;
         let definitions = (versions + 2 * SYMBOLS).next_multiple_of(8);
         let text = definitions + 2 * (20 + 8);
         let code = (text + text_bytes).next_multiple_of(CODE_BYTES);
-        Places {
+        ImageOffsets {
             hashes,
             table,
             versions,
@@ -147,7 +147,7 @@ impl Places {
 
 impl Image {
     /// Writes the file's header and those of its two segments.
-    fn heads(&mut self, places: &Places) {
+    fn heads(&mut self, places: &ImageOffsets) {
         self.0.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
         self.half(3); // ET_DYN
         self.half(MACHINE);
@@ -172,7 +172,7 @@ impl Image {
         }
     }
 
-    fn dynamic(&mut self, places: &Places, soname: u32, text_bytes: usize) {
+    fn dynamic(&mut self, places: &ImageOffsets, soname: u32, text_bytes: usize) {
         let entries: [(u64, u64); DYNAMIC_ENTRIES] = [
             (14, u64::from(soname)),                  // DT_SONAME
             (4, places.hashes as u64),                // DT_HASH
@@ -203,7 +203,7 @@ impl Image {
         self.align(8);
     }
 
-    fn symbols(&mut self, places: &Places, names: &[u32]) {
+    fn symbols(&mut self, places: &ImageOffsets, names: &[u32]) {
         self.0.resize(self.0.len() + 24, 0);
         for (index, name) in names.iter().enumerate() {
             self.word(*name);

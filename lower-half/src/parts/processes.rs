@@ -6,7 +6,7 @@ use super::put;
 use crate::capture::children;
 use crate::capture::stopped_process::Still;
 use crate::ground::children::started;
-use crate::ground::ended_children::{self, Ended, KIND};
+use crate::ground::ended_children::{self, EndedChild, KIND};
 use crate::restore;
 use crate::restore::back::Back;
 
@@ -37,11 +37,11 @@ impl Part<Still<'_>, Back> for Processes {
     }
 
     fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
-        reasons.extend(restore::read_if_there::<Vec<Ended>>(saved, &KIND).err());
+        reasons.extend(restore::read_if_there::<Vec<EndedChild>>(saved, &KIND).err());
     }
 
     fn open(&self, back: &mut Back) -> Done {
-        let ended: Option<Vec<Ended>> = restore::read_if_there(&back.restore, &KIND)?;
+        let ended: Option<Vec<EndedChild>> = restore::read_if_there(&back.restore, &KIND)?;
         ended_children::restore(&ended.unwrap_or_default())?;
         Ok(())
     }

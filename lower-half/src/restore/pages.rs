@@ -171,13 +171,13 @@ fn each(
     reader: &Reader,
     numbers: &[usize],
     workers: usize,
-    action: impl Fn(usize, &mut Room) -> Result<(), RestoreError> + Sync,
+    action: impl Fn(usize, &mut WorkerBuffers) -> Result<(), RestoreError> + Sync,
 ) -> Result<(), RestoreError> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let first_error: Mutex<Option<RestoreError>> = Mutex::new(None);
     let work = || {
-        let mut room = Room::new();
+        let mut room = WorkerBuffers::new();
         while !failed.load(Ordering::Relaxed) {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(number) = numbers.get(at) else {
@@ -210,14 +210,14 @@ fn each(
 }
 
 /// The buffers of one worker.
-pub struct Room {
+pub struct WorkerBuffers {
     stored: Vec<u8>,
     loaded: Vec<u8>,
 }
 
-impl Room {
-    pub fn new() -> Room {
-        Room {
+impl WorkerBuffers {
+    pub fn new() -> WorkerBuffers {
+        WorkerBuffers {
             stored: Reader::scratch(),
             loaded: vec![0; CHUNK_BYTES],
         }
@@ -268,7 +268,7 @@ unsafe fn load(
     number: usize,
     from_files: &[Range<usize>],
     loaded: &Loaded,
-    room: &mut Room,
+    room: &mut WorkerBuffers,
 ) -> Result<(), RestoreError> {
     let chunk = &reader.chunks()[number];
     let runs = reader.runs(chunk);

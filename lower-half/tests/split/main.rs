@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 mod place;
 
-use place::{LOWER, Place, finish, write};
+use place::{LOWER, TestDirectory, finish, write};
 
 fn native(program: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
@@ -60,7 +60,7 @@ fn agree(program: &Path, native: &Output, split: &Output) {
 }
 
 fn same_in_every_form(program: &str) {
-    let place = Place::new(program);
+    let place = TestDirectory::new(program);
     same(&place.compile(program, &[]), &[]);
     same(&place.compile(program, &["-no-pie"]), &[]);
 }
@@ -125,7 +125,7 @@ fn signals_that_come_during_a_stop_end_what_they_would_have_ended() {
 
 #[test]
 fn clocks_and_names_are_right() {
-    let place = Place::new("clocks");
+    let place = TestDirectory::new("clocks");
     same(
         &place.compile("clocks", &[]),
         &["one", "", "three words here"],
@@ -168,7 +168,7 @@ fn python_runs_with_its_threads_and_children() {
 
 #[test]
 fn scripts_run_by_their_first_line() {
-    let place = Place::new("scripts");
+    let place = TestDirectory::new("scripts");
     same(
         &place.file("plain", "#!/bin/sh\necho \"$0\" \"$@\"; exit 3\n", 0o755),
         &["a b", "c"],
@@ -217,7 +217,7 @@ fn refused(output: &Output, status: i32, words: &str) {
 
 #[test]
 fn a_statically_linked_program_is_refused() {
-    let place = Place::new("static");
+    let place = TestDirectory::new("static");
     let program = place.compile("clocks", &["-static"]);
     refused(&split(&program, &[]), 126, "statically linked");
     let position_independent = place.compile("clocks", &["-static-pie"]);
@@ -226,7 +226,7 @@ fn a_statically_linked_program_is_refused() {
 
 #[test]
 fn a_script_may_use_a_statically_linked_helper() {
-    let place = Place::new("static-helper");
+    let place = TestDirectory::new("static-helper");
     let helper = place.compile("clocks", &["-static"]);
     let script = format!("#!/bin/sh\n{} | head -3\necho after\n", helper.display());
     same(&place.file("script", &script, 0o755), &[]);
@@ -247,7 +247,7 @@ fn an_upper_half_of_another_build_is_refused() {
 
 #[test]
 fn what_cannot_be_started_is_said_in_one_line() {
-    let place = Place::new("refused");
+    let place = TestDirectory::new("refused");
     let name = |name: &str| PathBuf::from(name);
     refused(&split(&name("no-such-program"), &[]), 127, "PATH");
     refused(
@@ -284,7 +284,7 @@ fn what_cannot_be_started_is_said_in_one_line() {
 
 #[test]
 fn names_are_looked_up_in_path() {
-    let place = Place::new("path");
+    let place = TestDirectory::new("path");
     place.file("stillpoint-test-name", "#!/bin/sh\necho found\n", 0o755);
     let mut command = Command::new(LOWER);
     command
@@ -299,7 +299,7 @@ fn names_are_looked_up_in_path() {
 
 /// Checks that a program that is stopped and released every few milliseconds behaves as it does natively.
 fn undisturbed(program: &str, pauses: &[&str]) {
-    let place = Place::new(&format!("rehearse-{program}"));
+    let place = TestDirectory::new(&format!("rehearse-{program}"));
     let program = place.compile(program, &[]);
     let native = native(&program, &[]);
     for pause in pauses {

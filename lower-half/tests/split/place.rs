@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 pub const LOWER: &str = env!("CARGO_BIN_EXE_stillpoint-lower-openmpi");
 
 /// A directory for one test, removed at its end.
-pub struct Place(pub PathBuf);
+pub struct TestDirectory(pub PathBuf);
 
-impl Place {
-    pub fn new(name: &str) -> Place {
+impl TestDirectory {
+    pub fn new(name: &str) -> TestDirectory {
         let path =
             std::env::temp_dir().join(format!("stillpoint-split-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        Place(path)
+        TestDirectory(path)
     }
 
     pub fn file(&self, name: &str, text: &str, mode: u32) -> PathBuf {
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).ok();
     }

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::transmute;
 
 use stillpoint_wrappers::neutral::{Status, Word};
-use super::handles::{List, Place, neighbours, peers};
+use super::handles::{HandleSlot, List, neighbours, peers};
 
 use super::found::{absent, found};
 
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn MPIX_Barrier_init(comm: Word, info: Word, request: *mut
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
-        let mut own_request = Place::at(request);
+        let mut own_request = HandleSlot::at(request);
         let code = transmute::<*const c_void, unsafe extern "C" fn(i32, i32, *mut i32) -> i32>(function)(
             comm as i32,
             info as i32,
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn MPI_Comm_split_type(
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
-        let mut own_newcomm = Place::at(newcomm);
+        let mut own_newcomm = HandleSlot::at(newcomm);
         let code = transmute::<*const c_void, unsafe extern "C" fn(i32, i32, i32, i32, *mut i32) -> i32>(function)(
             comm as i32,
             split_type,
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn MPI_Dist_graph_create_adjacent(
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
-        let mut own_comm_dist_graph = Place::at(comm_dist_graph);
+        let mut own_comm_dist_graph = HandleSlot::at(comm_dist_graph);
         let code = transmute::<*const c_void, unsafe extern "C" fn(i32, i32, *const i32, *const i32, i32, *const i32, *const i32, i32, i32, *mut i32) -> i32>(function)(
             comm_old as i32,
             indegree,
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn MPI_Ineighbor_alltoallw(
     unsafe {
         let mut own_sendtypes = List::at(sendtypes.cast_mut(), neighbours(comm).1);
         let mut own_recvtypes = List::at(recvtypes.cast_mut(), neighbours(comm).0);
-        let mut own_request = Place::at(request);
+        let mut own_request = HandleSlot::at(request);
         let code = transmute::<*const c_void, unsafe extern "C" fn(*const c_void, *const i32, *const isize, *const i32, *mut c_void, *const i32, *const isize, *const i32, i32, *mut i32) -> i32>(function)(
             sendbuf,
             sendcounts,
@@ -403,7 +403,7 @@ pub unsafe extern "C" fn MPI_Ireduce(
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
-        let mut own_request = Place::at(request);
+        let mut own_request = HandleSlot::at(request);
         let code = transmute::<*const c_void, unsafe extern "C" fn(*const c_void, *mut c_void, i32, i32, i32, i32, i32, *mut i32) -> i32>(function)(
             sendbuf,
             recvbuf,
@@ -437,7 +437,7 @@ pub unsafe extern "C" fn MPI_Isend(
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
-        let mut own_request = Place::at(request);
+        let mut own_request = HandleSlot::at(request);
         let code = transmute::<*const c_void, unsafe extern "C" fn(*const c_void, i32, i32, i32, i32, i32, *mut i32) -> i32>(function)(
             buf,
             count,
@@ -462,7 +462,7 @@ pub unsafe extern "C" fn MPI_Op_create(user_fn: *const c_void, commute: i32, op:
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
-        let mut own_op = Place::at(op);
+        let mut own_op = HandleSlot::at(op);
         let code = transmute::<*const c_void, unsafe extern "C" fn(*const c_void, i32, *mut i32) -> i32>(function)(
             user_fn,
             commute,
@@ -493,7 +493,7 @@ pub unsafe extern "C" fn MPI_Rput(
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
-        let mut own_request = Place::at(request);
+        let mut own_request = HandleSlot::at(request);
         let code = transmute::<*const c_void, unsafe extern "C" fn(*const c_void, i32, i32, i32, isize, i32, i32, i32, *mut i32) -> i32>(function)(
             origin_addr,
             origin_count,
@@ -570,7 +570,7 @@ pub unsafe extern "C" fn MPI_Type_create_darray(
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
-        let mut own_newtype = Place::at(newtype);
+        let mut own_newtype = HandleSlot::at(newtype);
         let code = transmute::<*const c_void, unsafe extern "C" fn(i32, i32, i32, *const i32, *const i32, *const i32, *const i32, i32, i32, *mut i32) -> i32>(function)(
             size,
             rank,
@@ -605,7 +605,7 @@ pub unsafe extern "C" fn MPI_Type_struct(
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
         let mut own_array_of_types = List::at(array_of_types.cast_mut(), count);
-        let mut own_newtype = Place::at(newtype);
+        let mut own_newtype = HandleSlot::at(newtype);
         let code = transmute::<*const c_void, unsafe extern "C" fn(i32, *const i32, *const isize, *const i32, *mut i32) -> i32>(function)(
             count,
             array_of_blocklengths,
@@ -660,7 +660,7 @@ pub unsafe extern "C" fn MPI_Win_create(
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
-        let mut own_win = Place::at(win);
+        let mut own_win = HandleSlot::at(win);
         let code = transmute::<*const c_void, unsafe extern "C" fn(*mut c_void, isize, i32, i32, i32, *mut i32) -> i32>(function)(
             base,
             size,

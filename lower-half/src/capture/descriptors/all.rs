@@ -4,12 +4,12 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 
-use super::{Open, holders};
+use super::{OpenDescriptor, holders};
 
 /// All descriptors of the application, and some that a rehearsal has made.
 pub struct All<'a> {
-    opens: &'a [Open],
-    scratch: Vec<Open>,
+    opens: &'a [OpenDescriptor],
+    scratch: Vec<OpenDescriptor>,
     by_inode: HashMap<u64, Vec<usize>>,
     by_number: HashMap<RawFd, usize>,
     /// Pipes and sockets of other processes, and one process that has each.
@@ -17,7 +17,7 @@ pub struct All<'a> {
 }
 
 impl<'a> All<'a> {
-    pub fn new(opens: &'a [Open]) -> All<'a> {
+    pub fn new(opens: &'a [OpenDescriptor]) -> All<'a> {
         let mut by_inode: HashMap<u64, Vec<usize>> = HashMap::new();
         for (index, open) in opens.iter().enumerate() {
             by_inode.entry(open.status.st_ino).or_default().push(index);
@@ -33,20 +33,20 @@ impl<'a> All<'a> {
     }
 
     /// Sets the scratch descriptors that belong to them; earlier ones no longer do.
-    pub fn with(&mut self, scratch: Vec<Open>) {
+    pub fn with(&mut self, scratch: Vec<OpenDescriptor>) {
         self.scratch = scratch;
     }
 
-    pub fn scratch(&self) -> &[Open] {
+    pub fn scratch(&self) -> &[OpenDescriptor] {
         &self.scratch
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Open> {
+    pub fn iter(&self) -> impl Iterator<Item = &OpenDescriptor> {
         self.opens.iter().chain(&self.scratch)
     }
 
     /// Returns the descriptors that lead to an inode of this number.
-    pub fn of_inode(&self, inode: u64) -> impl Iterator<Item = &Open> {
+    pub fn of_inode(&self, inode: u64) -> impl Iterator<Item = &OpenDescriptor> {
         let known = self.by_inode.get(&inode).into_iter().flatten();
         let known = known.filter_map(|index| self.opens.get(*index));
         let scratch = self.scratch.iter();
@@ -54,7 +54,7 @@ impl<'a> All<'a> {
     }
 
     /// Returns the application's descriptor of this number.
-    pub fn number(&self, number: RawFd) -> Option<&Open> {
+    pub fn number(&self, number: RawFd) -> Option<&OpenDescriptor> {
         self.opens.get(*self.by_number.get(&number)?)
     }
 

@@ -5,10 +5,10 @@ use std::os::fd::RawFd;
 use stillpoint_image::descriptors::{DescriptorKind, Watch};
 
 use super::info::field;
-use super::{All, Open, epoll};
+use super::{All, OpenDescriptor, epoll};
 
 /// Describes an `anon_inode`, or says why it cannot be carried.
-pub fn describe(open: &Open, all: &All<'_>) -> Result<DescriptorKind, String> {
+pub fn describe(open: &OpenDescriptor, all: &All<'_>) -> Result<DescriptorKind, String> {
     let unreadable = || {
         format!(
             "{}, about which this kernel does not tell enough",
@@ -34,7 +34,7 @@ pub fn describe(open: &Open, all: &All<'_>) -> Result<DescriptorKind, String> {
     }
 }
 
-fn eventfd(open: &Open) -> Option<DescriptorKind> {
+fn eventfd(open: &OpenDescriptor) -> Option<DescriptorKind> {
     let count = u64::from_str_radix(open.info.value("eventfd-count:")?, 16).ok()?;
     let semaphore = match open.info.value("eventfd-semaphore:") {
         Some(value) => value != "0",
@@ -81,7 +81,7 @@ fn counts_down(number: RawFd, count: u64) -> Option<bool> {
     }
 }
 
-fn timerfd(open: &Open) -> Option<DescriptorKind> {
+fn timerfd(open: &OpenDescriptor) -> Option<DescriptorKind> {
     // A periodic timer that has expired stands still until a thread reads it or asks for its time, and fdinfo shows no time left. Asking
     // starts it again, and counts the periods that have gone by.
     let mut told = std::mem::MaybeUninit::<libc::itimerspec>::zeroed();
@@ -107,7 +107,7 @@ fn pair(text: &str) -> Option<u64> {
 }
 
 /// Describes inotify watches. The kernel names watched files by handle; only a privileged process may turn a handle into a path.
-fn inotify(open: &Open) -> Result<DescriptorKind, String> {
+fn inotify(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
     let mut waiting: libc::c_int = 0;
     // SAFETY: the kernel writes one int.
     if unsafe { libc::ioctl(open.number, libc::FIONREAD, &raw mut waiting) } != 0 || waiting != 0 {
@@ -217,7 +217,7 @@ mod tests {
                 .unwrap();
                 let number = std::os::fd::AsRawFd::as_raw_fd(&counter);
                 assert_eq!(counts_down(number, u64::from(count)), Some(semaphore));
-                let open = Open::look(number, super::super::LIVING).unwrap();
+                let open = OpenDescriptor::look(number, super::super::LIVING).unwrap();
                 let left = open.info.value("eventfd-count:").unwrap();
                 assert_eq!(u32::from_str_radix(left, 16).unwrap(), count);
             }

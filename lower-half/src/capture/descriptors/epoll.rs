@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use stillpoint_image::descriptors::{DescriptorKind, Watched};
 
 use super::info::field;
-use super::{All, Open};
+use super::{All, OpenDescriptor};
 
 /// `struct kcmp_epoll_slot`.
 #[repr(C)]
@@ -20,7 +20,7 @@ struct Slot {
 }
 
 /// Describes the files that an epoll set watches, or says why it cannot be carried.
-pub fn describe(open: &Open, all: &All<'_>) -> Result<DescriptorKind, String> {
+pub fn describe(open: &OpenDescriptor, all: &All<'_>) -> Result<DescriptorKind, String> {
     let unclear = || {
         format!(
             "{}, about which this kernel does not tell enough",
@@ -57,7 +57,7 @@ pub fn describe(open: &Open, all: &All<'_>) -> Result<DescriptorKind, String> {
 }
 
 /// Returns whether the entry, whose file has this inode, watches the description of `open`.
-fn watches(open: &Open, slot: &Slot, inode: Option<u64>) -> bool {
+fn watches(open: &OpenDescriptor, slot: &Slot, inode: Option<u64>) -> bool {
     const KCMP_EPOLL_TFD: libc::c_int = 7;
     // SAFETY: kcmp compares; the structure lives on the caller's stack. The descriptor table is this thread's.
     let result = unsafe {

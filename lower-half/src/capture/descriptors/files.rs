@@ -4,14 +4,14 @@ use std::os::unix::fs::MetadataExt;
 
 use stillpoint_image::descriptors::DescriptorKind;
 
-use super::{Open, holders};
+use super::{OpenDescriptor, holders};
 use crate::capture::contents::Contents;
 
 const DELETED: &str = " (deleted)";
 const ADVICE: &str = "close it before a checkpoint";
 
 /// Describes an `O_PATH` descriptor: a place in the file system, whatever lies there.
-pub fn path(open: &Open) -> Result<DescriptorKind, String> {
+pub fn path(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
     let path = lasting(&open.link)?;
     if leads_here(open, std::fs::symlink_metadata(&path)) {
         return Ok(DescriptorKind::Path { path });
@@ -20,7 +20,7 @@ pub fn path(open: &Open) -> Result<DescriptorKind, String> {
 }
 
 /// Describes a directory.
-pub fn directory(open: &Open) -> Result<DescriptorKind, String> {
+pub fn directory(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
     let path = lasting(&open.link)?;
     if leads_here(open, std::fs::metadata(&path)) {
         return Ok(DescriptorKind::Directory { path });
@@ -29,7 +29,7 @@ pub fn directory(open: &Open) -> Result<DescriptorKind, String> {
 }
 
 /// Describes a regular file.
-pub fn file(open: &Open, contents: &mut Contents) -> Result<DescriptorKind, String> {
+pub fn file(open: &OpenDescriptor, contents: &mut Contents) -> Result<DescriptorKind, String> {
     let path = lasting(&open.link)?;
     let bytes = open.status.st_size as u64;
     if leads_here(open, std::fs::metadata(&path)) {
@@ -94,7 +94,7 @@ fn undeleted(link: &str) -> &str {
 }
 
 /// Returns whether the path leads to the open file.
-fn leads_here(open: &Open, found: std::io::Result<std::fs::Metadata>) -> bool {
+fn leads_here(open: &OpenDescriptor, found: std::io::Result<std::fs::Metadata>) -> bool {
     found.is_ok_and(|file| file.dev() == open.status.st_dev && file.ino() == open.status.st_ino)
 }
 
@@ -124,7 +124,7 @@ fn of_process(link: &str) -> Option<(u32, &str)> {
 }
 
 /// Returns the reason why no path leads to the open file.
-fn nameless(open: &Open) -> String {
+fn nameless(open: &OpenDescriptor) -> String {
     let link = &open.link;
     if !link.ends_with(DELETED) {
         return format!("{link}, which no path leads to: {ADVICE}");
@@ -142,7 +142,7 @@ fn nameless(open: &Open) -> String {
 }
 
 /// Returns whether the program has set extended attributes of the file.
-fn has_attributes(open: &Open) -> bool {
+fn has_attributes(open: &OpenDescriptor) -> bool {
     let mut names = [0u8; 4096];
     // SAFETY: the kernel writes at most what the buffer holds; a longer list is an error.
     let bytes = unsafe { libc::flistxattr(open.number, names.as_mut_ptr().cast(), names.len()) };
@@ -156,7 +156,7 @@ fn has_attributes(open: &Open) -> bool {
     }
 }
 
-fn on_huge_pages(open: &Open) -> bool {
+fn on_huge_pages(open: &OpenDescriptor) -> bool {
     let mut found = std::mem::MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: fstatfs fills the structure, for which zeros are valid too.
     unsafe {

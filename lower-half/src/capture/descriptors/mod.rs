@@ -38,7 +38,7 @@ pub const LIVING: &str = "/proc/self";
 pub const OWN: &str = "/proc/thread-self";
 
 /// One open descriptor and its properties.
-pub struct Open {
+pub struct OpenDescriptor {
     pub number: RawFd,
     /// [`LIVING`] or [`OWN`].
     place: &'static str,
@@ -50,8 +50,8 @@ pub struct Open {
     pub info: Info,
 }
 
-impl Open {
-    pub fn look(number: RawFd, place: &'static str) -> io::Result<Open> {
+impl OpenDescriptor {
+    pub fn look(number: RawFd, place: &'static str) -> io::Result<OpenDescriptor> {
         let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
         // SAFETY: fstat fills the structure, for which zeros are valid too.
         let status = unsafe {
@@ -71,7 +71,7 @@ impl Open {
             .ok_or_else(|| io::Error::other("its path is not UTF-8"))?
             .to_owned();
         let info = Info::read(number, place)?;
-        Ok(Open {
+        Ok(OpenDescriptor {
             number,
             place,
             status,
@@ -169,10 +169,10 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
 }
 
 /// Returns the application's descriptors under these numbers, and the reasons why some cannot be examined.
-pub fn look(numbers: &[RawFd]) -> (Vec<Open>, Vec<String>) {
+pub fn look(numbers: &[RawFd]) -> (Vec<OpenDescriptor>, Vec<String>) {
     let (mut opens, mut refusals) = (Vec::new(), Vec::new());
     for number in numbers {
-        match Open::look(*number, LIVING) {
+        match OpenDescriptor::look(*number, LIVING) {
             Ok(open) => opens.push(open),
             // It was closed in the meantime: the number is free.
             Err(error) if error.raw_os_error() == Some(libc::EBADF) => {}
@@ -187,7 +187,7 @@ pub fn look(numbers: &[RawFd]) -> (Vec<Open>, Vec<String>) {
 /// Describes everything that a restart needs of an open file description, or says why it cannot be carried. `all` are the other
 /// descriptors.
 pub fn describe(
-    open: &Open,
+    open: &OpenDescriptor,
     all: &All<'_>,
     contents: &mut Contents,
 ) -> Result<Description, String> {
@@ -208,7 +208,11 @@ pub fn describe(
     })
 }
 
-fn kind(open: &Open, all: &All<'_>, contents: &mut Contents) -> Result<DescriptorKind, String> {
+fn kind(
+    open: &OpenDescriptor,
+    all: &All<'_>,
+    contents: &mut Contents,
+) -> Result<DescriptorKind, String> {
     if let Some(stream) = streams::inherited(open) {
         return Ok(DescriptorKind::Inherited { stream });
     }
@@ -231,7 +235,7 @@ fn kind(open: &Open, all: &All<'_>, contents: &mut Contents) -> Result<Descripto
 }
 
 /// Describes a device, if it keeps no state for its users.
-fn device(open: &Open) -> Result<DescriptorKind, String> {
+fn device(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
     const PLAIN: [&str; 7] = [
         "/dev/null",
         "/dev/zero",

@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 
 use stillpoint_image::descriptors::Owner;
 
-use super::Open;
+use super::OpenDescriptor;
 use crate::gate::naming::F_GETOWN_EX;
 use crate::threads;
 
@@ -21,7 +21,7 @@ pub const PROCESS: i32 = 1;
 pub const GROUP: i32 = 2;
 
 /// Returns owner and signal of a descriptor, or why they cannot be carried.
-pub fn of(open: &Open) -> Result<(Option<Owner>, i32), String> {
+pub fn of(open: &OpenDescriptor) -> Result<(Option<Owner>, i32), String> {
     if open.flags & libc::O_PATH != 0 {
         return Ok((None, 0));
     }
@@ -55,7 +55,7 @@ pub fn of(open: &Open) -> Result<(Option<Owner>, i32), String> {
     Ok((Some(owner), signal))
 }
 
-fn elsewhere(open: &Open, id: i32) -> String {
+fn elsewhere(open: &OpenDescriptor, id: i32) -> String {
     format!(
         "{}, about which the kernel signals {id} (F_SETOWN), which is not part of the program: take that back before a checkpoint",
         open.link

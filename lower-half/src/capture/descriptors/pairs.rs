@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
 
 use super::diagnosis::{self, Diagnosis};
-use super::{All, Open, holders, queue};
+use super::{All, OpenDescriptor, holders, queue};
 use crate::capture::contents::Contents;
 use crate::ground::child_delay::ENDS;
 
@@ -23,7 +23,7 @@ const OPTIONS: [libc::c_int; 7] = [
 
 /// Describes a Unix socket without a name, or says why it cannot be carried.
 pub fn describe(
-    open: &Open,
+    open: &OpenDescriptor,
     all: &All<'_>,
     socket_type: i32,
     contents: &mut Contents,

@@ -7,14 +7,14 @@ use std::time::Duration;
 use stillpoint_image::descriptors::DescriptorKind;
 
 use super::holders;
-use super::{All, Open, owned};
+use super::{All, OpenDescriptor, owned};
 use crate::capture::contents::Contents;
 use crate::ground::child_delay::ENDS;
 use crate::ground::input;
 
 /// Describes an end of a pipe, or says why it cannot be carried.
 pub fn describe(
-    open: &Open,
+    open: &OpenDescriptor,
     all: &All<'_>,
     contents: &mut Contents,
 ) -> Result<DescriptorKind, String> {
@@ -66,13 +66,13 @@ pub fn describe(
 }
 
 /// Returns whether it is the program's standard input, whose writing end stands still.
-fn is_fed(open: &Open) -> bool {
+fn is_fed(open: &OpenDescriptor) -> bool {
     let key = open.key();
     input::holds(key.device, key.inode)
 }
 
 /// Fails if another process has the other end.
-fn held_elsewhere(open: &Open, all: &All) -> Result<(), String> {
+fn held_elsewhere(open: &OpenDescriptor, all: &All) -> Result<(), String> {
     /// The number of looks: one look does not find a process that ends meanwhile, but a later one may find a process that it has started.
     const LOOKS: u32 = 3;
     for look in 0..LOOKS {
@@ -97,7 +97,7 @@ fn held_elsewhere(open: &Open, all: &All) -> Result<(), String> {
 }
 
 /// Asks the kernel whether the other end is open anywhere.
-fn has_other_end(open: &Open, all: &All) -> bool {
+fn has_other_end(open: &OpenDescriptor, all: &All) -> bool {
     let gone = match open.flags & libc::O_ACCMODE {
         libc::O_RDONLY => libc::POLLHUP,
         libc::O_WRONLY => libc::POLLERR,

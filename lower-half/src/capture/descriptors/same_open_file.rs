@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 
-use super::{Open, owner};
+use super::{OpenDescriptor, owner};
 use crate::capture::contents::FileKey;
 
 /// The answer about two descriptors.
@@ -23,11 +23,11 @@ pub enum Same {
 /// The properties that two descriptors of one open file have in common.
 type Looks = (FileKey, i32, u64);
 
-fn looks(open: &Open) -> Looks {
+fn looks(open: &OpenDescriptor) -> Looks {
     (open.key(), open.flags, open.info.position)
 }
 
-pub fn compare(one: &Open, other: &Open) -> Same {
+pub fn compare(one: &OpenDescriptor, other: &OpenDescriptor) -> Same {
     if looks(one) != looks(other) {
         return Same::Two;
     }
@@ -48,7 +48,7 @@ impl Known {
     ///
     /// # Errors
     /// The number of a descriptor that may lead to the same file, if there is no way to tell.
-    pub fn find(&self, open: &Open) -> Result<Option<usize>, RawFd> {
+    pub fn find(&self, open: &OpenDescriptor) -> Result<Option<usize>, RawFd> {
         let Some(alike) = self.0.get(&looks(open)) else {
             return Ok(None);
         };
@@ -70,7 +70,7 @@ impl Known {
     }
 
     /// Adds an open file that has not been met; for one that has been met, sets another name.
-    pub fn add(&mut self, open: &Open, name: usize) {
+    pub fn add(&mut self, open: &OpenDescriptor, name: usize) {
         let alike = self.0.entry(looks(open)).or_default();
         let met = (open.number, name);
         match place(alike, open.number) {
@@ -183,7 +183,8 @@ mod tests {
             super::super::owned(unsafe { libc::eventfd(0, 0) }).unwrap()
         };
         let files: Vec<OwnedFd> = (0..100).map(|_| counter()).collect();
-        let look = |file: &OwnedFd| Open::look(file.as_raw_fd(), super::super::OWN).unwrap();
+        let look =
+            |file: &OwnedFd| OpenDescriptor::look(file.as_raw_fd(), super::super::OWN).unwrap();
         let mut known = Known::default();
         for (name, file) in files.iter().enumerate() {
             assert_eq!(known.find(&look(file)), Ok(None));

@@ -5,12 +5,12 @@ use std::os::fd::RawFd;
 
 use stillpoint_image::descriptors::DescriptorKind;
 
-use super::{All, Open, pairs};
+use super::{All, OpenDescriptor, pairs};
 use crate::capture::contents::Contents;
 
 /// Describes a socket, or says why it cannot be carried.
 pub fn describe(
-    open: &Open,
+    open: &OpenDescriptor,
     all: &All<'_>,
     contents: &mut Contents,
 ) -> Result<DescriptorKind, String> {

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::same_open_file::{self, Same};
-use super::{LIVING, Open, owned};
+use super::{LIVING, OpenDescriptor, owned};
 use crate::capture::contents::FileKey;
 use crate::ground::inherited;
 
@@ -34,7 +34,7 @@ static STREAMS: [AtomicI32; 3] = [const { AtomicI32::new(-1) }; 3];
 pub fn remember() {
     note();
     if remembered(0).is_some_and(|number| {
-        Open::look(number, LIVING).is_ok_and(|open| belongs_to_the_job(&open))
+        OpenDescriptor::look(number, LIVING).is_ok_and(|open| belongs_to_the_job(&open))
     }) {
         forget(0);
     }
@@ -43,8 +43,8 @@ pub fn remember() {
 /// Does the same in a process that is about to be restored: until [`remember`], its standard input may be this launch's, whatever it is.
 pub fn note() {
     GIVEN.get_or_init(|| {
-        let all: Vec<Open> = inherited::descriptors()
-            .filter_map(|number| Open::look(number as RawFd, LIVING).ok())
+        let all: Vec<OpenDescriptor> = inherited::descriptors()
+            .filter_map(|number| OpenDescriptor::look(number as RawFd, LIVING).ok())
             .collect();
         let given =
             told().unwrap_or_else(|| all.iter().filter(|open| counts(open)).map(given).collect());
@@ -71,15 +71,15 @@ fn told() -> Option<Vec<Given>> {
 }
 
 /// Returns whether the launcher has given the descriptor. Files above the streams count as opened by the program itself.
-fn counts(open: &Open) -> bool {
+fn counts(open: &OpenDescriptor) -> bool {
     open.number < 3 || is_pipe_or_socket(open)
 }
 
-fn is_pipe_or_socket(open: &Open) -> bool {
+fn is_pipe_or_socket(open: &OpenDescriptor) -> bool {
     matches!(open.file_type(), libc::S_IFIFO | libc::S_IFSOCK)
 }
 
-fn given(open: &Open) -> Given {
+fn given(open: &OpenDescriptor) -> Given {
     let key = open.key();
     (
         open.number,
@@ -90,13 +90,13 @@ fn given(open: &Open) -> Given {
 }
 
 /// Returns whether a descriptor is one of the launcher's; its number may be another.
-fn same_as(open: &Open, stream: &Given) -> bool {
+fn same_as(open: &OpenDescriptor, stream: &Given) -> bool {
     let (_, device, inode, access) = given(open);
     (device, inode, access) == (stream.1, stream.2, stream.3)
 }
 
 /// Returns whether a standard input is carried like any descriptor: files and pipes, and devices without state.
-fn belongs_to_the_job(open: &Open) -> bool {
+fn belongs_to_the_job(open: &OpenDescriptor) -> bool {
     /// The major number of `/dev/null` and similar devices.
     const MEMORY: u32 = 1;
     match open.file_type() {
@@ -128,21 +128,21 @@ pub fn remembered(stream: i32) -> Option<RawFd> {
 }
 
 /// Returns the launcher's stream that a descriptor is, if it is one.
-pub(super) fn inherited(open: &Open) -> Option<i32> {
+pub(super) fn inherited(open: &OpenDescriptor) -> Option<i32> {
     let others = (0..3).filter(|stream| *stream != open.number);
     let mut all = (0..3).filter(|stream| *stream == open.number).chain(others);
     all.find(|stream| is(open, *stream))
 }
 
 /// Returns whether it is the launcher's stream under its own number.
-pub(super) fn is_one(open: &Open) -> bool {
+pub(super) fn is_one(open: &OpenDescriptor) -> bool {
     (0..3).contains(&open.number) && is(open, open.number)
 }
 
-fn is(open: &Open, stream: i32) -> bool {
+fn is(open: &OpenDescriptor, stream: i32) -> bool {
     remembered(stream)
         .filter(|number| leads_to(*number) == Some(open.key()))
-        .and_then(|number| Open::look(number, LIVING).ok())
+        .and_then(|number| OpenDescriptor::look(number, LIVING).ok())
         .is_some_and(|remembered| same_open_file::compare(&remembered, open) != Same::Two)
 }
 
@@ -163,7 +163,7 @@ fn leads_to(number: RawFd) -> Option<FileKey> {
 }
 
 /// Returns whether the descriptor is a pipe or socket that the launcher had left open.
-pub(super) fn left_open(open: &Open) -> bool {
+pub(super) fn left_open(open: &OpenDescriptor) -> bool {
     is_pipe_or_socket(open)
         && GIVEN.get().is_some_and(|known| {
             let mut others = known.iter().filter(|given| given.0 > 2);

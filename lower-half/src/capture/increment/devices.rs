@@ -22,9 +22,9 @@ use stillpoint_incremental::viability::Rates;
 use stillpoint_protocol::agent::Incremental;
 
 use super::Increment;
-use crate::gpu::hashes::{Asked, Told};
+use crate::gpu::hashes::{HashReply, HashRequest};
 use crate::gpu::staged::Taker;
-use crate::gpu::wanted::Wanted;
+use crate::gpu::wanted::RemainingRanges;
 use comparing::{BLOCK, Comparing};
 pub(super) use device::Device;
 
@@ -80,15 +80,15 @@ impl Taker for Devices<'_> {
         Ok(())
     }
 
-    fn asks(&self) -> Option<Asked> {
+    fn asks(&self) -> Option<HashRequest> {
         let hashers = self.increment.hashers?;
-        Some(Asked {
+        Some(HashRequest {
             block: BLOCK,
             hashers,
         })
     }
 
-    fn told(&mut self, told: Told) {
+    fn told(&mut self, told: HashReply) {
         let of = self.increment.of_devices.get_or_insert_default();
         of.by_gpus += told.by_gpus.bytes;
         of.gpu_seconds += told.by_gpus.seconds;
@@ -103,11 +103,11 @@ impl Taker for Devices<'_> {
         }
     }
 
-    fn wants(&self, place: usize, bytes: u64) -> Wanted {
+    fn wants(&self, place: usize, bytes: u64) -> RemainingRanges {
         let device = self.memories.get(place);
         match device.and_then(|(_, device)| device.comparing()) {
-            Some(comparing) => Wanted::of(comparing.wanted()),
-            None => Wanted::all(bytes),
+            Some(comparing) => RemainingRanges::of(comparing.wanted()),
+            None => RemainingRanges::all(bytes),
         }
     }
 

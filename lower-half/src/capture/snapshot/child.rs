@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::super::reading;
-use super::room::{ASKED, DONE, FAILED, Room, Slot};
+use super::room::{ASKED, DONE, FAILED, SharedSlots, Slot};
 use crate::arch::syscall::{self, failed, syscall3};
 
 /// Its out-of-memory score: if memory is short, the kernel is to end the child rather than the application.
@@ -17,7 +17,7 @@ const FIRST_TO_GO: &[u8] = b"1000";
 ///
 /// # Safety
 /// The caller is in a process of its own, which has one thread.
-pub unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
+pub unsafe fn serve(room: SharedSlots, parent: u32, without: &[Range<usize>]) -> ! {
     // SAFETY: each call concerns this process alone, and touches no memory but the strings here.
     unsafe {
         let kill = libc::SIGKILL as usize;
@@ -77,7 +77,7 @@ pub unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
 }
 
 /// Copies the memory that a slot asks for. Returns the slot's state after that.
-fn fill(room: Room, index: usize, own: usize) -> u32 {
+fn fill(room: SharedSlots, index: usize, own: usize) -> u32 {
     let slot: &Slot = room.slot(index);
     let mut into = room.bytes(index);
     for number in 0..slot.stretches.load(Ordering::Relaxed) as usize {

@@ -49,12 +49,12 @@ pub const MOST_SLOTS: usize = (HEAD_BYTES - size_of::<Head>()) / size_of::<Slot>
 
 /// The memory that both processes share: head, slots, and room for each slot's bytes.
 #[derive(Clone, Copy)]
-pub struct Room {
+pub struct SharedSlots {
     start: usize,
     pub slots: usize,
 }
 
-impl Room {
+impl SharedSlots {
     pub fn head(&self) -> &Head {
         // SAFETY: mapped as long as the snapshot, aligned, and made of atomics.
         unsafe { &*(self.start as *const Head) }
@@ -77,13 +77,13 @@ impl Room {
     }
 }
 
-impl Room {
-    pub fn map(slots: usize) -> io::Result<Room> {
+impl SharedSlots {
+    pub fn map(slots: usize) -> io::Result<SharedSlots> {
         // SAFETY: new memory, at an address of the kernel's choice.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                Room::bytes_of(slots),
+                SharedSlots::bytes_of(slots),
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_ANONYMOUS,
                 -1,
@@ -92,7 +92,7 @@ impl Room {
         };
         match start {
             libc::MAP_FAILED => Err(io::Error::last_os_error()),
-            start => Ok(Room {
+            start => Ok(SharedSlots {
                 start: start as usize,
                 slots,
             }),
@@ -107,6 +107,6 @@ impl Room {
     /// Nothing may use it any more.
     pub unsafe fn unmap(self) {
         // SAFETY: exactly what was mapped.
-        unsafe { libc::munmap(self.start as *mut _, Room::bytes_of(self.slots)) };
+        unsafe { libc::munmap(self.start as *mut _, SharedSlots::bytes_of(self.slots)) };
     }
 }

@@ -14,7 +14,7 @@ use stillpoint_image::store::Store;
 use stillpoint_protocol::tier::{Assignment, Moved, Rates};
 
 use super::held::ImageId;
-use super::lanes::{State, Way, lanes};
+use super::lanes::{LaneDestination, State, lanes};
 use super::sink::{Block, Local, Remote, Sink, Slow};
 use super::{Staging, rate};
 
@@ -50,7 +50,7 @@ impl Staging {
         self.shared.held.need(epoch);
         let peers = self.shared.peers();
         let (lanes, places) = lanes(&self.shared, &peers, epoch, assignment)?;
-        let ways: Vec<Way> = lanes.iter().map(|lane| lane.way).collect();
+        let ways: Vec<LaneDestination> = lanes.iter().map(|lane| lane.way).collect();
         let image = Arc::new(Image {
             state: Mutex::new(State {
                 lanes,
@@ -70,9 +70,9 @@ impl Staging {
         };
         for (lane, way) in ways.into_iter().enumerate() {
             let sink: Box<dyn Sink> = match way {
-                Way::Slow => Box::new(Slow::create(&self.shared, path)?),
-                Way::Local => Box::new(Local::open(&self.shared, this)?),
-                Way::Peer(rank) => {
+                LaneDestination::Slow => Box::new(Slow::create(&self.shared, path)?),
+                LaneDestination::Local => Box::new(Local::open(&self.shared, this)?),
+                LaneDestination::Peer(rank) => {
                     let peer = peers
                         .get(rank as usize)
                         .ok_or("the plan names an unknown rank")?;
@@ -186,15 +186,15 @@ impl Image {
             let first = lane.bytes - lane.copied;
             staged.moved.copies += lane.copied;
             match lane.way {
-                Way::Slow => {
+                LaneDestination::Slow => {
                     staged.moved.slow = first;
                     staged.rates.slow = rate(lane.bytes, lane.seconds);
                 }
-                Way::Local => {
+                LaneDestination::Local => {
                     staged.moved.local = first;
                     staged.rates.fast = rate(lane.bytes, lane.seconds);
                 }
-                Way::Peer(_) => {
+                LaneDestination::Peer(_) => {
                     staged.moved.peers += first;
                     (sent, longest) = (sent + lane.bytes, longest.max(lane.seconds));
                 }
@@ -286,9 +286,9 @@ mod tests {
     #[test]
     fn every_lane_gets_its_share_and_no_more_and_the_slow_tier_what_is_beyond() {
         let image = image(vec![
-            lane(Way::Slow, SLOW, 2 * MB),
-            lane(Way::Local, 1, 10 * MB),
-            lane(Way::Peer(1), 2, 6 * MB),
+            lane(LaneDestination::Slow, SLOW, 2 * MB),
+            lane(LaneDestination::Local, 1, 10 * MB),
+            lane(LaneDestination::Peer(1), 2, 6 * MB),
         ]);
         put(&image, 20 * MB);
         let mut end = 0;
@@ -308,8 +308,8 @@ mod tests {
     #[test]
     fn an_image_that_is_shorter_than_planned_leaves_every_lane_the_same_part() {
         let image = image(vec![
-            lane(Way::Slow, SLOW, 30 * MB),
-            lane(Way::Local, 1, 60 * MB),
+            lane(LaneDestination::Slow, SLOW, 30 * MB),
+            lane(LaneDestination::Local, 1, 60 * MB),
         ]);
         put(&image, 45 * MB);
         let state = image.state();
@@ -321,12 +321,12 @@ mod tests {
 
     #[test]
     fn a_second_copy_goes_where_the_partner_is() {
-        let mut own = lane(Way::Local, 1, 4 * MB);
+        let mut own = lane(LaneDestination::Local, 1, 4 * MB);
         own.copies = Some(2);
         let image = image(vec![
-            lane(Way::Slow, SLOW, 0),
+            lane(LaneDestination::Slow, SLOW, 0),
             own,
-            lane(Way::Peer(1), 2, 0),
+            lane(LaneDestination::Peer(1), 2, 0),
         ]);
         image.put(0, &[7; 1000]).unwrap();
         let state = image.state();

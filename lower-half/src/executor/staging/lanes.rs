@@ -12,7 +12,7 @@ use stillpoint_image::fast_tier::JobPart;
 use stillpoint_protocol::tier::{Announced, Assignment};
 
 use super::sink::Block;
-use super::{BLOCK, Shared};
+use super::{BLOCK, StagingState};
 
 /// The most blocks that wait for a sink.
 const DEPTH: usize = 4;
@@ -20,7 +20,7 @@ const PAGE: u64 = crate::arch::PAGE as u64;
 
 /// The destination of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum LaneDestination {
     Slow,
     Local,
     /// The node that this rank serves.
@@ -30,7 +30,7 @@ pub enum Way {
 /// The way to one sink.
 #[derive(Debug)]
 pub struct Lane {
-    pub way: Way,
+    pub way: LaneDestination,
     /// Its number in the table of blocks.
     place: u32,
     /// The lane that carries second copies of its blocks.
@@ -55,7 +55,7 @@ pub struct State {
 
 /// Returns the lanes that an assignment needs, the slow tier's first.
 pub fn lanes(
-    shared: &Shared,
+    shared: &StagingState,
     peers: &[Announced],
     epoch: u64,
     assignment: &Assignment,
@@ -63,45 +63,49 @@ pub fn lanes(
     let me = peers
         .get(shared.rank as usize)
         .ok_or("the other ranks' tiers are not known")?;
-    let (mut lanes, mut places) = (vec![lane(Way::Slow, SLOW, assignment.slow)], vec![]);
-    let mut add = |lanes: &mut Vec<Lane>, way: Way, share: u64| -> Result<usize, String> {
-        if let Some(known) = lanes.iter().position(|lane| lane.way == way) {
-            lanes[known].share += share;
-            return Ok(known);
-        }
-        let node = match way {
-            Way::Peer(rank) => peers
-                .get(rank as usize)
-                .ok_or("the plan names an unknown rank")?,
-            Way::Local | Way::Slow => me,
+    let (mut lanes, mut places) = (
+        vec![lane(LaneDestination::Slow, SLOW, assignment.slow)],
+        vec![],
+    );
+    let mut add =
+        |lanes: &mut Vec<Lane>, way: LaneDestination, share: u64| -> Result<usize, String> {
+            if let Some(known) = lanes.iter().position(|lane| lane.way == way) {
+                lanes[known].share += share;
+                return Ok(known);
+            }
+            let node = match way {
+                LaneDestination::Peer(rank) => peers
+                    .get(rank as usize)
+                    .ok_or("the plan names an unknown rank")?,
+                LaneDestination::Local | LaneDestination::Slow => me,
+            };
+            places.push(FastTierDirectory {
+                host: node.host.clone(),
+                directory: JobPart::new(Path::new(&node.directory), &shared.job).epoch(epoch),
+            });
+            lanes.push(lane(way, places.len() as u32, share));
+            Ok(lanes.len() - 1)
         };
-        places.push(FastTierDirectory {
-            host: node.host.clone(),
-            directory: JobPart::new(Path::new(&node.directory), &shared.job).epoch(epoch),
-        });
-        lanes.push(lane(way, places.len() as u32, share));
-        Ok(lanes.len() - 1)
-    };
     let here = |rank: u32| {
         peers
             .get(rank as usize)
             .is_some_and(|peer| peer.same_node(me))
     };
-    let own = (assignment.local > 0).then_some((Way::Local, assignment.local));
+    let own = (assignment.local > 0).then_some((LaneDestination::Local, assignment.local));
     let others = assignment.peers.iter();
-    let others = others.map(|(rank, bytes)| (Way::Peer(*rank), *bytes));
+    let others = others.map(|(rank, bytes)| (LaneDestination::Peer(*rank), *bytes));
     for (way, share) in own.into_iter().chain(others) {
         let holds = |rank: u32| match way {
-            Way::Peer(holder) => rank == holder,
-            Way::Local | Way::Slow => here(rank),
+            LaneDestination::Peer(holder) => rank == holder,
+            LaneDestination::Local | LaneDestination::Slow => here(rank),
         };
         let this = add(&mut lanes, way, share)?;
         let partner = assignment.partners.iter().find(|(node, _)| holds(*node));
         if let Some((_, partner)) = partner {
             let way = if here(*partner) {
-                Way::Local
+                LaneDestination::Local
             } else {
-                Way::Peer(*partner)
+                LaneDestination::Peer(*partner)
             };
             lanes[this].copies = Some(add(&mut lanes, way, 0)?);
         }
@@ -109,7 +113,7 @@ pub fn lanes(
     Ok((lanes, places))
 }
 
-pub fn lane(way: Way, place: u32, share: u64) -> Lane {
+pub fn lane(way: LaneDestination, place: u32, share: u64) -> Lane {
     Lane {
         way,
         place,

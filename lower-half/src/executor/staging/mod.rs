@@ -47,7 +47,7 @@ pub const BLOCK: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The state that the threads of staging share.
-pub struct Shared {
+pub struct StagingState {
     rank: u32,
     job: String,
     /// The checkpoint directory: the slow tier.
@@ -66,7 +66,7 @@ pub struct Shared {
 /// A rank's staging.
 #[derive(Clone)]
 pub struct Staging {
-    shared: Arc<Shared>,
+    shared: Arc<StagingState>,
     sender: Sender<FromAgent>,
     /// The announcement of this rank's tiers to the coordinator.
     announced: Announced,
@@ -115,7 +115,7 @@ impl Staging {
                 return None;
             }
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(StagingState {
             rank: launch.rank,
             job: launch.job.clone(),
             directory: launch.directory.clone(),
@@ -250,7 +250,7 @@ impl Staging {
     }
 }
 
-impl Shared {
+impl StagingState {
     fn peers(&self) -> Vec<Announced> {
         self.peers
             .lock()

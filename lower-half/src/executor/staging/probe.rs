@@ -8,7 +8,7 @@ use stillpoint_protocol::peer::{Peer, PeerError, Request};
 use stillpoint_protocol::tier::Rates;
 
 use super::throttle::Throttle;
-use super::{BLOCK, PATIENCE, Shared, rate};
+use super::{BLOCK, PATIENCE, StagingState, rate};
 
 /// The most blocks on each way.
 const BLOCKS: usize = 8;
@@ -16,7 +16,7 @@ const BLOCKS: usize = 8;
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Measures every way. Also returns which ones cannot be used, and why.
-pub fn measure(shared: &Shared) -> (Rates, Option<String>) {
+pub fn measure(shared: &StagingState) -> (Rates, Option<String>) {
     let block = vec![0x5a; BLOCK];
     let fast = write(&shared.tiers.fast, &block, &shared.fast);
     let slow = write(&shared.directory, &block, &shared.slow);
@@ -52,7 +52,7 @@ fn write(directory: &Path, block: &[u8], throttle: &Throttle) -> io::Result<Opti
 }
 
 /// Measures the way to the next node. Returns `None` if there is no other node.
-fn send(shared: &Shared, block: &[u8]) -> Result<Option<u64>, PeerError> {
+fn send(shared: &StagingState, block: &[u8]) -> Result<Option<u64>, PeerError> {
     let Some(address) = next_node(shared) else {
         return Ok(None);
     };
@@ -72,7 +72,7 @@ fn send(shared: &Shared, block: &[u8]) -> Result<Option<u64>, PeerError> {
 }
 
 /// Returns the address at which the first rank of the next node takes blocks in.
-fn next_node(shared: &Shared) -> Option<String> {
+fn next_node(shared: &StagingState) -> Option<String> {
     let peers = shared.peers();
     let mine = peers.get(shared.rank as usize)?;
     let others = (1..peers.len()).map(|step| (shared.rank as usize + step) % peers.len());

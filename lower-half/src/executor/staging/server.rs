@@ -11,13 +11,13 @@ use stillpoint_protocol::peer::serve::serve;
 use stillpoint_protocol::peer::{self, Answer, Peer, PeerError, Request};
 
 use super::held::ImageId;
-use super::{Shared, spawn, table};
+use super::{StagingState, spawn, table};
 
 /// Accepts peers for as long as the process lives. Returns the address that leads here.
 ///
 /// # Errors
 /// There is no thread, no descriptor table or no socket to be had.
-pub fn start(reachable_at: IpAddr, shared: &Arc<Shared>) -> io::Result<String> {
+pub fn start(reachable_at: IpAddr, shared: &Arc<StagingState>) -> io::Result<String> {
     let shared = Arc::clone(shared);
     let (tell, told) = mpsc::channel();
     spawn("peers", move || {
@@ -45,7 +45,7 @@ pub fn start(reachable_at: IpAddr, shared: &Arc<Shared>) -> io::Result<String> {
         .unwrap_or_else(|_| Err(io::Error::other("its thread has ended")))
 }
 
-fn serve_peer(mut peer: Peer, shared: &Shared) -> Result<(), PeerError> {
+fn serve_peer(mut peer: Peer, shared: &StagingState) -> Result<(), PeerError> {
     let mut files: HashMap<(u64, u64, u32), File> = HashMap::new();
     let mut buffer = Vec::new();
     let mut kept = 0;

@@ -9,7 +9,7 @@ use stillpoint_faults::{Point, strike};
 use stillpoint_protocol::peer::{Peer, Request};
 
 use super::held::ImageId;
-use super::{PATIENCE, Shared};
+use super::{PATIENCE, StagingState};
 use crate::ground::disk;
 
 /// A stretch of an image on its way.
@@ -31,13 +31,13 @@ pub trait Sink: Send {
 
 /// This node's fast tier.
 pub struct Local {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<StagingState>,
     pub file: File,
     pub image: ImageId,
 }
 
 impl Local {
-    pub fn open(shared: &Arc<Shared>, image: ImageId) -> Result<Local, String> {
+    pub fn open(shared: &Arc<StagingState>, image: ImageId) -> Result<Local, String> {
         let file = shared.held.create(image);
         Ok(Local {
             file: file.map_err(|error| shared.describe(&error))?,
@@ -66,13 +66,13 @@ impl Sink for Local {
 
 /// The slow tier: the image itself, with holes.
 pub struct Slow {
-    shared: Arc<Shared>,
+    shared: Arc<StagingState>,
     path: PathBuf,
     file: File,
 }
 
 impl Slow {
-    pub fn create(shared: &Arc<Shared>, path: &Path) -> Result<Slow, String> {
+    pub fn create(shared: &Arc<StagingState>, path: &Path) -> Result<Slow, String> {
         let file = strike(Point::SlowCreate)
             .and_then(|()| stillpoint_directory::create(path))
             .map_err(|error| format!("{}: cannot create the image: {error}", path.display()))?;
@@ -106,14 +106,18 @@ impl Sink for Slow {
 
 /// Another node's fast tier.
 pub struct Remote {
-    shared: Arc<Shared>,
+    shared: Arc<StagingState>,
     peer: Peer,
     image: ImageId,
     address: String,
 }
 
 impl Remote {
-    pub fn open(shared: &Arc<Shared>, image: ImageId, address: &str) -> Result<Remote, String> {
+    pub fn open(
+        shared: &Arc<StagingState>,
+        image: ImageId,
+        address: &str,
+    ) -> Result<Remote, String> {
         strike(Point::PeerOpen).map_err(|error| format!("the peer at {address}: {error}"))?;
         Ok(Remote {
             peer: Peer::open(address, &shared.terms, PATIENCE)

@@ -13,7 +13,7 @@ use crate::ground::inherited;
 use crate::threads::registry::Thread;
 
 /// Memory for the lists that are passed to an `execve`.
-pub struct Room {
+pub struct ExecLists {
     start: usize,
     bytes: usize,
     used: usize,
@@ -41,8 +41,8 @@ fn text(pointer: usize) -> &'static [u8] {
     unsafe { CStr::from_ptr(pointer as *const c_char) }.to_bytes()
 }
 
-impl Room {
-    pub fn map(path: usize, arguments: usize, environment: usize) -> Option<Room> {
+impl ExecLists {
+    pub fn map(path: usize, arguments: usize, environment: usize) -> Option<ExecLists> {
         let variables = count(environment);
         let preload: usize = (0..variables)
             .map(|index| text(entry(environment, index)))
@@ -70,7 +70,7 @@ impl Room {
                 .scratch_bytes
                 .store(bytes as u64, Ordering::Relaxed);
         }
-        Some(Room {
+        Some(ExecLists {
             start: start as usize,
             bytes,
             used: 0,

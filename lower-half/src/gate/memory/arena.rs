@@ -21,15 +21,15 @@ const ATTEMPTS: usize = 1 << 18;
 const MOST_CODE: usize = 1 << 36;
 
 /// An address range, and the address at which the search in it continues.
-pub struct Room {
+pub struct AddressRange {
     pub place: Range<usize>,
     pub next: usize,
 }
 
-impl Room {
-    const fn new(place: Range<usize>) -> Room {
+impl AddressRange {
+    const fn new(place: Range<usize>) -> AddressRange {
         let next = place.start;
-        Room { place, next }
+        AddressRange { place, next }
     }
 
     /// Maps at the next free address; returns ENOMEM if there is none.
@@ -72,14 +72,14 @@ fn begin(from: usize, span: usize, alignment: usize) -> usize {
 
 /// Maps code at addresses from which calls are seen (`gate::CODE_END`): in the first range, or in one of its own.
 fn place_code(
-    rooms: &mut [Room; 2],
+    rooms: &mut [AddressRange; 2],
     preferred: usize,
     bytes: usize,
     alignment: usize,
     rest: [usize; 4],
 ) -> isize {
     let [first, _] = rooms;
-    let mut more = Room::new(MORE_CODE);
+    let mut more = AddressRange::new(MORE_CODE);
     let order = match preferred {
         0 => [first, &mut more],
         _ => [&mut more, first],
@@ -96,7 +96,7 @@ fn place_code(
 
 pub struct Arena {
     /// The address ranges of small and of large mappings; each has a second range for when the first is full.
-    pub rooms: [[Room; 2]; 2],
+    pub rooms: [[AddressRange; 2]; 2],
     /// The index of the range that had a free address last, for small and for large mappings.
     preferred: [usize; 2],
     /// Last place of a mapping by the size's logarithm.
@@ -111,8 +111,8 @@ impl Arena {
     pub const fn new() -> Arena {
         Arena {
             rooms: [
-                [Room::new(SMALL), Room::new(MORE_SMALL)],
-                [Room::new(LARGE), Room::new(MORE_LARGE)],
+                [AddressRange::new(SMALL), AddressRange::new(MORE_SMALL)],
+                [AddressRange::new(LARGE), AddressRange::new(MORE_LARGE)],
             ],
             preferred: [0; 2],
             last: [0; 64],

@@ -29,16 +29,16 @@ pub fn bytes_for(ranks: usize, left: u64) -> usize {
 }
 
 /// Memory for a window.
-pub struct Room(MmapMut);
+pub struct WindowMemory(MmapMut);
 
-impl Room {
-    fn new(bytes: usize) -> io::Result<Room> {
+impl WindowMemory {
+    fn new(bytes: usize) -> io::Result<WindowMemory> {
         let room = MmapMut::map_anon(bytes)?;
         // Gives the disk few large pieces. Without huge pages, writing is only slower.
         let _ = room.advise(Advice::HugePage);
         // A child process would get a copy of its pages.
         room.advise(Advice::DontFork)?;
-        Ok(Room(room))
+        Ok(WindowMemory(room))
     }
 
     pub fn bytes(&self, length: usize) -> &[u8] {
@@ -48,7 +48,7 @@ impl Room {
 
 /// A window with the bytes that have come so far.
 struct Window {
-    room: Option<Room>,
+    room: Option<WindowMemory>,
     filled: usize,
 }
 
@@ -56,7 +56,7 @@ struct Window {
 pub struct Whole {
     pub offset: u64,
     pub length: usize,
-    pub room: Room,
+    pub room: WindowMemory,
 }
 
 /// The windows of a file that are not complete.
@@ -66,11 +66,11 @@ pub struct Windows {
     /// The open windows, by the offset at which they begin.
     open: BTreeMap<u64, Arc<Mutex<Window>>>,
     /// Memory for further windows.
-    free: Vec<Room>,
+    free: Vec<WindowMemory>,
 }
 
 /// A window that bytes can be put into.
-pub struct Open {
+pub struct OpenWindow {
     range: Range<u64>,
     window: Arc<Mutex<Window>>,
 }
@@ -102,20 +102,20 @@ impl Windows {
     }
 
     /// Opens the window around an offset, if it is not open.
-    pub fn open(&mut self, offset: u64) -> io::Result<Open> {
+    pub fn open(&mut self, offset: u64) -> io::Result<OpenWindow> {
         let range = self.around(offset);
         if let Some(window) = self.open.get(&range.start) {
             let window = Arc::clone(window);
-            return Ok(Open { range, window });
+            return Ok(OpenWindow { range, window });
         }
         let room = match self.free.pop() {
             Some(room) => room,
-            None => Room::new(self.bytes)?,
+            None => WindowMemory::new(self.bytes)?,
         };
         let room = Some(room);
         let window = Arc::new(Mutex::new(Window { room, filled: 0 }));
         self.open.insert(range.start, Arc::clone(&window));
-        Ok(Open { range, window })
+        Ok(OpenWindow { range, window })
     }
 
     /// Closes a window that is complete: nothing more is put into it.
@@ -123,7 +123,7 @@ impl Windows {
         self.open.remove(&offset);
     }
 
-    pub fn give_back(&mut self, room: Room) {
+    pub fn give_back(&mut self, room: WindowMemory) {
         self.free.push(room);
     }
 
@@ -150,7 +150,7 @@ impl Windows {
     }
 }
 
-impl Open {
+impl OpenWindow {
     /// Returns how many bytes from that offset on lie in the window.
     pub fn part(&self, offset: u64, length: usize) -> usize {
         ((self.range.end - offset) as usize).min(length)

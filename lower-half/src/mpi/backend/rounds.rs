@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate;
 
-use self::led::Led;
+use self::led::ReplacedImport;
 use super::{Calls, Waiting};
 use crate::mpi::library::found::named;
 use crate::mpi::library::{abi, ffi};
@@ -34,11 +34,11 @@ type Sleep = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) ->
 /// `pthread_mutex_lock` and `pthread_mutex_unlock`.
 type Mutex = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-static ASK: Led = Led::new(c"ucp_worker_progress");
-static YIELD: Led = Led::new(c"sched_yield");
-static NAP: Led = Led::new(c"nanosleep");
-static LOCK: Led = Led::new(c"pthread_mutex_lock");
-static UNLOCK: Led = Led::new(c"pthread_mutex_unlock");
+static ASK: ReplacedImport = ReplacedImport::new(c"ucp_worker_progress");
+static YIELD: ReplacedImport = ReplacedImport::new(c"sched_yield");
+static NAP: ReplacedImport = ReplacedImport::new(c"nanosleep");
+static LOCK: ReplacedImport = ReplacedImport::new(c"pthread_mutex_lock");
+static UNLOCK: ReplacedImport = ReplacedImport::new(c"pthread_mutex_unlock");
 
 /// The function that is called while the library waits.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -63,32 +63,32 @@ pub unsafe fn while_it_waits(function: Waiting) -> Calls {
     unsafe {
         match place {
             None => (),
-            Some(Place::Ask) => ASK.choose(asked as *const () as usize),
-            Some(Place::Yield) => {
+            Some(StopPoint::Ask) => ASK.choose(asked as *const () as usize),
+            Some(StopPoint::Yield) => {
                 YIELD.choose(yielded as *const () as usize);
                 if seen.asks && !several {
                     ASK.choose(asked as *const () as usize);
                 }
             }
-            Some(Place::Lock) => {
+            Some(StopPoint::Lock) => {
                 ASK.choose(noted as *const () as usize);
                 stand_at(seen.guard.unwrap_or(0));
             }
         }
     }
-    heavy::stand(place == Some(Place::Yield));
+    heavy::stand(place == Some(StopPoint::Yield));
     lead();
     match place {
         None => Calls::Never,
-        Some(Place::Ask) => Calls::Always,
+        Some(StopPoint::Ask) => Calls::Always,
         // Some of its waits test requests again and again and do not yield: `MPI_Waitany` and `MPI_Waitsome`.
-        Some(Place::Yield | Place::Lock) => Calls::Collective,
+        Some(StopPoint::Yield | StopPoint::Lock) => Calls::Collective,
     }
 }
 
 /// The place in a round where a thread may stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum StopPoint {
     /// The call of UCX.
     Ask,
     /// The call that gives up the processor.
@@ -98,15 +98,15 @@ enum Place {
 }
 
 /// Returns the place where a thread may stop, in a library that calls these functions in its rounds.
-fn choose(version: (u32, u32), seen: &trial::Seen, several: bool) -> Option<Place> {
+fn choose(version: (u32, u32), seen: &trial::Seen, several: bool) -> Option<StopPoint> {
     let early = version < (4, 2);
     match several {
         // A lock that was not seen being taken may be held.
-        true if seen.yields && seen.locks => Some(Place::Yield),
-        true if early && seen.asks && seen.guard.is_some() => Some(Place::Lock),
+        true if seen.yields && seen.locks => Some(StopPoint::Yield),
+        true if early && seen.asks && seen.guard.is_some() => Some(StopPoint::Lock),
         // All waits call UCX.
-        false if early && seen.asks => Some(Place::Ask),
-        false if seen.yields => Some(Place::Yield),
+        false if early && seen.asks => Some(StopPoint::Ask),
+        false if seen.yields => Some(StopPoint::Yield),
         _ => None,
     }
 }
@@ -305,22 +305,22 @@ mod tests {
             yields,
         };
         for (version, seen, several, place) in [
-            ((4, 0), seen(true, 0, false), false, Some(Place::Ask)),
-            ((4, 1), seen(true, 0, false), false, Some(Place::Ask)),
-            ((4, 1), seen(true, 0, true), false, Some(Place::Ask)),
-            ((4, 1), seen(false, 0, true), false, Some(Place::Yield)),
+            ((4, 0), seen(true, 0, false), false, Some(StopPoint::Ask)),
+            ((4, 1), seen(true, 0, false), false, Some(StopPoint::Ask)),
+            ((4, 1), seen(true, 0, true), false, Some(StopPoint::Ask)),
+            ((4, 1), seen(false, 0, true), false, Some(StopPoint::Yield)),
             ((4, 0), seen(false, 0, false), false, None),
             ((4, 2), seen(true, 0, false), false, None),
-            ((4, 2), seen(true, 0, true), false, Some(Place::Yield)),
-            ((5, 0), seen(true, 0, true), false, Some(Place::Yield)),
-            ((5, 0), seen(false, 0, true), false, Some(Place::Yield)),
-            ((4, 0), seen(true, 7, false), true, Some(Place::Lock)),
+            ((4, 2), seen(true, 0, true), false, Some(StopPoint::Yield)),
+            ((5, 0), seen(true, 0, true), false, Some(StopPoint::Yield)),
+            ((5, 0), seen(false, 0, true), false, Some(StopPoint::Yield)),
+            ((4, 0), seen(true, 7, false), true, Some(StopPoint::Lock)),
             ((4, 0), seen(true, 0, false), true, None),
-            ((4, 1), seen(true, 7, true), true, Some(Place::Yield)),
+            ((4, 1), seen(true, 7, true), true, Some(StopPoint::Yield)),
             ((4, 2), seen(true, 7, false), true, None),
-            ((4, 2), seen(true, 7, true), true, Some(Place::Yield)),
-            ((5, 0), seen(true, 7, true), true, Some(Place::Yield)),
-            ((5, 0), seen(false, 7, true), true, Some(Place::Yield)),
+            ((4, 2), seen(true, 7, true), true, Some(StopPoint::Yield)),
+            ((5, 0), seen(true, 7, true), true, Some(StopPoint::Yield)),
+            ((5, 0), seen(false, 7, true), true, Some(StopPoint::Yield)),
             ((5, 0), seen(true, 0, true), true, None),
         ] {
             assert_eq!(choose(version, &seen, several), place, "{version:?}");

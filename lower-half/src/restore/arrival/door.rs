@@ -25,7 +25,7 @@ const REGISTER_MISSING: u64 = 1;
 const MESSAGES: usize = 16;
 
 /// A message of the kernel.
-pub enum Told {
+pub enum KernelMessage {
     /// A thread waits for the page with this address.
     Wanted(u64),
     /// The application discards these pages, and waits until the message has been read.
@@ -109,7 +109,7 @@ impl Door {
     }
 
     /// Returns the messages that have come so far.
-    pub fn told(&self) -> io::Result<Vec<Told>> {
+    pub fn told(&self) -> io::Result<Vec<KernelMessage>> {
         let mut messages = [const { MaybeUninit::<uffd_msg>::zeroed() }; MESSAGES];
         // SAFETY: the kernel writes whole messages there.
         let bytes = unsafe {
@@ -132,10 +132,12 @@ impl Door {
             unsafe {
                 let message = message.assume_init_ref();
                 match u32::from(message.event) {
-                    UFFD_EVENT_PAGEFAULT => Some(Told::Wanted(message.arg.pagefault.address)),
+                    UFFD_EVENT_PAGEFAULT => {
+                        Some(KernelMessage::Wanted(message.arg.pagefault.address))
+                    }
                     UFFD_EVENT_REMOVE => {
                         let removed = message.arg.remove;
-                        Some(Told::Removed(removed.start..removed.end))
+                        Some(KernelMessage::Removed(removed.start..removed.end))
                     }
                     _ => None,
                 }

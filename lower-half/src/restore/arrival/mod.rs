@@ -26,13 +26,13 @@ use stillpoint_image::format::vm_flags;
 use stillpoint_image::tables::{Region, RegionKind};
 
 use super::RestoreError;
-use super::pages::Room;
+use super::pages::WorkerBuffers;
 use crate::arch::PAGE;
 use crate::ground::{arriving, ranges};
 pub use door::Door;
-use door::{Put, Told};
+use door::{KernelMessage, Put};
 pub use plan::Plan;
-use plan::{Parts, cut};
+use plan::{PartialPages, cut};
 
 /// How often idle readers check whether the rest may be loaded. A trap's handler may permit it, and cannot wake a thread here.
 const LOOK: Duration = Duration::from_millis(5);
@@ -61,7 +61,7 @@ struct Arrival {
     next: AtomicUsize,
     /// The number of chunks that have not come.
     left: AtomicUsize,
-    parts: Mutex<Parts>,
+    parts: Mutex<PartialPages>,
     /// Pages that the application has discarded.
     removed: RwLock<Vec<Range<usize>>>,
     /// Pages that threads wait for.
@@ -169,8 +169,10 @@ impl Arrival {
             let mut wanted = Vec::new();
             for told in self.door.told()? {
                 match told {
-                    Told::Wanted(address) => wanted.push(address & !(PAGE as u64 - 1)),
-                    Told::Removed(range) => removed.push(range.start as usize..range.end as usize),
+                    KernelMessage::Wanted(address) => wanted.push(address & !(PAGE as u64 - 1)),
+                    KernelMessage::Removed(range) => {
+                        removed.push(range.start as usize..range.end as usize)
+                    }
                 }
             }
             *removed = ranges::joined(std::mem::take(&mut *removed));
@@ -185,7 +187,7 @@ impl Arrival {
 
     /// Reads the pages that threads wait for, otherwise the next chunk, until all memory has come.
     fn work(&self) {
-        let mut room = Room::new();
+        let mut room = WorkerBuffers::new();
         loop {
             let page = self
                 .wanted
@@ -237,7 +239,7 @@ impl Arrival {
     }
 
     /// Loads a page that a thread waits for.
-    fn serve(&self, page: u64, room: &mut Room) -> Result<(), RestoreError> {
+    fn serve(&self, page: u64, room: &mut WorkerBuffers) -> Result<(), RestoreError> {
         let chunks: Vec<usize> = self.plan.chunks(page).collect();
         let removed = || {
             let removed = self.removed.read().unwrap_or_else(PoisonError::into_inner);
@@ -272,7 +274,7 @@ impl Arrival {
     }
 
     /// Reads a chunk and puts its pages in place.
-    fn place(&self, number: usize, room: &mut Room) -> Result<(), RestoreError> {
+    fn place(&self, number: usize, room: &mut WorkerBuffers) -> Result<(), RestoreError> {
         strike(Point::RestartArrive).map_err(RestoreError::system("its pages"))?;
         let chunk = &self.reader.chunks()[number];
         let mut rest = room.load(&self.reader, chunk)?;

@@ -102,9 +102,9 @@ impl Plan {
 
 /// Pages that have come only in part.
 #[derive(Debug, Default)]
-pub struct Parts(HashMap<u64, (Box<[u8; PAGE]>, u64)>);
+pub struct PartialPages(HashMap<u64, (Box<[u8; PAGE]>, u64)>);
 
-impl Parts {
+impl PartialPages {
     /// Adds bytes that lie in one page. Returns the page once everything that the image has of it has come.
     pub fn add(&mut self, plan: &Plan, address: u64, bytes: &[u8]) -> Option<Box<[u8; PAGE]>> {
         let page = address & !(PAGE_BYTES - 1);
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(plan.chunks(2 * P).count(), 0);
         assert_eq!(plan.chunks(9 * P).collect::<Vec<_>>(), [2]);
         assert!(plan.is_late(&runs[2][0]) && !plan.is_late(&runs[3][0]));
-        let mut parts = Parts::default();
+        let mut parts = PartialPages::default();
         assert_eq!(parts.add(&plan, P + 512, &[3; 3584]), None);
         assert_eq!(parts.add(&plan, P, &[1; 256]), None);
         assert_eq!(parts.left(), 1);
@@ -212,7 +212,7 @@ mod tests {
         let both = chunks.iter().zip(runs.iter().map(Vec::as_slice));
         let late = std::iter::once(P..2 * P).collect();
         let plan = Plan::new(late, both);
-        let mut parts = Parts::default();
+        let mut parts = PartialPages::default();
         assert_eq!(parts.add(&plan, P + 300, &[7; 10]), None);
         let page = parts.add(&plan, P + 100, &[8; 50]).unwrap();
         let set: usize = page.iter().filter(|byte| **byte != 0).count();

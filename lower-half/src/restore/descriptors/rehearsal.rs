@@ -16,13 +16,17 @@ use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors};
 
 use super::{Shared, in_order, open, open_one, settle, watch};
 use crate::capture::contents::Contents;
-use crate::capture::descriptors::{All, OWN, Open, describe};
+use crate::capture::descriptors::{All, OWN, OpenDescriptor, describe};
 use crate::restore::RestoreError;
 use crate::restore::content_source::Supply;
 use crate::restore::objects::{Objects, UNLINKED};
 
 /// Returns, for people, what could not be restored. `living` are the descriptors that `table` was made from.
-pub fn rehearse(table: &Descriptors, living: &[Open], contents: &Contents) -> Vec<String> {
+pub fn rehearse(
+    table: &Descriptors,
+    living: &[OpenDescriptor],
+    contents: &Contents,
+) -> Vec<String> {
     let decoded = serde_json::to_vec(table).and_then(|bytes| serde_json::from_slice(&bytes));
     let table: Descriptors = match decoded {
         Ok(decoded) => decoded,
@@ -114,7 +118,7 @@ fn differences(
     for (unit, opened) in made {
         // The launcher's streams come from the new launch, and may be anything there.
         let inherited = matches!(unit.1.kind, DescriptorKind::Inherited { .. });
-        match Open::look(opened.as_raw_fd(), OWN) {
+        match OpenDescriptor::look(opened.as_raw_fd(), OWN) {
             Ok(_) if inherited => {}
             Ok(open) => {
                 units.push(unit);

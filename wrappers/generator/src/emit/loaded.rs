@@ -72,7 +72,10 @@ pub fn emit(input: &Input) -> String {
         "Status",
         "\nuse stillpoint_wrappers::neutral::{Status, Word};",
     );
-    imports.from("super::handles", &["List", "Place", "neighbours", "peers"]);
+    imports.from(
+        "super::handles",
+        &["HandleSlot", "List", "neighbours", "peers"],
+    );
     imports.line("found", "\nuse super::found::{absent, found};");
     let imports = imports.text();
     format!("{imports}\n{text}")
@@ -128,7 +131,7 @@ fn before(parameter: &Parameter) -> String {
         _ => "",
     };
     let Some(length) = parameter.length.as_deref() else {
-        return format!("let mut own_{name} = Place::at({name}{cast});");
+        return format!("let mut own_{name} = HandleSlot::at({name}{cast});");
     };
     let length = match length {
         "peers" => "peers(comm)".to_string(),

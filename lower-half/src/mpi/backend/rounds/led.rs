@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::mpi::library::found::own;
 use crate::mpi::library::imports::Import;
 
-pub struct Led {
+pub struct ReplacedImport {
     name: &'static CStr,
     import: OnceLock<Option<Import>>,
     /// The function that the library's import led to when it was found.
@@ -16,7 +16,7 @@ pub struct Led {
     ours: AtomicUsize,
 }
 
-impl Led {
+impl ReplacedImport {
     pub const fn new(name: &'static CStr) -> Self {
         Self {
             name,

@@ -9,12 +9,12 @@ fn wide(handle: i32) -> Word {
 }
 
 /// A place for one handle.
-pub struct Place {
+pub struct HandleSlot {
     word: *mut Word,
     own: i32,
 }
 
-impl Place {
+impl HandleSlot {
     /// # Safety
     /// `word` must be null or readable, and writable where [`Self::give`] is called.
     pub unsafe fn at(word: *mut Word) -> Self {

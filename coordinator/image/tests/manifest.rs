@@ -10,7 +10,7 @@ use stillpoint_image::{
 };
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
-    Expected, OfDevices, Outcome, Predicted, Rates, Record, Taken,
+    EpochMeasurement, Expected, OfDevices, Predicted, Rates, Record, Taken,
 };
 
 fn write(directory: &Path) -> Manifest {
@@ -89,12 +89,12 @@ fn what_the_model_said_is_read_again_and_was_not_said_before() {
         hash: None,
         taken: expected(1024.0),
     };
-    let (regions, outcome) = (Taken::default(), Outcome::default());
+    let (regions, outcome) = (Taken::default(), EpochMeasurement::default());
     manifest.ranks[1].increment = Some(Record {
         tracking: Some(Tracking::WpAsync),
         predicted: Some(predicted),
         regions: Taken { page: 3, ..regions },
-        outcome: Outcome {
+        outcome: EpochMeasurement {
             page_dirty: Some(1024),
             ..outcome
         },

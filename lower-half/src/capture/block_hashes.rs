@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use stillpoint_image::crew::{Crew, Steps};
 use stillpoint_image::format::CHUNK_BYTES;
 use stillpoint_image::pages::Pages;
-use stillpoint_incremental::blocks::{BlockSize, Compared, Counts, Memory, PAGE, Table, stretches};
+use stillpoint_incremental::blocks::{
+    BlockHashTable, BlockSize, Compared, Counts, Memory, PAGE, stretches,
+};
 use stillpoint_incremental::viability::{REGION, by_region};
 
 use crate::ground::ranges;
@@ -22,7 +24,7 @@ pub struct Difference {
     /// Memory that has not changed and is not written along.
     pub unchanged: Vec<Range<usize>>,
     /// The hashes of all compared memory.
-    pub table: Table,
+    pub table: BlockHashTable,
     /// The counts, by the numbers of the model's regions.
     pub counts: BTreeMap<u64, Counts>,
 }
@@ -63,7 +65,7 @@ fn batches(pieces: &[Range<u64>]) -> Vec<&[Range<u64>]> {
 
 /// One thread's part of a comparison.
 struct ComparisonWorker<'a> {
-    old: &'a Table,
+    old: &'a BlockHashTable,
     pages: &'a dyn Pages,
     batches: &'a [&'a [Range<u64>]],
     next: &'a AtomicUsize,
@@ -101,7 +103,7 @@ impl Steps for ComparisonWorker<'_> {
 
 /// Compares ranges of whole pages with their hashes in the table.
 pub fn compare(
-    old: &Table,
+    old: &BlockHashTable,
     ranges: &[Range<usize>],
     pages: &dyn Pages,
     crew: Crew,
@@ -133,7 +135,7 @@ fn together(
     ranges: &[Range<usize>],
     all: impl Iterator<Item = (u64, Compared)>,
 ) -> io::Result<Difference> {
-    let (mut table, mut counts) = (Table::new(block), BTreeMap::<u64, Counts>::new());
+    let (mut table, mut counts) = (BlockHashTable::new(block), BTreeMap::<u64, Counts>::new());
     let (mut changed, mut otherwise) = (Vec::new(), Vec::new());
     for (region, compared) in all {
         *counts.entry(region).or_default() += compared.counts;
@@ -156,7 +158,7 @@ fn together(
 }
 
 /// Removes from the table everything outside these ranges of whole pages, which are in order.
-pub fn only(mut table: Table, ranges: &[Range<usize>]) -> Table {
+pub fn only(mut table: BlockHashTable, ranges: &[Range<usize>]) -> BlockHashTable {
     let starts = ranges.iter().map(|range| range.end as u64 / PAGE);
     let ends = ranges.iter().map(|range| range.start as u64 / PAGE);
     let between = std::iter::once(0)
@@ -191,7 +193,7 @@ mod tests {
         let mut memory = Here((0..bytes).map(|at| (at / 3) as u8 | 1).collect());
         let whole = 0..bytes;
         let first = compare(
-            &Table::new(size),
+            &BlockHashTable::new(size),
             std::slice::from_ref(&whole),
             &memory,
             Crew::of(3),

@@ -18,9 +18,11 @@ use stillpoint_image::crew::Crew;
 use stillpoint_image::delta::{Unchanged, within};
 use stillpoint_image::pages::Pages;
 use stillpoint_image::{Base, Carried, ImageError, Origin, Region, Writer, Written};
-use stillpoint_incremental::blocks::{BlockSize, Counts, Table};
+use stillpoint_incremental::blocks::{BlockHashTable, BlockSize, Counts};
 use stillpoint_incremental::tracking::Tracking;
-use stillpoint_incremental::viability::{Method, OfDevices, Outcome, Part, Plan, Rates, Record};
+use stillpoint_incremental::viability::{
+    EpochMeasurement, Method, OfDevices, Plan, Rates, Record, RegionChanges,
+};
 
 use stillpoint_protocol::agent::Incremental;
 
@@ -42,11 +44,11 @@ pub struct Increment {
     pub account: Account,
     base: Option<Base>,
     /// The hashes that blocks are compared with.
-    old: Arc<Table>,
+    old: Arc<BlockHashTable>,
     /// The way in which writes are tracked, or `None` if that does not matter.
     tracking: Option<Tracking>,
     /// How each of the model's regions is written, or `None` if the image is whole and there was no choice.
-    plan: Option<(Plan, BTreeMap<u64, Part>)>,
+    plan: Option<(Plan, BTreeMap<u64, RegionChanges>)>,
     /// The part of `changed` that is compared first.
     compared: Vec<Range<usize>>,
     /// The next image's regions.
@@ -58,9 +60,9 @@ pub struct Increment {
     /// The number of compared stretches that do not stay there.
     stretches: usize,
     /// The hashes of the next image's blocks.
-    table: Table,
+    table: BlockHashTable,
     counts: BTreeMap<u64, Counts>,
-    outcome: Outcome,
+    outcome: EpochMeasurement,
     /// The hashers of devices' memory, if it is compared.
     hashers: Option<Hashers>,
     /// The hashes of devices' memory in the base, and in the next image.
@@ -78,14 +80,14 @@ impl Increment {
         let mut account = Account::of(regions);
         account.touched(&private);
         Increment {
-            outcome: Outcome {
+            outcome: EpochMeasurement {
                 touched: bytes(&private),
-                ..Outcome::default()
+                ..EpochMeasurement::default()
             },
             changed: private,
             account,
             base: None,
-            old: Arc::new(Table::new(BlockSize::PAGE)),
+            old: Arc::new(BlockHashTable::new(BlockSize::PAGE)),
             tracking: None,
             plan: None,
             compared: Vec::new(),
@@ -93,7 +95,7 @@ impl Increment {
             left: Vec::new(),
             kept: Vec::new(),
             stretches: 0,
-            table: Table::new(BlockSize::PAGE),
+            table: BlockHashTable::new(BlockSize::PAGE),
             counts: BTreeMap::new(),
             hashers: None,
             old_devices: Arc::default(),
@@ -204,7 +206,7 @@ impl Increment {
                 .as_ref()
                 .map(|(plan, _)| plan.taken)
                 .unwrap_or_default(),
-            outcome: Outcome {
+            outcome: EpochMeasurement {
                 hashed: all.hashed,
                 hash_dirty: all.changed,
                 write_seconds: self.outcome.write_seconds + finishing,
@@ -262,7 +264,7 @@ pub unsafe fn since_the_last(
         _ => false,
     };
     let written = state.tracker.written().len();
-    let is_there = |(base, _): &&(Base, Arc<Table>)| {
+    let is_there = |(base, _): &&(Base, Arc<BlockHashTable>)| {
         looked && found && !is_scattered(base.tables.runs.len(), written)
     };
     // A stretch of an image lies in one mapping.
@@ -276,8 +278,8 @@ pub unsafe fn since_the_last(
                 true => private.clone(),
                 false => Vec::new(),
             },
-            old: Arc::new(Table::new(tracking.block())),
-            table: Table::new(tracking.block()),
+            old: Arc::new(BlockHashTable::new(tracking.block())),
+            table: BlockHashTable::new(tracking.block()),
             hashers: state.hashers(how),
             tracking: Some(tracking),
             plan: Some((Plan::whole(rates, &parts), parts)),
@@ -287,7 +289,7 @@ pub unsafe fn since_the_last(
     // Hashes of blocks of another size are of no use.
     let old = match old.block_size() == tracking.block() {
         true => Arc::clone(old),
-        false => Arc::new(Table::new(tracking.block())),
+        false => Arc::new(BlockHashTable::new(tracking.block())),
     };
     let mut increment = Increment::whole(private, regions);
     let (written, same) = ranges::split(&increment.changed, state.tracker.written());
@@ -317,7 +319,7 @@ pub unsafe fn since_the_last(
         plan: Some((plan, parts)),
         left,
         kept: unchanged,
-        table: block_hashes::only(Table::clone(&old), &same),
+        table: block_hashes::only(BlockHashTable::clone(&old), &same),
         old,
         ..increment
     }
@@ -344,7 +346,7 @@ pub fn written(
 ) -> Record {
     let record = increment.record(finishing);
     if let (Some(state), Some((plan, parts))) = (&mut *state(), &increment.plan) {
-        let Outcome {
+        let EpochMeasurement {
             hashed,
             written: bytes,
             hash_seconds,

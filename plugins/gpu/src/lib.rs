@@ -14,7 +14,7 @@ pub mod record;
 pub mod staging;
 pub mod streams;
 
-pub use node::{Back, Gpu, Host, Node, Peer, Place, Uplink, Way};
+pub use node::{Back, CopyRoute, Gpu, Host, Node, Peer, StagingPlace, Uplink};
 pub use record::{Copied, Record};
-pub use staging::{Part, Scheduling, Source, Staging, plan};
+pub use staging::{Scheduling, Source, StagedPart, Staging, plan};
 pub use streams::Copies;

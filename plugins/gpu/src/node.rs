@@ -64,7 +64,7 @@ pub struct Node {
 
 /// A place for staged bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Place {
+pub enum StagingPlace {
     Gpu(usize),
     Host,
 }
@@ -72,33 +72,33 @@ pub enum Place {
 /// The way from a place with staged memory to the GPU that goes on with it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Back {
-    pub from: Place,
+    pub from: StagingPlace,
     pub to: usize,
 }
 
 /// The way from a GPU's memory to a place. A way to the GPU itself is a copy inside its memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Way {
+pub struct CopyRoute {
     pub from: usize,
-    pub to: Place,
+    pub to: StagingPlace,
 }
 
 impl Node {
     /// Returns the bytes of a GPU's or of host memory that staging may take.
-    pub fn room(&self, place: Place) -> u64 {
+    pub fn room(&self, place: StagingPlace) -> u64 {
         let room = match place {
-            Place::Gpu(gpu) => self.gpus[gpu].free.saturating_sub(self.margin),
-            Place::Host => self.host.room,
+            StagingPlace::Gpu(gpu) => self.gpus[gpu].free.saturating_sub(self.margin),
+            StagingPlace::Host => self.host.room,
         };
         room / GRANULE * GRANULE
     }
 
     /// Returns the bandwidth of a way in bytes per second, or `None` if it is not limited. With zero there is no way.
-    pub fn bandwidth(&self, way: Way) -> Option<u64> {
+    pub fn bandwidth(&self, way: CopyRoute) -> Option<u64> {
         match way.to {
-            Place::Host => Some(self.gpus[way.from].host),
-            Place::Gpu(to) if to == way.from => self.gpus[to].own,
-            Place::Gpu(to) => {
+            StagingPlace::Host => Some(self.gpus[way.from].host),
+            StagingPlace::Gpu(to) if to == way.from => self.gpus[to].own,
+            StagingPlace::Gpu(to) => {
                 let mut links = self.links();
                 let link = links.find(|(from, other, _)| (*from, *other) == (way.from, to));
                 Some(link.map_or(0, |(_, _, bandwidth)| bandwidth))
@@ -107,11 +107,11 @@ impl Node {
     }
 
     /// Returns the name of a way in the record of copies.
-    pub fn way_name(&self, way: Way) -> &str {
+    pub fn way_name(&self, way: CopyRoute) -> &str {
         match way.to {
-            Place::Host => TO_HOST,
-            Place::Gpu(to) if to == way.from => OWN,
-            Place::Gpu(to) => &self.gpus[to].uuid,
+            StagingPlace::Host => TO_HOST,
+            StagingPlace::Gpu(to) if to == way.from => OWN,
+            StagingPlace::Gpu(to) => &self.gpus[to].uuid,
         }
     }
 
@@ -119,10 +119,10 @@ impl Node {
     /// for staging.
     pub fn back_name(&self, back: Back) -> (&str, &str) {
         match back.from {
-            Place::Host => (&self.gpus[back.to].uuid, FROM_HOST),
-            Place::Gpu(from) => {
-                let to = Place::Gpu(back.to);
-                (&self.gpus[from].uuid, self.way_name(Way { from, to }))
+            StagingPlace::Host => (&self.gpus[back.to].uuid, FROM_HOST),
+            StagingPlace::Gpu(from) => {
+                let to = StagingPlace::Gpu(back.to);
+                (&self.gpus[from].uuid, self.way_name(CopyRoute { from, to }))
             }
         }
     }
@@ -148,7 +148,7 @@ impl Node {
         let processes = self.gpus.iter().enumerate().map(process).collect();
         let host = Tier {
             name: "host".to_owned(),
-            capacity: Some(self.room(Place::Host)),
+            capacity: Some(self.room(StagingPlace::Host)),
             bandwidth: self.host.bandwidth,
         };
         let switch = |(at, uplink): (usize, &Uplink)| Switch {
@@ -255,9 +255,9 @@ mod tests {
     #[test]
     fn peers_without_access_have_no_link_and_unmeasured_ones_are_no_faster_than_the_host() {
         let mut node = Node::of(&Topology::dgx1(), HOST, 0).expect("GPUs and a host");
-        let way = |from, to| Way {
+        let way = |from, to| CopyRoute {
             from,
-            to: Place::Gpu(to),
+            to: StagingPlace::Gpu(to),
         };
         assert_eq!(node.bandwidth(way(0, 4)), Some(48_000_000_000));
         assert_eq!(node.bandwidth(way(6, 1)), Some(0), "there is none");
@@ -277,8 +277,8 @@ mod tests {
     fn a_margin_stays_free_and_room_is_whole_granules() {
         let mut node = Node::of(&Topology::dgx1(), HOST, 0).expect("GPUs and a host");
         (node.gpus[0].free, node.margin) = (MARGIN + 3 * GRANULE + 17, MARGIN);
-        assert_eq!(node.room(Place::Gpu(0)), 3 * GRANULE);
+        assert_eq!(node.room(StagingPlace::Gpu(0)), 3 * GRANULE);
         node.gpus[0].free = MARGIN - 1;
-        assert_eq!(node.room(Place::Gpu(0)), 0);
+        assert_eq!(node.room(StagingPlace::Gpu(0)), 0);
     }
 }

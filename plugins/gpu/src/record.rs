@@ -4,7 +4,7 @@
 //! record. Copies under another driver say nothing about this one, so they are kept apart. If a record cannot be read, a new one begins: no
 //! checkpoint depends on it.
 
-use crate::node::{Back, Node, Way};
+use crate::node::{Back, CopyRoute, Node};
 use crate::streams::{Copies, UNMEASURED};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -201,7 +201,7 @@ impl Record {
         &'a self,
         node: &'a Node,
         driver: &'a str,
-    ) -> impl Fn(Way, u64) -> (Copies, Option<f64>) + 'a {
+    ) -> impl Fn(CopyRoute, u64) -> (Copies, Option<f64>) + 'a {
         move |way, bytes| {
             let uuid = &node.gpus[way.from].uuid;
             self.choose(uuid, driver, node.way_name(way), bytes)

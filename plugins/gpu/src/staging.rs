@@ -4,7 +4,7 @@
 //! same time, as the scheduler decides. Ranks that share a GPU share its room and its links: the plan cuts their ranges on it, one after the
 //! other, into parts.
 
-use crate::node::{GRANULE, Node, Place, Way};
+use crate::node::{CopyRoute, GRANULE, Node, StagingPlace};
 use stillpoint_multilevel::placement::{Ground, Portion};
 use stillpoint_multilevel::problem::ScheduleError;
 use stillpoint_multilevel::topology::TopologyError;
@@ -62,13 +62,13 @@ impl Scheduling {
 
 /// Adjacent bytes of a source that go to one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Part {
+pub struct StagedPart {
     /// The source's number in the list of sources.
     pub source: usize,
     /// The offset in the source.
     pub offset: u64,
     pub bytes: u64,
-    pub place: Place,
+    pub place: StagingPlace,
     /// The offset in the memory taken of the place.
     pub at: u64,
 }
@@ -77,11 +77,11 @@ pub struct Part {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Staging {
     /// The parts in the order of the sources, and within a source in the order of its bytes.
-    pub parts: Vec<Part>,
+    pub parts: Vec<StagedPart>,
     /// The bytes taken of each place, without unused places.
-    pub taken: Vec<(Place, u64)>,
+    pub taken: Vec<(StagingPlace, u64)>,
     /// Bytes by each way.
-    pub loads: Vec<(Way, u64)>,
+    pub loads: Vec<(CopyRoute, u64)>,
     /// The longest time that any link, uplink or memory takes, by bandwidths alone.
     pub blocking: Seconds,
 }
@@ -121,7 +121,9 @@ pub fn plan(
         let more = sum.checked_add(source.bytes);
         *sum = more.ok_or(StagingError::TooLarge { gpu })?;
     }
-    let room: Vec<u64> = (0..gpus).map(|gpu| node.room(Place::Gpu(gpu))).collect();
+    let room: Vec<u64> = (0..gpus)
+        .map(|gpu| node.room(StagingPlace::Gpu(gpu)))
+        .collect();
     let left_over = bytes.iter().zip(&room);
     let left_over = left_over
         .map(|(bytes, room)| bytes.saturating_sub(*room))
@@ -144,7 +146,7 @@ fn cut(sources: &[Source], portions: &[Portion], blocking: Seconds) -> Staging {
             .map(|(number, source)| (number, 0, source.bytes));
         for (place, load) in destinations(gpu, portion) {
             loads.push((
-                Way {
+                CopyRoute {
                     from: gpu,
                     to: place,
                 },
@@ -155,7 +157,7 @@ fn cut(sources: &[Source], portions: &[Portion], blocking: Seconds) -> Staging {
                 let bytes = rest.min(left);
                 if bytes > 0 {
                     let at = taken.take(place, bytes);
-                    parts.push(Part {
+                    parts.push(StagedPart {
                         source,
                         offset,
                         bytes,
@@ -183,12 +185,12 @@ fn cut(sources: &[Source], portions: &[Portion], blocking: Seconds) -> Staging {
 }
 
 /// Returns the places and bytes of a GPU's portion: its own memory, peers by number, host memory last.
-fn destinations(gpu: usize, portion: &Portion) -> Vec<(Place, u64)> {
-    let mut places = vec![(Place::Gpu(gpu), portion.local)];
+fn destinations(gpu: usize, portion: &Portion) -> Vec<(StagingPlace, u64)> {
+    let mut places = vec![(StagingPlace::Gpu(gpu), portion.local)];
     let peers = portion.peers.iter();
-    places.extend(peers.map(|&(peer, bytes)| (Place::Gpu(peer), bytes)));
+    places.extend(peers.map(|&(peer, bytes)| (StagingPlace::Gpu(peer), bytes)));
     let slow = portion.slow.iter().map(|(_, bytes)| bytes).sum();
-    places.push((Place::Host, slow));
+    places.push((StagingPlace::Host, slow));
     places[1..].sort_unstable();
     // A scheduler may reach a place by several routes.
     places.dedup_by(|next, first| {
@@ -202,11 +204,11 @@ fn destinations(gpu: usize, portion: &Portion) -> Vec<(Place, u64)> {
 
 /// The bytes taken of each place so far.
 #[derive(Default)]
-struct Taken(Vec<(Place, u64)>);
+struct Taken(Vec<(StagingPlace, u64)>);
 
 impl Taken {
     /// Takes more of a place, and returns where that begins.
-    fn take(&mut self, place: Place, bytes: u64) -> u64 {
+    fn take(&mut self, place: StagingPlace, bytes: u64) -> u64 {
         match self.0.iter_mut().find(|(taken, _)| *taken == place) {
             Some((_, taken)) => std::mem::replace(taken, *taken + bytes),
             None => {
@@ -219,14 +221,16 @@ impl Taken {
 
 impl Staging {
     /// Returns the bytes taken of a place.
-    pub fn taken(&self, place: Place) -> u64 {
+    pub fn taken(&self, place: StagingPlace) -> u64 {
         let taken = self.taken.iter().find(|(taken, _)| *taken == place);
         taken.map_or(0, |(_, bytes)| *bytes)
     }
 
     /// Counts a rank's bytes in host memory. In the plan of the whole job they join the rank's other bytes to write.
     pub fn host_bytes(&self, sources: &[Source], rank: u32) -> u64 {
-        let of_rank = |part: &&Part| part.place == Place::Host && sources[part.source].rank == rank;
+        let of_rank = |part: &&StagedPart| {
+            part.place == StagingPlace::Host && sources[part.source].rank == rank
+        };
         self.parts
             .iter()
             .filter(of_rank)

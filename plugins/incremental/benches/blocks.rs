@@ -5,7 +5,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use stillpoint_incremental::blocks::{BlockSize, Hash, PAGE, Slice, Table};
+use stillpoint_incremental::blocks::{BlockHashTable, BlockSize, Hash, PAGE, Slice};
 
 /// More than the processor's caches have.
 const BYTES: u64 = 256 << 20;
@@ -28,15 +28,15 @@ fn compare(criterion: &mut Criterion) {
                 start: 0,
                 bytes: &bytes,
             };
-            let mut run = |table: &Table| {
+            let mut run = |table: &BlockHashTable| {
                 let compared = table.compare(region.clone(), &dirty, &mut memory);
                 compared.expect("all of it is there")
             };
             let table = match name {
-                "same" => run(&Table::new(block)).table,
+                "same" => run(&BlockHashTable::new(block)).table,
                 _ => {
                     let hashes = vec![Hash::default(); block.count(&region) as usize];
-                    Table::of(block, region.clone(), hashes).expect("a hash a block")
+                    BlockHashTable::of(block, region.clone(), hashes).expect("a hash a block")
                 }
             };
             group.bench_function(block.bytes().to_string(), |bencher| {

@@ -15,7 +15,7 @@ mod table;
 
 pub use compare::{Change, CompareError, Compared, Counts, Memory, Slice};
 pub use stretches::stretches;
-pub use table::{Table, TableError};
+pub use table::{BlockHashTable, TableError};
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

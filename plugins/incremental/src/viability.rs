@@ -25,8 +25,8 @@ pub use estimate::{Cost, Estimate, Load, Method};
 pub use hasher::Hasher;
 pub use history::{Decision, History, LOOK_AGAIN, Reason};
 pub use measured::Measured;
-pub use record::{Expected, OfDevices, Outcome, Predicted, Record, Taken};
-pub use regions::{Part, Plan, REGION, Regions, by_region};
+pub use record::{EpochMeasurement, Expected, OfDevices, Predicted, Record, Taken};
+pub use regions::{Plan, REGION, RegionChanges, Regions, by_region};
 
 use serde::{Deserialize, Serialize};
 

@@ -9,7 +9,9 @@ mod memory;
 
 use memory::{History, PAGES, histories};
 use proptest::prelude::*;
-use stillpoint_incremental::blocks::{BlockSize, CompareError, Counts, PAGE, Slice, Table};
+use stillpoint_incremental::blocks::{
+    BlockHashTable, BlockSize, CompareError, Counts, PAGE, Slice,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
@@ -28,7 +30,7 @@ proptest! {
         let bytes = vec![7; (PAGES * PAGE) as usize];
         let region = 0..PAGES * PAGE;
         let mut memory = Slice { start: 0, bytes: &bytes };
-        let table = Table::new(block).compare(region.clone(), &[], &mut memory).unwrap().table;
+        let table = BlockHashTable::new(block).compare(region.clone(), &[], &mut memory).unwrap().table;
         let dirty: Vec<_> = pages.iter().map(|page| *page..page + 1).collect();
         let mut asked = memory::Asked::of(memory);
         let compared = table.compare(region, &dirty, &mut asked).unwrap();
@@ -48,7 +50,7 @@ proptest! {
 }
 
 fn check(history: &History) -> Result<(), TestCaseError> {
-    let mut table = Table::new(history.block);
+    let mut table = BlockHashTable::new(history.block);
     // The content of an image of all epochs so far, by address.
     let mut image = memory::Image::default();
     for epoch in &history.epochs {
@@ -60,7 +62,7 @@ fn check(history: &History) -> Result<(), TestCaseError> {
             );
             image.moved(from, *to);
         }
-        let mut next = Table::new(history.block);
+        let mut next = BlockHashTable::new(history.block);
         let before = image.clone();
         for (start, bytes) in &epoch.regions {
             let region = *start..start + bytes.len() as u64;
@@ -104,7 +106,7 @@ fn check(history: &History) -> Result<(), TestCaseError> {
                 start: *start,
                 bytes,
             };
-            let fresh = Table::new(history.block)
+            let fresh = BlockHashTable::new(history.block)
                 .compare(region, &[], &mut slice)
                 .unwrap();
             for (run, hashes) in fresh.table.runs() {
@@ -126,11 +128,11 @@ fn pages_that_were_written_without_hashes_are_forgotten() {
     let block = BlockSize::new(1024).unwrap();
     let (old, mut bytes) = (vec![1; 8192], vec![1; 8192]);
     let region = 0..8192;
-    let compare = |table: &Table, dirty: &[_], bytes: &[u8]| {
+    let compare = |table: &BlockHashTable, dirty: &[_], bytes: &[u8]| {
         let mut slice = Slice { start: 0, bytes };
         table.compare(region.clone(), dirty, &mut slice).unwrap()
     };
-    let mut table = compare(&Table::new(block), &[], &old).table;
+    let mut table = compare(&BlockHashTable::new(block), &[], &old).table;
     // An epoch is written by pages.
     bytes[5000] = 2;
     table.forget_pages(&[1..2]);
@@ -157,7 +159,7 @@ fn alpha_is_what_hashing_has_saved() {
         start: 0,
         bytes: &bytes,
     };
-    let first = Table::new(block)
+    let first = BlockHashTable::new(block)
         .compare(region.clone(), &[0..4], &mut slice)
         .unwrap();
     assert_eq!(
@@ -199,7 +201,7 @@ fn what_cannot_be_compared_is_refused() {
         start: 4096,
         bytes: &bytes,
     };
-    let table = Table::new(BlockSize::PAGE);
+    let table = BlockHashTable::new(BlockSize::PAGE);
     let mut compare = |region, dirty: &[_]| {
         table
             .compare(region, dirty, &mut slice)
@@ -244,12 +246,12 @@ fn what_cannot_be_compared_is_refused() {
 #[test]
 fn a_short_last_block_is_looked_at() {
     let (old, mut new) = (vec![1; 4196], vec![1; 4196]);
-    let compare = |table: &Table, bytes: &[u8]| {
+    let compare = |table: &BlockHashTable, bytes: &[u8]| {
         let mut slice = Slice { start: 0, bytes };
         let dirty = &[1..2];
         table.compare(0..4196, dirty, &mut slice).unwrap()
     };
-    let first = compare(&Table::new(BlockSize::PAGE), &old);
+    let first = compare(&BlockHashTable::new(BlockSize::PAGE), &old);
     new[4195] = 2;
     let second = compare(&first.table, &new);
     let changes: Vec<_> = second

@@ -49,18 +49,18 @@ impl Budget {
 
 /// A scheduler to compare with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Other {
+pub enum OtherScheduler {
     Baseline,
     Greedy,
     MinTime { chunk: u64 },
 }
 
-impl Other {
+impl OtherScheduler {
     pub fn name(self) -> &'static str {
         match self {
-            Other::Baseline => LocalOnly.name(),
-            Other::Greedy => Greedy.name(),
-            Other::MinTime { chunk } => MinTime { chunk }.name(),
+            OtherScheduler::Baseline => LocalOnly.name(),
+            OtherScheduler::Greedy => Greedy.name(),
+            OtherScheduler::MinTime { chunk } => MinTime { chunk }.name(),
         }
     }
 
@@ -71,9 +71,9 @@ impl Other {
         budget: &mut Budget,
     ) -> Result<Option<Plan>, ScheduleError> {
         match self {
-            Other::Baseline => LocalOnly.schedule(problem).map(Some),
-            Other::Greedy => Greedy.schedule(problem).map(Some),
-            Other::MinTime { chunk } => {
+            OtherScheduler::Baseline => LocalOnly.schedule(problem).map(Some),
+            OtherScheduler::Greedy => Greedy.schedule(problem).map(Some),
+            OtherScheduler::MinTime { chunk } => {
                 let before = budget.each.min(budget.together);
                 let mut left = before;
                 let plan = MinTime { chunk }.schedule_within(problem, &mut left);
@@ -96,11 +96,11 @@ mod tests {
         let cluster = Topology::cluster(64);
         let sizes: Vec<u64> = (0..64).map(|node| 200_000_000 * node).collect();
         let problem = Problem::new(&cluster, &sizes).expect("sizes");
-        let min_time = Other::MinTime { chunk: 1_000_000 };
+        let min_time = OtherScheduler::MinTime { chunk: 1_000_000 };
         let mut budget = Budget::of(Comparisons::Limited).expect("limited");
         assert_eq!(min_time.schedule(&problem, &mut budget), Ok(None));
         assert_eq!(budget.together, STEPS_OF_A_TRACE - STEPS);
-        for other in [Other::Baseline, Other::Greedy] {
+        for other in [OtherScheduler::Baseline, OtherScheduler::Greedy] {
             let plan = other.schedule(&problem, &mut budget).expect("a plan");
             assert!(plan.is_some(), "{}", other.name());
         }
@@ -110,7 +110,7 @@ mod tests {
         }
         assert_eq!(budget.together, 0);
         let small = Problem::new(&cluster, &[9_000_000_000; 64]).expect("sizes");
-        let coarse = Other::MinTime {
+        let coarse = OtherScheduler::MinTime {
             chunk: 1_000_000_000,
         };
         assert_eq!(coarse.schedule(&small, &mut budget), Ok(None));

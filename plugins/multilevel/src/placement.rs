@@ -35,7 +35,7 @@ pub struct Member {
 
 /// The room on the tiers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Room {
+pub struct TierRoom {
     /// Room by node.
     pub fast: Vec<u64>,
     pub slow: u64,
@@ -95,7 +95,11 @@ pub enum PlacementError {
 }
 
 /// Decides where each rank writes its bytes.
-pub fn place(members: &[Member], room: &Room, rules: Rules) -> Result<Placement, PlacementError> {
+pub fn place(
+    members: &[Member],
+    room: &TierRoom,
+    rules: Rules,
+) -> Result<Placement, PlacementError> {
     let bytes: u64 = members.iter().map(|member| member.bytes).sum();
     // An epoch becomes durable when all of it is on the slow tier, so an epoch that cannot fit is not begun.
     if bytes > room.slow {

@@ -26,7 +26,7 @@ pub struct Plan {
 
 /// A part with a bandwidth that several transfers can share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Shared {
+pub enum SharedResource {
     Link(usize),
     Switch(usize),
     Tier(usize),
@@ -97,7 +97,7 @@ impl Plan {
     }
 
     /// Returns the parts that take the whole blocking time.
-    pub fn busiest(&self, problem: &Problem<'_>) -> Vec<Shared> {
+    pub fn busiest(&self, problem: &Problem<'_>) -> Vec<SharedResource> {
         let mut busiest = Vec::new();
         for_each_load(problem, self, |shared, time| {
             if time == self.blocking_time && time > Seconds::ZERO {
@@ -202,15 +202,17 @@ pub struct DescribedTransfer {
     pub via: Vec<String>,
 }
 
-impl Shared {
+impl SharedResource {
     /// Returns a name such as `link G0 -> G4` or `switch PCIe0`.
     pub fn name(self, problem: &Problem<'_>) -> String {
         let topology = problem.topology();
         match self {
-            Shared::Link(at) => format!("link {}", topology.link_name(at)),
-            Shared::Switch(at) => format!("switch {}", topology.switches()[at].name),
-            Shared::Tier(at) => format!("tier {}", topology.tiers()[at].name),
-            Shared::Local(at) => format!("local writes of {}", topology.processes()[at].name),
+            SharedResource::Link(at) => format!("link {}", topology.link_name(at)),
+            SharedResource::Switch(at) => format!("switch {}", topology.switches()[at].name),
+            SharedResource::Tier(at) => format!("tier {}", topology.tiers()[at].name),
+            SharedResource::Local(at) => {
+                format!("local writes of {}", topology.processes()[at].name)
+            }
         }
     }
 }
@@ -285,17 +287,25 @@ fn time_of(problem: &Problem<'_>, plan: &Plan) -> Seconds {
     Seconds::new(longest.0, longest.1).max(problem.local_time().0)
 }
 
-fn for_each_load(problem: &Problem<'_>, plan: &Plan, mut visit: impl FnMut(Shared, Seconds)) {
+fn for_each_load(
+    problem: &Problem<'_>,
+    plan: &Plan,
+    mut visit: impl FnMut(SharedResource, Seconds),
+) {
     for_each_quotient(problem, plan, |shared, bytes, bandwidth| {
         visit(shared, Seconds::new(bytes, bandwidth))
     });
     if let (time, Some(process)) = problem.local_time() {
-        visit(Shared::Local(process), time);
+        visit(SharedResource::Local(process), time);
     }
 }
 
 /// Visits every loaded part, with its load and bandwidth.
-fn for_each_quotient(problem: &Problem<'_>, plan: &Plan, mut visit: impl FnMut(Shared, u64, u64)) {
+fn for_each_quotient(
+    problem: &Problem<'_>,
+    plan: &Plan,
+    mut visit: impl FnMut(SharedResource, u64, u64),
+) {
     let topology = problem.topology();
     let mut links = vec![0u64; topology.links().len()];
     let mut switches = vec![0u64; topology.switches().len()];
@@ -312,17 +322,17 @@ fn for_each_quotient(problem: &Problem<'_>, plan: &Plan, mut visit: impl FnMut(S
     }
     for (at, (&bytes, link)) in links.iter().zip(topology.links()).enumerate() {
         if bytes > 0 {
-            visit(Shared::Link(at), bytes, link.bandwidth);
+            visit(SharedResource::Link(at), bytes, link.bandwidth);
         }
     }
     for (at, (&bytes, switch)) in switches.iter().zip(topology.switches()).enumerate() {
         if let (true, Some(bandwidth)) = (bytes > 0, switch.bandwidth) {
-            visit(Shared::Switch(at), bytes, bandwidth);
+            visit(SharedResource::Switch(at), bytes, bandwidth);
         }
     }
     for (at, (&bytes, tier)) in tiers.iter().zip(topology.tiers()).enumerate() {
         if let (true, Some(bandwidth)) = (bytes > 0, tier.bandwidth) {
-            visit(Shared::Tier(at), bytes, bandwidth);
+            visit(SharedResource::Tier(at), bytes, bandwidth);
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Report {
     pub transfers: Vec<DescribedTransfer>,
     pub bottleneck: Option<Bottleneck>,
     /// Blocking times of the other schedulers that find a plan.
-    pub others: Vec<Other>,
+    pub others: Vec<OtherResult>,
     /// The other schedulers that would have taken too long.
     pub left_out: Vec<LeftOut>,
     /// Each process's share of the checkpoint.
@@ -43,7 +43,7 @@ pub struct Bottleneck {
 
 /// Another scheduler's result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Other {
+pub struct OtherResult {
     pub scheduler: &'static str,
     pub blocking_seconds: f64,
 }
@@ -120,13 +120,13 @@ impl Report {
         // Algorithm 2 takes one round for each chunk, and some thousands of them tell as much as millions.
         let chunk = chunk.max(1_000_000).max(problem.total_remainder() / 4096);
         for other in [
-            compare::Other::Baseline,
-            compare::Other::Greedy,
-            compare::Other::MinTime { chunk },
+            compare::OtherScheduler::Baseline,
+            compare::OtherScheduler::Greedy,
+            compare::OtherScheduler::MinTime { chunk },
         ] {
             let scheduler = other.name();
             match other.schedule(problem, &mut budget) {
-                Ok(Some(plan)) => self.others.push(Other {
+                Ok(Some(plan)) => self.others.push(OtherResult {
                     scheduler,
                     blocking_seconds: plan.blocking_time().as_secs_f64(),
                 }),

@@ -8,7 +8,7 @@ mod report;
 
 pub use figures::{Case, Figures, Scale, Summary, summarise};
 
-use crate::compare::{Budget, Comparisons, Other};
+use crate::compare::{Budget, Comparisons, OtherScheduler};
 use crate::exact::Exact;
 use crate::problem::{Problem, ScheduleError};
 use crate::topology::Topology;
@@ -22,10 +22,10 @@ pub const CHUNK: u64 = 1_000_000;
 pub const SCHEDULERS: [&str; 4] = ["baseline", "greedy", "min-time", "exact"];
 
 /// The schedulers that the exact one is compared with, in the same positions.
-const OTHERS: [Other; 3] = [
-    Other::Baseline,
-    Other::Greedy,
-    Other::MinTime { chunk: CHUNK },
+const OTHERS: [OtherScheduler; 3] = [
+    OtherScheduler::Baseline,
+    OtherScheduler::Greedy,
+    OtherScheduler::MinTime { chunk: CHUNK },
 ];
 
 /// Positions of some schedulers.
@@ -44,14 +44,14 @@ pub struct Decision {
 
 /// The results of all schedulers for one snapshot.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Outcome {
+pub struct SnapshotOutcome {
     /// The lower bound of the blocking time, in seconds.
     pub optimum: f64,
     /// The decisions; an entry is `None` if the comparison was left out.
     pub decisions: [Option<Decision>; SCHEDULERS.len()],
 }
 
-impl Outcome {
+impl SnapshotOutcome {
     /// Returns how much each scheduler's blocking time exceeds the optimum: 1 is twice as long. Returns `None` if
     /// nothing blocks.
     pub fn overhead(&self, scheduler: usize) -> Option<f64> {
@@ -77,7 +77,7 @@ impl Outcome {
 pub struct Simulation<'a> {
     topology: &'a Topology,
     trace: &'a Trace,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<SnapshotOutcome>,
     now: &'a dyn Fn() -> f64,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Simulation<'a> {
             let blocking = optimum.plan.blocking_time().as_secs_f64();
             let mut decisions = [None; SCHEDULERS.len()];
             decisions[EXACT] = Some(Decision { blocking, run_time });
-            outcomes.push(Outcome {
+            outcomes.push(SnapshotOutcome {
                 optimum: optimum.time.as_secs_f64(),
                 decisions,
             });
@@ -136,7 +136,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    pub fn outcomes(&self) -> &[Outcome] {
+    pub fn outcomes(&self) -> &[SnapshotOutcome] {
         &self.outcomes
     }
 }
@@ -147,7 +147,7 @@ pub fn run(
     trace: &Trace,
     now: &dyn Fn() -> f64,
     done: &mut dyn FnMut(),
-) -> Result<Vec<Outcome>, ScheduleError> {
+) -> Result<Vec<SnapshotOutcome>, ScheduleError> {
     let mut simulation = Simulation::new(topology, trace, now, done)?;
     if let Some(mut budget) = Budget::of(Comparisons::All) {
         for scheduler in 0..OTHERS.len() {

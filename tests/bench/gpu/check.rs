@@ -1,7 +1,7 @@
 //! One checkpoint on emulated GPUs, with every byte compared.
 
 use stillpoint_gpu_driver::Driver;
-use stillpoint_gpu_plan::{Place, Scheduling, Source};
+use stillpoint_gpu_plan::{Scheduling, Source, StagingPlace};
 use stillpoint_gpu_staging::{Device, Digest, Drain, Settings, Sink, SinkError, fill_back, stage};
 use stillpoint_tests::{Failed, ensure};
 
@@ -61,7 +61,7 @@ pub fn run(fault: Option<&str>) -> Result<(), Failed> {
         match staged {
             Ok(staged) => {
                 let pieces = staged.pieces().iter();
-                let host = pieces.filter(|piece| piece.spot.place == Place::Host);
+                let host = pieces.filter(|piece| piece.spot.place == StagingPlace::Host);
                 println!(
                     "in host memory: {}",
                     host.map(|piece| piece.bytes).sum::<u64>()
@@ -74,7 +74,8 @@ pub fn run(fault: Option<&str>) -> Result<(), Failed> {
     }
     let staged = stage(&mut gpus, &node, &sources, &settings).map_err(|error| said(&error))?;
     let on_peers = staged.pieces().iter().filter(|piece| {
-        piece.spot.place != Place::Host && piece.spot.place != Place::Gpu(sources[piece.source].gpu)
+        piece.spot.place != StagingPlace::Host
+            && piece.spot.place != StagingPlace::Gpu(sources[piece.source].gpu)
     });
     ensure!(on_peers.count() > 0, "nothing went to a peer");
     // The program's memory is overwritten meanwhile.
@@ -130,7 +131,7 @@ fn wipe(gpus: &mut stillpoint_gpu_copies::Gpus<'_>, sources: &[Source]) -> Resul
 
 fn rooms(gpus: &mut stillpoint_gpu_copies::Gpus<'_>) -> Result<Vec<u64>, Failed> {
     let room = |gpu| {
-        gpus.room(Place::Gpu(gpu))
+        gpus.room(StagingPlace::Gpu(gpu))
             .map_err(|error| error.to_string())
     };
     (0..8).map(room).collect()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use stillpoint_gpu_driver::Driver;
-use stillpoint_gpu_plan::{Place, Scheduling};
+use stillpoint_gpu_plan::{Scheduling, StagingPlace};
 use stillpoint_gpu_staging::{Device, Settings, Spot, stage};
 use stillpoint_multilevel::simulate::Spread;
 use stillpoint_multilevel::trace::Trace;
@@ -102,7 +102,7 @@ fn case(
         }
         for source in &sources {
             gpus.give_back(Spot {
-                place: Place::Gpu(source.gpu),
+                place: StagingPlace::Gpu(source.gpu),
                 address: source.address,
             });
         }

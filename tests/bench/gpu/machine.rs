@@ -2,7 +2,7 @@
 
 use stillpoint_gpu_copies::Gpus as Copying;
 use stillpoint_gpu_driver::Driver;
-use stillpoint_gpu_plan::{Copies, Host, Node, Place, Source};
+use stillpoint_gpu_plan::{Copies, Host, Node, Source, StagingPlace};
 use stillpoint_gpu_staging::{Bytes, BytesError, Device, Digest, fill_from};
 use stillpoint_multilevel::Topology;
 use stillpoint_tests::Failed;
@@ -74,7 +74,7 @@ pub fn sources(gpus: &mut Copying<'_>, sizes: &[u64; 8]) -> Result<Vec<Source>, 
     for (gpu, &bytes) in sizes.iter().enumerate() {
         // The driver gives no empty memory.
         let spot = gpus
-            .reserve(Place::Gpu(gpu), bytes.max(1))
+            .reserve(StagingPlace::Gpu(gpu), bytes.max(1))
             .map_err(|error| error.to_string())?;
         sources.push(Source {
             rank: gpu as u32,
@@ -128,16 +128,16 @@ pub fn node(gpus: &mut Copying<'_>, room: u64) -> Result<Node, Failed> {
     let mut least = u64::MAX;
     for gpu in 0..8 {
         least = least.min(
-            gpus.room(Place::Gpu(gpu))
+            gpus.room(StagingPlace::Gpu(gpu))
                 .map_err(|error| error.to_string())?,
         );
     }
     for gpu in 0..8 {
         let free = gpus
-            .room(Place::Gpu(gpu))
+            .room(StagingPlace::Gpu(gpu))
             .map_err(|error| error.to_string())?;
         if free > least {
-            gpus.reserve(Place::Gpu(gpu), free - least)
+            gpus.reserve(StagingPlace::Gpu(gpu), free - least)
                 .map_err(|error| error.to_string())?;
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use stillpoint_gpu_copies::{Gpus, survey};
 use stillpoint_gpu_driver::storage::{self, Storage};
 use stillpoint_gpu_driver::{Driver, checkpoint, devices};
-use stillpoint_gpu_plan::{Host, Node, Place, Record, Source};
+use stillpoint_gpu_plan::{Host, Node, Record, Source, StagingPlace};
 use stillpoint_gpu_staging::{Digest, Drain, Piece, Settings, Sink, SinkError, fill_back, stage};
 use stillpoint_tests::{Failed, ensure};
 
@@ -132,7 +132,8 @@ impl Staging<'_> {
             .add_to(&mut self.record, &self.node, &self.version, epoch);
         filled.add_to(&mut self.record, &self.node, &self.version, epoch);
         let bytes: u64 = staged.pieces().iter().map(|piece| piece.bytes).sum();
-        let beyond = |piece: &&Piece| piece.spot.place != Place::Gpu(sources[piece.source].gpu);
+        let beyond =
+            |piece: &&Piece| piece.spot.place != StagingPlace::Gpu(sources[piece.source].gpu);
         let beyond = staged
             .pieces()
             .iter()

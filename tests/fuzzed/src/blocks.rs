@@ -4,7 +4,7 @@ use stillpoint_image::blocks::{Blocks, FastTierDirectory as Tier, blocks_name};
 use stillpoint_image::format::checksum;
 use stillpoint_image::{Reader, image_name};
 
-use crate::place::Place;
+use crate::place::InputDirectory;
 use crate::seeds;
 
 /// The bytes of the header, and the offset of its sum.
@@ -17,7 +17,7 @@ pub fn blocks(input: &[u8]) -> bool {
     let Some((form, rest)) = input.split_first() else {
         return false;
     };
-    let place = Place::new();
+    let place = InputDirectory::new();
     let image = place.file(&image_name(0), seeds::image_file());
     let table = place.path().join(blocks_name(0));
     std::fs::write(&table, put_right(rest, *form)).expect("a file for the table");

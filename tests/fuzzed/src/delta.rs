@@ -9,7 +9,7 @@ use stillpoint_image::{
 
 use crate::image::{bytes, looked_at, stretches};
 use crate::parts::{Parts, split};
-use crate::place::Place;
+use crate::place::InputDirectory;
 
 /// The border between two images.
 pub(crate) const BORDER: &[u8] = b"\xfc\n#\xfc";
@@ -23,7 +23,7 @@ const MOST_CARRIED: u64 = 256 << 10;
 /// The first bytes choose the memory that has not changed since the newest image. Then come images in parts, the earliest first,
 /// each with chunks in earlier ones. If the first byte is even, an image's description of those that it needs is corrected.
 pub fn delta(input: &[u8]) -> bool {
-    let place = Place::new();
+    let place = InputDirectory::new();
     let mut pieces = split(input, BORDER).into_iter();
     let choices = pieces.next().unwrap_or_default();
     let right = choices.first().is_none_or(|choice| choice % 2 == 0);
@@ -83,7 +83,7 @@ fn unchanged(reader: &Reader, choices: &[u8]) -> Vec<Range<u64>> {
 }
 
 /// Writes the next epoch's image without data of its own: its memory is all unchanged.
-fn carry_on(reader: &Reader, choices: &[u8], place: &Place) {
+fn carry_on(reader: &Reader, choices: &[u8], place: &InputDirectory) {
     let base = reader.base();
     if base.image.epoch == u64::MAX || reader.tables().page_bytes() > MOST_CARRIED {
         return;

@@ -7,7 +7,7 @@ use stillpoint_image::format::NOWHERE;
 use stillpoint_image::{Compression, ImageError, PageRun, Reader, Writer, inspect, verify_opened};
 
 use crate::parts::{Parts, summed};
-use crate::place::Place;
+use crate::place::InputDirectory;
 
 /// Images with more bytes of memory are not written again, since only small ones are worth it.
 const MOST_WRITTEN: u64 = 256 << 10;
@@ -22,7 +22,7 @@ pub fn image(input: &[u8]) -> bool {
         1 => summed(rest),
         _ => Parts::of_open(rest).file(),
     };
-    let place = Place::new();
+    let place = InputDirectory::new();
     looked_at(&place.file("image", &bytes), &place.path().join("again"))
 }
 

@@ -4,7 +4,7 @@ use stillpoint_image::Manifest;
 use stillpoint_image::format::checksum;
 use stillpoint_image::manifest::NAME;
 
-use crate::place::Place;
+use crate::place::InputDirectory;
 use crate::seeds;
 
 /// The first byte selects the meaning of the others. Even: the file; odd: the text after its first line, which is made
@@ -13,7 +13,7 @@ pub fn manifest(input: &[u8]) -> bool {
     let Some((form, rest)) = input.split_first() else {
         return false;
     };
-    let place = Place::new();
+    let place = InputDirectory::new();
     if form % 2 == 0 {
         place.file(NAME, rest);
     } else {

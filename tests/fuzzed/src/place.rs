@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A directory that goes with its input.
-pub struct Place(TempDir);
+pub struct InputDirectory(TempDir);
 
-impl Place {
+impl InputDirectory {
     /// Makes the directory in memory if there is such a file system, since its files are temporary.
-    pub fn new() -> Place {
+    pub fn new() -> InputDirectory {
         let memory = Path::new("/dev/shm");
         let made = match memory.is_dir() {
             true => TempDir::new_in(memory),
             false => TempDir::new(),
         };
-        Place(made.expect("a directory for the input"))
+        InputDirectory(made.expect("a directory for the input"))
     }
 
     pub fn path(&self) -> &Path {

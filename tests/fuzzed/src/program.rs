@@ -4,11 +4,11 @@ use std::ffi::OsString;
 
 use stillpoint_linkage::{needed, number, of_library};
 
-use crate::place::Place;
+use crate::place::InputDirectory;
 
 /// Any bytes, as an ELF file.
 pub fn program(input: &[u8]) -> bool {
-    let place = Place::new();
+    let place = InputDirectory::new();
     let path = place.file("program", input);
     let preloaded = |name: &str| (name == "LD_LIBRARY_PATH").then(|| OsString::from(place.path()));
     let needed = needed(&path, preloaded);

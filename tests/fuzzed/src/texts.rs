@@ -3,11 +3,11 @@
 use stillpoint_protocol::job_file::{JobFile, NAME};
 use stillpoint_protocol::launch::Launch;
 
-use crate::place::Place;
+use crate::place::InputDirectory;
 
 /// DIR/job.json.
 pub fn job_file(input: &[u8]) -> bool {
-    let place = Place::new();
+    let place = InputDirectory::new();
     place.file(NAME, input);
     let Ok(job) = JobFile::read(place.path()) else {
         return false;

@@ -5,7 +5,7 @@ use std::path::Path;
 use stillpoint_image::{Manifest, RankImage};
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
-    Expected, OfDevices, Outcome, Predicted, Rates, Record, Taken,
+    EpochMeasurement, Expected, OfDevices, Predicted, Rates, Record, Taken,
 };
 
 use super::{failure, json, plan, text};
@@ -259,7 +259,7 @@ fn record(predicted: bool) -> Record {
             hash: 3,
             looks: 1,
         },
-        outcome: Outcome {
+        outcome: EpochMeasurement {
             touched: 10_000_000,
             page_dirty: predicted.then_some(4_000_000),
             hashed: 3_000_000,

@@ -1,6 +1,6 @@
 //! The destinations of all blocks: the exact scheduler decides them from the ranks' reports.
 
-use stillpoint_multilevel::placement::{Member, Placement, Room, place};
+use stillpoint_multilevel::placement::{Member, Placement, TierRoom, place};
 use stillpoint_protocol::tier::{Announced, Assignment, Rates, Sized};
 
 use super::Staging;
@@ -37,7 +37,7 @@ impl Staging {
                 peers: rates[rank].peers,
             })
             .collect();
-        let room = Room {
+        let room = TierRoom {
             fast: hosts.iter().map(|host| sized[*host].fast_room).collect(),
             slow: sized.iter().map(|sized| sized.slow_room).min().unwrap_or(0),
         };

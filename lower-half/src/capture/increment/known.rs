@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use stillpoint_gpu_messages::Hashers;
 use stillpoint_image::{Base, Index};
-use stillpoint_incremental::blocks::{Hash, Table};
+use stillpoint_incremental::blocks::{BlockHashTable, Hash};
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{Measured, Rates, Regions};
 use stillpoint_protocol::agent::Incremental;
@@ -23,11 +23,11 @@ const RATES: Rates = Rates {
 /// The process's knowledge of its epochs.
 pub(super) struct State {
     pub(super) tracker: Tracker,
-    pub(super) base: Option<(Base, Arc<Table>)>,
+    pub(super) base: Option<(Base, Arc<BlockHashTable>)>,
     /// The hashes of devices' memory in the base.
     pub(super) devices: Arc<Known>,
     /// The epoch that is written, but not yet known to be committed.
-    pub(super) next: Option<(u64, Base, Arc<Table>, Arc<Known>)>,
+    pub(super) next: Option<(u64, Base, Arc<BlockHashTable>, Arc<Known>)>,
     pub(super) histories: Regions,
     pub(super) writing: Measured,
     pub(super) hashing: Measured,

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use stillpoint_image::MOST_RUNS;
 use stillpoint_image::format::PAGE;
-use stillpoint_incremental::blocks::Table;
-use stillpoint_incremental::viability::{Part, by_region};
+use stillpoint_incremental::blocks::BlockHashTable;
+use stillpoint_incremental::viability::{RegionChanges, by_region};
 
 /// Returns the bytes to write in each of the model's regions: of this memory, those that were written to, and those that are written again
 /// for another reason.
@@ -14,9 +14,9 @@ pub(super) fn parts(
     private: &[Range<usize>],
     written: &[Range<usize>],
     again: &[Range<usize>],
-    known: Option<&Table>,
-) -> BTreeMap<u64, Part> {
-    let mut parts = BTreeMap::<u64, Part>::new();
+    known: Option<&BlockHashTable>,
+) -> BTreeMap<u64, RegionChanges> {
+    let mut parts = BTreeMap::<u64, RegionChanges>::new();
     for (region, range) in by_region(wide(private)) {
         parts.entry(region).or_default().memory += range.end - range.start;
     }

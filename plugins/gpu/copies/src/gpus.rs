@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use stillpoint_gpu_driver::context::{Context, Event, OUT_OF_MEMORY, Stream as Queue};
 use stillpoint_gpu_driver::{Driver, Error};
-use stillpoint_gpu_plan::Place;
+use stillpoint_gpu_plan::StagingPlace;
 use stillpoint_gpu_staging::{Copy, Device, DeviceError, Digest, Spot, Stream, Ticket};
 
 use crate::arena::{Arena, Shown};
@@ -100,7 +100,7 @@ impl<'d> Gpus<'d> {
 
     /// Pins host memory for all GPUs.
     fn pin(&mut self, bytes: u64) -> Result<u64, DeviceError> {
-        let place = Place::Host;
+        let place = StagingPlace::Host;
         let none = DeviceError::OutOfMemory { place, bytes };
         if self.contexts.is_empty() || bytes > self.room(place)? {
             return Err(none);
@@ -126,8 +126,8 @@ impl<'d> Gpus<'d> {
     /// Returns the GPU whose stream a copy is in: the source's, if the source is a GPU.
     fn owner(stream: &Stream) -> Result<usize, DeviceError> {
         match (stream.from, stream.to) {
-            (Place::Gpu(gpu), _) | (Place::Host, Place::Gpu(gpu)) => Ok(gpu),
-            (Place::Host, Place::Host) => Err(DeviceError::Other(
+            (StagingPlace::Gpu(gpu), _) | (StagingPlace::Host, StagingPlace::Gpu(gpu)) => Ok(gpu),
+            (StagingPlace::Host, StagingPlace::Host) => Err(DeviceError::Other(
                 "a copy from host memory to host memory is none of a GPU's".to_owned(),
             )),
         }
@@ -198,7 +198,7 @@ fn said(gpu: usize, error: &Error) -> DeviceError {
     }
 }
 
-fn no_memory(place: Place, gpu: usize, bytes: u64, error: &Error) -> DeviceError {
+fn no_memory(place: StagingPlace, gpu: usize, bytes: u64, error: &Error) -> DeviceError {
     match error.code() {
         Some(OUT_OF_MEMORY) => DeviceError::OutOfMemory { place, bytes },
         _ => said(gpu, error),
@@ -206,22 +206,22 @@ fn no_memory(place: Place, gpu: usize, bytes: u64, error: &Error) -> DeviceError
 }
 
 impl Device for Gpus<'_> {
-    fn room(&mut self, place: Place) -> Result<u64, DeviceError> {
+    fn room(&mut self, place: StagingPlace) -> Result<u64, DeviceError> {
         match place {
-            Place::Gpu(gpu) => self.contexts[gpu]
+            StagingPlace::Gpu(gpu) => self.contexts[gpu]
                 .free_bytes()
                 .map_err(|error| said(gpu, &error)),
-            Place::Host => Ok(self.host_room.saturating_sub(self.pinned.bytes())),
+            StagingPlace::Host => Ok(self.host_room.saturating_sub(self.pinned.bytes())),
         }
     }
 
-    fn reserve(&mut self, place: Place, bytes: u64) -> Result<Spot, DeviceError> {
+    fn reserve(&mut self, place: StagingPlace, bytes: u64) -> Result<Spot, DeviceError> {
         let address = match place {
-            Place::Gpu(gpu) => {
+            StagingPlace::Gpu(gpu) => {
                 let allocated = self.contexts[gpu].allocate(bytes);
                 allocated.map_err(|error| no_memory(place, gpu, bytes, &error))?
             }
-            Place::Host => self.pin(bytes)?,
+            StagingPlace::Host => self.pin(bytes)?,
         };
         Ok(Spot { place, address })
     }
@@ -229,8 +229,8 @@ impl Device for Gpus<'_> {
     fn give_back(&mut self, spot: Spot) {
         // An error of the driver here has no effect: the driver takes everything back when its process ends.
         match spot.place {
-            Place::Gpu(gpu) => drop(self.contexts[gpu].free(spot.address)),
-            Place::Host => {
+            StagingPlace::Gpu(gpu) => drop(self.contexts[gpu].free(spot.address)),
+            StagingPlace::Host => {
                 if let Some(range) = self.pinned.remove(spot.address) {
                     if self.is_copied(spot, range.bytes) {
                         self.settle();
@@ -251,7 +251,7 @@ impl Device for Gpus<'_> {
     fn begin(&mut self, stream: Stream, copy: &Copy) -> Result<Ticket, DeviceError> {
         let owner = Gpus::owner(&stream)?;
         for spot in [copy.from, copy.to] {
-            if spot.place == Place::Host {
+            if spot.place == StagingPlace::Host {
                 self.pinned.find(spot.address, copy.bytes)?;
             }
         }

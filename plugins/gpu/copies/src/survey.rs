@@ -5,7 +5,7 @@ use stillpoint_gpu_driver::Error;
 use stillpoint_gpu_driver::devices::Device as Described;
 use stillpoint_gpu_plan::record::named;
 use stillpoint_gpu_plan::streams::probes;
-use stillpoint_gpu_plan::{Back, Copies, Gpu, Host, Node, Peer, Place, Record, Way};
+use stillpoint_gpu_plan::{Back, Copies, CopyRoute, Gpu, Host, Node, Peer, Record, StagingPlace};
 use stillpoint_gpu_staging::{DeviceError, probe};
 
 use crate::Gpus;
@@ -52,29 +52,30 @@ pub fn survey(
     }
     let all = |from| {
         (0..described.len())
-            .map(Place::Gpu)
-            .chain([Place::Host])
-            .map(move |to| Way { from, to })
+            .map(StagingPlace::Gpu)
+            .chain([StagingPlace::Host])
+            .map(move |to| CopyRoute { from, to })
     };
     for way in (0..described.len()).flat_map(all) {
-        let closed =
-            |peer: &Peer| Place::Gpu(peer.to) == way.to && peer.from == way.from && !peer.access;
+        let closed = |peer: &Peer| {
+            StagingPlace::Gpu(peer.to) == way.to && peer.from == way.from && !peer.access
+        };
         if node.peers.iter().any(closed) {
             continue;
         }
         let uuid = node.gpus[way.from].uuid.clone();
         let name = node.way_name(way).to_owned();
-        let between = (Place::Gpu(way.from), way.to);
+        let between = (StagingPlace::Gpu(way.from), way.to);
         know(gpus, between, (&uuid, driver, &name), record, cut)?;
         measured(&mut node, way, record.bandwidth(&uuid, driver, &name));
     }
     for gpu in 0..described.len() {
         let back = Back {
-            from: Place::Host,
+            from: StagingPlace::Host,
             to: gpu,
         };
         let (uuid, name) = node.back_name(back);
-        let between = (back.from, Place::Gpu(gpu));
+        let between = (back.from, StagingPlace::Gpu(gpu));
         know(gpus, between, (uuid, driver, name), record, cut)?;
     }
     Ok(node)
@@ -83,7 +84,7 @@ pub fn survey(
 /// Probes a way that is not in the record.
 fn know(
     gpus: &mut Gpus<'_>,
-    between: (Place, Place),
+    between: (StagingPlace, StagingPlace),
     (uuid, driver, name): (&str, &str, &str),
     record: &mut Record,
     cut: u64,
@@ -111,12 +112,12 @@ fn unmeasured(device: &Described) -> Gpu {
     }
 }
 
-fn measured(node: &mut Node, way: Way, bandwidth: Option<u64>) {
+fn measured(node: &mut Node, way: CopyRoute, bandwidth: Option<u64>) {
     let Some(bandwidth) = bandwidth else { return };
     match way.to {
-        Place::Host => node.gpus[way.from].host = bandwidth,
-        Place::Gpu(to) if to == way.from => node.gpus[to].own = Some(bandwidth),
-        Place::Gpu(to) => {
+        StagingPlace::Host => node.gpus[way.from].host = bandwidth,
+        StagingPlace::Gpu(to) if to == way.from => node.gpus[to].own = Some(bandwidth),
+        StagingPlace::Gpu(to) => {
             let this = |peer: &&mut Peer| (peer.from, peer.to) == (way.from, to);
             if let Some(peer) = node.peers.iter_mut().find(this) {
                 peer.measured = Some(bandwidth);

@@ -13,7 +13,7 @@ use crate::staging::Portion;
 use crate::staging::locked::Locked;
 use crate::staging::rank::{self, Draining, Filling, Returning};
 use crate::staging::shown;
-use crate::staging::stager::{self, Asked, Order, Outcome};
+use crate::staging::stager::{self, Order, StagingOutcome, StagingRequest};
 use crate::{facts, refused};
 
 /// The result of opening the driver. The first caller opens it.
@@ -202,7 +202,7 @@ impl<'n> Connection<'n> {
                 directory,
             } => {
                 let (outcome, waits) = mpsc::channel();
-                self.order(Order::Stage(Asked {
+                self.order(Order::Stage(StagingRequest {
                     pid,
                     rank,
                     epoch,
@@ -274,9 +274,9 @@ impl<'n> Connection<'n> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn staged(&mut self, outcome: Outcome) -> Result<Answer, String> {
+    fn staged(&mut self, outcome: StagingOutcome) -> Result<Answer, String> {
         match outcome {
-            Outcome::Staged(portion, report) => {
+            StagingOutcome::Staged(portion, report) => {
                 self.is_locked_no_more();
                 let mut all = self.all_staged();
                 all.retain(|_, portion| portion.strong_count() > 0);
@@ -285,8 +285,8 @@ impl<'n> Connection<'n> {
                 self.portion = Some(portion);
                 Ok(Answer::Staged(report))
             }
-            Outcome::Not(reason) => Ok(Answer::NotStaged(reason)),
-            Outcome::Lost(reason) => {
+            StagingOutcome::Not(reason) => Ok(Answer::NotStaged(reason)),
+            StagingOutcome::Lost(reason) => {
                 self.is_locked_no_more();
                 Err(reason)
             }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use stillpoint_gpu_hash::hash;
 use stillpoint_gpu_plan::record::{FROM_HOST, PROBE};
-use stillpoint_gpu_plan::{Place, Source};
+use stillpoint_gpu_plan::{Source, StagingPlace};
 use stillpoint_gpu_staging::{
     Bytes, BytesError, Device, Digest, Drain, Settings, Sink, SinkError, fill_from, stage,
 };
@@ -29,7 +29,7 @@ pub fn measure(directory: &Path, bytes: u64) -> Result<(), String> {
     // The hash needs whole units.
     let bytes = bytes.next_multiple_of(16);
     for gpu in 0..surveyed.described.len() {
-        let spot = surveyed.gpus.reserve(Place::Gpu(gpu), bytes);
+        let spot = surveyed.gpus.reserve(StagingPlace::Gpu(gpu), bytes);
         let spot = spot.map_err(told)?;
         let source = Source {
             rank: 0,
@@ -71,7 +71,7 @@ impl Surveyed {
 
     fn hash(&mut self, source: Source) -> Result<(), String> {
         let spot = stillpoint_gpu_staging::Spot {
-            place: Place::Gpu(source.gpu),
+            place: StagingPlace::Gpu(source.gpu),
             address: source.address,
         };
         let name = self.node.gpus[source.gpu].uuid.clone();

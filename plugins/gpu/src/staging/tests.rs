@@ -4,7 +4,7 @@ use super::*;
 use crate::node::{Host, Node};
 use proptest::prelude::*;
 use stillpoint_multilevel::Topology;
-use stillpoint_multilevel::placement::{Member, Room, Rules, place};
+use stillpoint_multilevel::placement::{Member, Rules, TierRoom, place};
 
 const MB: u64 = 1_000_000;
 
@@ -58,7 +58,7 @@ fn check(node: &Node, sources: &[Source], staging: &Staging) {
         assert_eq!(end, taken);
     }
     for &(way, load) in &staging.loads {
-        let own = |part: &&Part| part.place == way.to && sources[part.source].gpu == way.from;
+        let own = |part: &&StagedPart| part.place == way.to && sources[part.source].gpu == way.from;
         let parts: u64 = staging
             .parts
             .iter()
@@ -104,7 +104,7 @@ fn ranks_that_share_a_gpu_share_its_room_and_cut_its_ways_between_them() {
     let staging = plan(&node, &sources, Scheduling::Exact).expect("fits");
     check(&node, &sources, &staging);
     let own = |source: usize| -> u64 {
-        let own = |part: &&Part| part.source == source && part.place == Place::Gpu(0);
+        let own = |part: &&StagedPart| part.source == source && part.place == StagingPlace::Gpu(0);
         staging
             .parts
             .iter()
@@ -148,7 +148,7 @@ fn what_goes_to_host_memory_joins_the_plan_of_the_job() {
         member(0, staging.host_bytes(&sources, 0)),
         member(1, 20 * MB),
     ];
-    let room = Room {
+    let room = TierRoom {
         fast: vec![40 * MB, 200 * MB],
         slow: 10_000 * MB,
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stillpoint_gpu_plan::Place;
+use stillpoint_gpu_plan::StagingPlace;
 
 /// xxh3 of 128 bits.
 pub type Digest = u128;
@@ -15,7 +15,7 @@ pub fn digest(bytes: &[u8]) -> Digest {
 /// An address in a place's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spot {
-    pub place: Place,
+    pub place: StagingPlace,
     pub address: u64,
 }
 
@@ -32,8 +32,8 @@ impl Spot {
 /// A queue of copies from one place to another: in a stream, one copy begins when the one before it has ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Stream {
-    pub from: Place,
-    pub to: Place,
+    pub from: StagingPlace,
+    pub to: StagingPlace,
     pub number: u32,
 }
 
@@ -53,11 +53,11 @@ pub struct Ticket(pub u64);
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DeviceError {
     #[error("{place:?} has no room for {bytes} bytes")]
-    OutOfMemory { place: Place, bytes: u64 },
+    OutOfMemory { place: StagingPlace, bytes: u64 },
     #[error("a copy of {bytes} bytes from {from:?} to {to:?} failed: {problem}")]
     Copy {
-        from: Place,
-        to: Place,
+        from: StagingPlace,
+        to: StagingPlace,
         bytes: u64,
         problem: String,
     },
@@ -72,10 +72,10 @@ pub enum DeviceError {
 /// No code reads memory that a copy under way reads or writes.
 pub trait Device {
     /// Returns the free bytes of a place.
-    fn room(&mut self, place: Place) -> Result<u64, DeviceError>;
+    fn room(&mut self, place: StagingPlace) -> Result<u64, DeviceError>;
 
     /// Takes memory of a place; fails with [`DeviceError::OutOfMemory`] if there is not that much in one piece.
-    fn reserve(&mut self, place: Place, bytes: u64) -> Result<Spot, DeviceError>;
+    fn reserve(&mut self, place: StagingPlace, bytes: u64) -> Result<Spot, DeviceError>;
 
     /// Gives reserved memory back. A failure has no effect.
     fn give_back(&mut self, spot: Spot);

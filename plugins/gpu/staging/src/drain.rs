@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stillpoint_gpu_plan::{Copies, Place};
+use stillpoint_gpu_plan::{Copies, StagingPlace};
 
 use crate::Error;
 use crate::device::{Copy, Device, Digest, Spot, digest};
@@ -66,7 +66,7 @@ impl Drain {
     pub fn in_streams(staged: Staged, streams: &dyn Fn(usize, u64) -> u32) -> Drain {
         let mut loads: BTreeMap<usize, u64> = BTreeMap::new();
         for piece in &staged.pieces {
-            if let Place::Gpu(gpu) = piece.spot.place {
+            if let StagingPlace::Gpu(gpu) = piece.spot.place {
                 *loads.entry(gpu).or_default() += piece.bytes;
             }
         }
@@ -77,7 +77,7 @@ impl Drain {
                 streams,
                 ..staged.drain
             };
-            pump.line((Place::Gpu(gpu), Place::Host), copies);
+            pump.line((StagingPlace::Gpu(gpu), StagingPlace::Host), copies);
         }
         let slot = staged.drain.slot.max(1);
         let count = staged.drain.slots() / slot;
@@ -100,7 +100,7 @@ impl Drain {
     }
 
     /// Tells whether a place holds bytes that are not written out yet.
-    pub fn is_on(&self, place: Place) -> bool {
+    pub fn is_on(&self, place: StagingPlace) -> bool {
         let left = &self.staged.pieces[self.next..];
         left.iter().any(|piece| piece.spot.place == place)
     }
@@ -113,8 +113,8 @@ impl Drain {
         };
         self.fetch(device)?;
         let spot = match piece.spot.place {
-            Place::Host => piece.spot,
-            Place::Gpu(_) => self.wait_for(device, self.next)?,
+            StagingPlace::Host => piece.spot,
+            StagingPlace::Gpu(_) => self.wait_for(device, self.next)?,
         };
         let bytes = device.host(spot, piece.bytes)?;
         let hashed = piece.digest.is_some() || sink.wants_digests();
@@ -135,8 +135,8 @@ impl Drain {
     }
 
     /// Gives a GPU's memory back to the program as soon as it holds no staged bytes.
-    fn give_back_emptied(&mut self, device: &mut dyn Device, place: Place) {
-        if place == Place::Host {
+    fn give_back_emptied(&mut self, device: &mut dyn Device, place: StagingPlace) {
+        if place == StagingPlace::Host {
             return;
         }
         self.staged.reserved.retain(|(of, spot, _)| {
@@ -163,7 +163,7 @@ impl Drain {
     /// Fetches pieces in their order, as long as there are free slots.
     fn fetch(&mut self, device: &mut dyn Device) -> Result<(), Error> {
         while let Some(piece) = self.staged.pieces.get(self.ahead) {
-            if piece.spot.place != Place::Host {
+            if piece.spot.place != StagingPlace::Host {
                 let Some(slot) = self.free.pop() else { break };
                 let Piece { spot, bytes, .. } = *piece;
                 let copy = Copy {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stillpoint_gpu_plan::streams::UNMEASURED;
-use stillpoint_gpu_plan::{Back, Copied, Copies, Node, Place, Record, Source};
+use stillpoint_gpu_plan::{Back, Copied, Copies, Node, Record, Source, StagingPlace};
 
 use crate::Error;
 use crate::device::{Copy, Device, Digest, Spot, digest};
@@ -114,7 +114,7 @@ fn fill_pieces(
     let mut ways = Vec::new();
     for (way, (bytes, slot)) in loads {
         let (copies, predicted) = choice(way, bytes, slot);
-        pump.line((way.from, Place::Gpu(way.to)), copies);
+        pump.line((way.from, StagingPlace::Gpu(way.to)), copies);
         ways.push(ByWayBack {
             way,
             bytes,
@@ -126,7 +126,7 @@ fn fill_pieces(
     }
     for (number, piece) in staged.pieces.iter().enumerate() {
         // Another program may have written to host memory by mistake.
-        if piece.spot.place == Place::Host
+        if piece.spot.place == StagingPlace::Host
             && piece.digest.is_some()
             && !agree(piece.digest, digest_at(device, piece.spot, piece.bytes)?)
         {
@@ -150,7 +150,7 @@ fn fill_pieces(
     }
     let lines: BTreeMap<_, _> = pump.lines().collect();
     for by in &mut ways {
-        if let Some(line) = lines.get(&(by.way.from, Place::Gpu(by.way.to))) {
+        if let Some(line) = lines.get(&(by.way.from, StagingPlace::Gpu(by.way.to))) {
             by.seconds = line.ended.saturating_sub(began).as_secs_f64();
         }
     }
@@ -160,7 +160,7 @@ fn fill_pieces(
 fn target(targets: &[Source], source: usize, offset: u64) -> Spot {
     let target = &targets[source];
     Spot {
-        place: Place::Gpu(target.gpu),
+        place: StagingPlace::Gpu(target.gpu),
         address: target.address + offset,
     }
 }
@@ -185,7 +185,7 @@ pub fn fill_from(
         streams: by_gpu.values().map(|of| of.streams).max().unwrap_or(1),
         slot: by_gpu.values().map(|of| of.slot).max().unwrap_or(1).max(1),
     };
-    let slots = device.reserve(Place::Host, copies.slots())?;
+    let slots = device.reserve(StagingPlace::Host, copies.slots())?;
     let count = copies.slots() / copies.slot;
     let free = (0..count).map(|at| slots.after(at * copies.slot)).collect();
     let filled = fill_through(device, targets, bytes, &by_gpu, free);
@@ -219,7 +219,7 @@ fn fill_through(
     for (source, memory) in targets.iter().enumerate() {
         let mut offset = 0;
         let copies = by_gpu.get(&memory.gpu).copied().unwrap_or(UNMEASURED);
-        pump.line((Place::Host, Place::Gpu(memory.gpu)), copies);
+        pump.line((StagingPlace::Host, StagingPlace::Gpu(memory.gpu)), copies);
         while offset < memory.bytes {
             let slot = match free.pop() {
                 Some(slot) => slot,

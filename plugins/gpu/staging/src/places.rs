@@ -1,17 +1,17 @@
 //! Room for a plan: reserved in all places before the first byte is copied. If a place has less room than the device reported, the plan is made
 //! again with the real room.
 
-use stillpoint_gpu_plan::{Node, Place, Source, Staging, plan};
+use stillpoint_gpu_plan::{Node, Source, Staging, StagingPlace, plan};
 
 use crate::Error;
 use crate::device::{Device, DeviceError, Spot};
 use crate::stage::{Settings, ranks};
 
 /// Reserved memory: a place, its beginning, its length.
-pub(crate) type Reserved = Vec<(Place, Spot, u64)>;
+pub(crate) type Reserved = Vec<(StagingPlace, Spot, u64)>;
 
 /// A plan with all of its room reserved. Host memory also has room for slots, behind the staged bytes.
-pub(crate) struct Places {
+pub(crate) struct ReservedPlan {
     pub plan: Staging,
     pub reserved: Reserved,
     pub slots: Spot,
@@ -23,19 +23,19 @@ pub(crate) fn reserve(
     node: &Node,
     sources: &[Source],
     settings: &Settings<'_>,
-) -> Result<Places, Error> {
+) -> Result<ReservedPlan, Error> {
     let mut node = node.clone();
     let slots = settings.drain.slots() * ranks(sources).len().max(1) as u64;
     for (at, gpu) in node.gpus.iter_mut().enumerate() {
-        gpu.free = device.room(Place::Gpu(at))?;
+        gpu.free = device.room(StagingPlace::Gpu(at))?;
     }
-    let host = device.room(Place::Host)?;
+    let host = device.room(StagingPlace::Host)?;
     node.host.room = node.host.room.min(host.saturating_sub(slots));
     loop {
         let plan = plan(&node, sources, settings.scheduling)?;
         match take(device, &plan, slots) {
             Ok((reserved, slots)) => {
-                return Ok(Places {
+                return Ok(ReservedPlan {
                     plan,
                     reserved,
                     slots,
@@ -55,8 +55,11 @@ fn take(
     slots: u64,
 ) -> Result<(Reserved, Spot), DeviceError> {
     let mut reserved = Reserved::new();
-    let gpus = plan.taken.iter().filter(|(place, _)| *place != Place::Host);
-    let host = (Place::Host, plan.taken(Place::Host) + slots);
+    let gpus = plan
+        .taken
+        .iter()
+        .filter(|(place, _)| *place != StagingPlace::Host);
+    let host = (StagingPlace::Host, plan.taken(StagingPlace::Host) + slots);
     for &(place, bytes) in gpus.chain([&host]) {
         match device.reserve(place, bytes) {
             Ok(spot) => reserved.push((place, spot, bytes)),
@@ -82,17 +85,17 @@ fn shrink(
     device: &mut dyn Device,
     node: &mut Node,
     plan: &Staging,
-    place: Place,
+    place: StagingPlace,
     slots: u64,
 ) -> Result<bool, DeviceError> {
     let asked = plan.taken(place);
     let free = device.room(place)?;
     Ok(match place {
-        Place::Gpu(gpu) => {
+        StagingPlace::Gpu(gpu) => {
             node.gpus[gpu].free = free.min(node.margin + asked / 2);
             asked > 0
         }
-        Place::Host => {
+        StagingPlace::Host => {
             node.host.room = free.saturating_sub(slots).min(asked / 2);
             asked > 0
         }

@@ -1,7 +1,7 @@
 //! Probing: timed copies over one way, for the model of ways without measurements.
 
 use stillpoint_gpu_plan::record::PROBE;
-use stillpoint_gpu_plan::{Copied, Copies, Place};
+use stillpoint_gpu_plan::{Copied, Copies, StagingPlace};
 
 use crate::device::{Copy, Device, DeviceError, Spot};
 use crate::pump::Pump;
@@ -29,7 +29,7 @@ impl Probe {
 /// Times copies from a place to another, in unused memory. Sizes without room are left out.
 pub fn probe(
     device: &mut dyn Device,
-    (from, to): (Place, Place),
+    (from, to): (StagingPlace, StagingPlace),
     sizes: impl IntoIterator<Item = (u64, Copies)>,
 ) -> Result<Vec<Probe>, DeviceError> {
     let mut probes = Vec::new();
@@ -49,7 +49,7 @@ pub fn probe(
 
 fn timed(
     device: &mut dyn Device,
-    (from, to): (Place, Place),
+    (from, to): (StagingPlace, StagingPlace),
     bytes: u64,
     copies: Copies,
 ) -> Result<f64, DeviceError> {

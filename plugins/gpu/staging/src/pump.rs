@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use stillpoint_gpu_plan::{Copies, Place};
+use stillpoint_gpu_plan::{Copies, StagingPlace};
 
 use crate::device::{Copy, Device, DeviceError, Stream, Ticket};
 
@@ -11,7 +11,7 @@ use crate::device::{Copy, Device, DeviceError, Stream, Ticket};
 const AHEAD: usize = 2;
 
 /// From place to place.
-pub(crate) type Between = (Place, Place);
+pub(crate) type Between = (StagingPlace, StagingPlace);
 
 /// The copies of one way.
 #[derive(Debug)]

@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use stillpoint_gpu_plan::streams::UNMEASURED;
-use stillpoint_gpu_plan::{Copied, Copies, Node, Place, Record, Scheduling, Source, Way};
+use stillpoint_gpu_plan::{
+    Copied, Copies, CopyRoute, Node, Record, Scheduling, Source, StagingPlace,
+};
 
 use crate::Error;
 use crate::device::{Copy, Device, DeviceError, Digest, Spot, digest};
-use crate::places::{self, Places, Reserved};
+use crate::places::{self, Reserved, ReservedPlan};
 use crate::pump::Pump;
 
 /// Chooses how a way copies so many bytes, and predicts the seconds.
-pub type Choice<'a> = dyn Fn(Way, u64) -> (Copies, Option<f64>) + 'a;
+pub type Choice<'a> = dyn Fn(CopyRoute, u64) -> (Copies, Option<f64>) + 'a;
 
 /// The settings for staging.
 #[derive(Clone, std::marker::Copy)]
@@ -49,7 +51,7 @@ pub struct Piece {
 /// The copies of one way.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ByWay {
-    pub way: Way,
+    pub way: CopyRoute,
     pub bytes: u64,
     pub copies: Copies,
     /// The model's prediction in seconds.
@@ -133,7 +135,7 @@ impl Staged {
 
     /// Returns the reserved memory: a place, its beginning, its length. There is one entry a place; in host memory it includes the slots of
     /// all drains.
-    pub fn reserved(&self) -> &[(Place, Spot, u64)] {
+    pub fn reserved(&self) -> &[(StagingPlace, Spot, u64)] {
         &self.reserved
     }
 
@@ -143,7 +145,7 @@ impl Staged {
     }
 
     /// Tells whether any of the bytes lie in a place.
-    pub fn is_on(&self, place: Place) -> bool {
+    pub fn is_on(&self, place: StagingPlace) -> bool {
         self.pieces.iter().any(|piece| piece.spot.place == place)
     }
 
@@ -199,7 +201,7 @@ pub fn stage(
 
 fn copy_all(
     device: &mut dyn Device,
-    places: &Places,
+    places: &ReservedPlan,
     sources: &[Source],
     settings: &Settings<'_>,
 ) -> Result<(Vec<Piece>, Measured), Error> {
@@ -209,14 +211,16 @@ fn copy_all(
         let (mut copies, predicted) = (settings.choice)(way, bytes);
         // A piece is drained through one slot.
         copies.slot = copies.slot.clamp(1, settings.drain.slot.max(1));
-        pump.line((Place::Gpu(way.from), way.to), copies);
+        pump.line((StagingPlace::Gpu(way.from), way.to), copies);
         chosen.push((way, copies, predicted));
     }
-    let slot = |from: usize, to: Place| {
-        let chosen = chosen.iter().find(|(way, ..)| *way == Way { from, to });
+    let slot = |from: usize, to: StagingPlace| {
+        let chosen = chosen
+            .iter()
+            .find(|(way, ..)| *way == CopyRoute { from, to });
         chosen.map_or(1, |(_, copies, _)| copies.slot)
     };
-    let begin = |place: Place| {
+    let begin = |place: StagingPlace| {
         let reserved = places.reserved.iter().find(|(of, ..)| *of == place);
         reserved.map(|(_, spot, _)| *spot)
     };
@@ -243,7 +247,7 @@ fn copy_all(
     for (number, piece) in pieces.iter_mut().enumerate() {
         let source = &sources[piece.source];
         let from = Spot {
-            place: Place::Gpu(source.gpu),
+            place: StagingPlace::Gpu(source.gpu),
             address: source.address + piece.offset,
         };
         piece.digest = device.digest(from, piece.bytes)?;
@@ -277,8 +281,8 @@ pub(crate) fn digest_at(
     bytes: u64,
 ) -> Result<Option<Digest>, DeviceError> {
     match spot.place {
-        Place::Host => device.host(spot, bytes).map(|bytes| Some(digest(bytes))),
-        Place::Gpu(_) => device.digest(spot, bytes),
+        StagingPlace::Host => device.host(spot, bytes).map(|bytes| Some(digest(bytes))),
+        StagingPlace::Gpu(_) => device.digest(spot, bytes),
     }
 }
 
@@ -292,16 +296,17 @@ pub(crate) fn agree(one: Option<Digest>, other: Option<Digest>) -> bool {
 
 fn measured(
     pump: &Pump,
-    chosen: &[(Way, Copies, Option<f64>)],
-    places: &Places,
+    chosen: &[(CopyRoute, Copies, Option<f64>)],
+    places: &ReservedPlan,
     began: Duration,
 ) -> Measured {
     let mut ways = Vec::new();
     let mut seconds = 0.0f64;
     let mut predicted = places.plan.blocking.as_secs_f64();
     for (between, line) in pump.lines() {
-        let this =
-            |(way, ..): &&(Way, Copies, Option<f64>)| (Place::Gpu(way.from), way.to) == *between;
+        let this = |(way, ..): &&(CopyRoute, Copies, Option<f64>)| {
+            (StagingPlace::Gpu(way.from), way.to) == *between
+        };
         let Some((way, copies, said)) = chosen.iter().find(this) else {
             continue;
         };

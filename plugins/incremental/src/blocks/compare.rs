@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::table::{Found, Known};
-use super::{BlockSize, Hash, PAGE, Table, is_zero};
+use super::{BlockHashTable, BlockSize, Hash, PAGE, is_zero};
 
 /// The most bytes that are requested at once.
 const PIECE: u64 = BlockSize::LARGEST.0;
@@ -68,7 +68,7 @@ pub struct Change {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Compared {
     /// The region's hashes now: they go into the next epoch's table.
-    pub table: Table,
+    pub table: BlockHashTable,
     /// By address.
     pub changes: Vec<Change>,
     pub counts: Counts,
@@ -112,7 +112,7 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-impl Table {
+impl BlockHashTable {
     /// Finds what has changed in a region since this table was made.
     ///
     /// `dirty` are the numbers of pages that were written to since then, ascending; ranges outside of the region may be among them. A
@@ -171,7 +171,7 @@ impl Table {
             counts,
             ..
         } = made;
-        let table = Table::of(block, region, hashes).expect("a hash for each block");
+        let table = BlockHashTable::of(block, region, hashes).expect("a hash for each block");
         Ok(Compared {
             table,
             changes,

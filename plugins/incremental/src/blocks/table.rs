@@ -6,7 +6,7 @@ use super::{BlockSize, HASH, Hash, PAGE};
 
 /// The hashes of the blocks of any number of regions, by their addresses.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Table {
+pub struct BlockHashTable {
     block: BlockSize,
     /// Runs by address; they do not overlap.
     runs: Vec<Run>,
@@ -58,10 +58,10 @@ impl Run {
     }
 }
 
-impl Table {
+impl BlockHashTable {
     /// Makes an empty table, as before the first epoch.
-    pub fn new(block: BlockSize) -> Table {
-        Table {
+    pub fn new(block: BlockSize) -> BlockHashTable {
+        BlockHashTable {
             block,
             runs: Vec::new(),
         }
@@ -72,7 +72,7 @@ impl Table {
         block: BlockSize,
         region: Range<u64>,
         hashes: Vec<Hash>,
-    ) -> Result<Table, TableError> {
+    ) -> Result<BlockHashTable, TableError> {
         let blocks = block.count(&region);
         if blocks != hashes.len() as u64 {
             let hashes = hashes.len();
@@ -86,7 +86,7 @@ impl Table {
             true => Vec::new(),
             false => vec![Run { region, hashes }],
         };
-        Ok(Table { block, runs })
+        Ok(BlockHashTable { block, runs })
     }
 
     pub fn block_size(&self) -> BlockSize {
@@ -109,7 +109,7 @@ impl Table {
     }
 
     /// Adds the hashes of other regions.
-    pub fn add(&mut self, other: Table) -> Result<(), TableError> {
+    pub fn add(&mut self, other: BlockHashTable) -> Result<(), TableError> {
         if self.block != other.block {
             return Err(TableError::BlockSize {
                 mine: self.block,
@@ -304,12 +304,12 @@ mod tests {
         Hash::of(&block.to_le_bytes())
     }
 
-    fn table(region: Range<u64>) -> Table {
+    fn table(region: Range<u64>) -> BlockHashTable {
         let hashes = BLOCK.numbers(&region).map(numbered).collect();
-        Table::of(BLOCK, region, hashes).expect("a hash a block")
+        BlockHashTable::of(BLOCK, region, hashes).expect("a hash a block")
     }
 
-    fn regions(table: &Table) -> Vec<Range<u64>> {
+    fn regions(table: &BlockHashTable) -> Vec<Range<u64>> {
         for (region, hashes) in table.runs() {
             assert_eq!(hashes.len() as u64, BLOCK.count(&region));
         }
@@ -342,10 +342,11 @@ mod tests {
             let error = some.add(table(twice.clone())).expect_err("overlaps");
             assert_eq!(error, TableError::Twice(twice));
         }
-        let other = Table::new(BlockSize::PAGE);
+        let other = BlockHashTable::new(BlockSize::PAGE);
         let error = some.add(other).expect_err("other blocks").to_string();
         assert!(error.contains("256 bytes") && error.contains("4096 bytes"));
-        let error = Table::of(BLOCK, 0..512, vec![numbered(1)]).expect_err("one is missing");
+        let error =
+            BlockHashTable::of(BLOCK, 0..512, vec![numbered(1)]).expect_err("one is missing");
         assert_eq!(
             error.to_string(),
             "0x0 to 0x200 has 2 blocks, and 1 hashes are given"
@@ -370,8 +371,8 @@ mod tests {
         assert_eq!(regions(&some), [0..0; 0]);
         // A block of several pages goes with any of them.
         let block = BlockSize::LARGEST;
-        let mut large =
-            Table::of(block, 0..131_072, vec![numbered(1), numbered(2)]).expect("two blocks");
+        let mut large = BlockHashTable::of(block, 0..131_072, vec![numbered(1), numbered(2)])
+            .expect("two blocks");
         large.forget_pages(&[20..21]);
         assert_eq!(large.get(&(0..65_536)), Some(numbered(1)));
         assert_eq!(large.get(&(65_536..131_072)), None);

@@ -15,7 +15,7 @@ pub struct Record {
     pub predicted: Option<Predicted>,
     /// The number of regions with anything to write, by method.
     pub regions: Taken,
-    pub outcome: Outcome,
+    pub outcome: EpochMeasurement,
     /// GPU memory that was staged; `null` if there is none, and in manifests of earlier releases.
     #[serde(default)]
     pub devices: Option<OfDevices>,
@@ -38,7 +38,7 @@ pub struct Predicted {
     pub rates: Rates,
     /// Alpha of the page-dirty bytes in all regions with a known alpha; `null` if no region has one.
     pub alpha: Option<f64>,
-    /// Alpha of blocks with known hashes, in the regions that were to be hashed. [`Outcome::alpha`] is the measured value.
+    /// Of the regions that were to be hashed, and of blocks whose hashes were known: what [`EpochMeasurement::alpha`] says afterwards.
     pub alpha_hashed: Option<f64>,
     pub full: Expected,
     /// The expectation by pages, or `null` if there was no earlier image to build on.
@@ -58,7 +58,7 @@ pub struct Expected {
 
 /// The outcome.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct EpochMeasurement {
     /// Bytes that the image had to hold or to find elsewhere.
     pub touched: u64,
     /// `null` if it was not tracked which pages had been written to.
@@ -75,7 +75,7 @@ pub struct Outcome {
     pub alpha: Option<f64>,
 }
 
-/// The outcome for GPU memory. [`Outcome`] includes none of it.
+/// What came of memory of GPUs. Nothing of it is in [`EpochMeasurement`].
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct OfDevices {
     /// Bytes that the image had to hold or to find elsewhere.
@@ -95,7 +95,7 @@ pub struct OfDevices {
 impl Record {
     /// Tells whether every number is valid.
     pub fn is_sound(&self) -> bool {
-        let Outcome {
+        let EpochMeasurement {
             hash_seconds,
             write_seconds,
             alpha,
@@ -132,7 +132,7 @@ impl Predicted {
     }
 }
 
-impl Outcome {
+impl EpochMeasurement {
     /// Returns the seconds to hash and to write.
     pub fn seconds(&self) -> f64 {
         self.hash_seconds + self.write_seconds
@@ -169,8 +169,8 @@ mod tests {
             ..Record::default()
         };
         assert!(sound.is_sound() && Record::default().is_sound());
-        let wrong = |change: fn(&mut Predicted, &mut Outcome)| {
-            let (mut predicted, mut outcome) = (predicted, Outcome::default());
+        let wrong = |change: fn(&mut Predicted, &mut EpochMeasurement)| {
+            let (mut predicted, mut outcome) = (predicted, EpochMeasurement::default());
             change(&mut predicted, &mut outcome);
             let predicted = Some(predicted);
             Record {
@@ -192,7 +192,7 @@ mod tests {
             let devices = Some(wrong);
             assert!(!Record { devices, ..sound }.is_sound(), "{wrong:?}");
         }
-        let changes: [fn(&mut Predicted, &mut Outcome); 6] = [
+        let changes: [fn(&mut Predicted, &mut EpochMeasurement); 6] = [
             |predicted, _| predicted.rates.beta_hash = f64::NAN,
             |predicted, _| predicted.alpha = Some(f64::INFINITY),
             |predicted, _| predicted.taken.seconds = f64::NAN,

@@ -16,7 +16,7 @@ pub const REGION: u64 = 1 << 20;
 
 /// The bytes to write in one region.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Part {
+pub struct RegionChanges {
     /// All memory that has been touched.
     pub memory: u64,
     /// `c`: bytes in pages that were written to.
@@ -70,7 +70,7 @@ impl Plan {
     }
 
     /// Plans an image without an earlier one: all memory is written.
-    pub fn whole(rates: Rates, parts: &BTreeMap<u64, Part>) -> Plan {
+    pub fn whole(rates: Rates, parts: &BTreeMap<u64, RegionChanges>) -> Plan {
         let mut full = Expected::default();
         let mut decisions = BTreeMap::new();
         for (number, part) in parts {
@@ -99,7 +99,7 @@ impl Plan {
 }
 
 impl Load {
-    fn of(part: &Part) -> Load {
+    fn of(part: &RegionChanges) -> Load {
         Load {
             memory: part.memory as f64,
             page_dirty: part.page_dirty as f64,
@@ -134,7 +134,7 @@ impl Regions {
     pub fn decide(
         &self,
         rates: Rates,
-        parts: &BTreeMap<u64, Part>,
+        parts: &BTreeMap<u64, RegionChanges>,
         forced: Option<Method>,
     ) -> Plan {
         let fresh = History::default();
@@ -210,7 +210,7 @@ impl Regions {
         &mut self,
         plan: &Plan,
         counts: &BTreeMap<u64, Counts>,
-        there: &BTreeMap<u64, Part>,
+        there: &BTreeMap<u64, RegionChanges>,
     ) {
         self.0.retain(|number, _| there.contains_key(number));
         for (number, decision) in &plan.decisions {

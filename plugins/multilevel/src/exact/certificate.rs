@@ -1,7 +1,7 @@
 //! The proof that no plan can be faster: a cut, in terms of the machine.
 
 use crate::graph::{Limit, Meaning, StagingGraph};
-use crate::plan::Shared;
+use crate::plan::SharedResource;
 use crate::problem::Problem;
 use crate::ratio::Seconds;
 use crate::topology::{End, Topology};
@@ -16,7 +16,7 @@ pub struct Bottleneck {
     pub senders: Vec<usize>,
     /// Places that are full, or could be.
     pub full: Vec<End>,
-    pub shared: Vec<Shared>,
+    pub shared: Vec<SharedResource>,
     /// The sum over all senders.
     pub remainder: u64,
     /// The sum over all full places.
@@ -79,9 +79,9 @@ impl Cut {
                 Meaning::Remainder(_) => {}
                 Meaning::Spare(at) => found.full.push(End::Process(at)),
                 Meaning::Capacity(at) => found.full.push(End::Tier(at)),
-                Meaning::Link(at) => found.shared.push(Shared::Link(at as usize)),
-                Meaning::Switch(at) => found.shared.push(Shared::Switch(at)),
-                Meaning::Tier(at) => found.shared.push(Shared::Tier(at)),
+                Meaning::Link(at) => found.shared.push(SharedResource::Link(at as usize)),
+                Meaning::Switch(at) => found.shared.push(SharedResource::Switch(at)),
+                Meaning::Tier(at) => found.shared.push(SharedResource::Tier(at)),
             }
         }
         found.room = found
@@ -129,17 +129,17 @@ impl Bottleneck {
         while let Some(from) = open.pop() {
             for &number in topology.outgoing(from) {
                 let to = topology.links()[number as usize].to;
-                if self.shared.contains(&Shared::Link(number as usize)) {
+                if self.shared.contains(&SharedResource::Link(number as usize)) {
                     continue;
                 }
                 match to {
-                    End::Switch(at) if self.shared.contains(&Shared::Switch(at)) => {}
+                    End::Switch(at) if self.shared.contains(&SharedResource::Switch(at)) => {}
                     End::Switch(at) => {
                         if !std::mem::replace(&mut seen[at], true) {
                             open.push(to);
                         }
                     }
-                    End::Tier(at) if self.shared.contains(&Shared::Tier(at)) => {}
+                    End::Tier(at) if self.shared.contains(&SharedResource::Tier(at)) => {}
                     place if problem.room(place) == Some(0) || self.full.contains(&place) => {}
                     _ => return false,
                 }
@@ -189,12 +189,12 @@ impl Bottleneck {
     }
 }
 
-fn bandwidth_of(topology: &Topology, shared: Shared) -> u64 {
+fn bandwidth_of(topology: &Topology, shared: SharedResource) -> u64 {
     match shared {
-        Shared::Link(at) => topology.links()[at].bandwidth,
-        Shared::Switch(at) => topology.switches()[at].bandwidth.unwrap_or(0),
-        Shared::Tier(at) => topology.tiers()[at].bandwidth.unwrap_or(0),
-        Shared::Local(_) => 0,
+        SharedResource::Link(at) => topology.links()[at].bandwidth,
+        SharedResource::Switch(at) => topology.switches()[at].bandwidth.unwrap_or(0),
+        SharedResource::Tier(at) => topology.tiers()[at].bandwidth.unwrap_or(0),
+        SharedResource::Local(_) => 0,
     }
 }
 

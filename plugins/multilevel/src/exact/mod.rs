@@ -72,7 +72,7 @@ impl Scheduler for Exact {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Shared;
+    use crate::plan::SharedResource;
     use crate::topology::{End, Topology};
 
     const MB: u64 = 1_000_000;
@@ -205,7 +205,7 @@ mod tests {
         let problem = Problem::new(&cluster, &[2000 * MB, 4000 * MB, 0]).expect("problem");
         let optimum = Exact::default().solve(&problem).expect("plan");
         assert_eq!(optimum.time, Seconds::new(1, 1));
-        assert_eq!(optimum.plan.busiest(&problem), [Shared::Local(1)]);
+        assert_eq!(optimum.plan.busiest(&problem), [SharedResource::Local(1)]);
         assert!(optimum.bottleneck.is_none() && optimum.plan.transfers().is_empty());
     }
 

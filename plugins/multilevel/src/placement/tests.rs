@@ -14,8 +14,8 @@ fn member(node: usize, megabytes: u64) -> Member {
     }
 }
 
-fn room(fast: &[u64]) -> Room {
-    Room {
+fn room(fast: &[u64]) -> TierRoom {
+    TierRoom {
         fast: fast.iter().map(|megabytes| megabytes * MB).collect(),
         slow: 10_000 * MB,
     }

@@ -1,7 +1,7 @@
 //! The figures as drawings.
 
 use super::figures::{Figures, Summary};
-use super::{Outcome, SCHEDULERS};
+use super::{SCHEDULERS, SnapshotOutcome};
 use crate::chart::{Axis, Chart, Mark, Series};
 use crate::trace::Trace;
 use crate::units::show_bytes;
@@ -109,7 +109,7 @@ impl Figures {
     }
 }
 
-fn overhead_series(outcomes: &[Outcome], scheduler: usize) -> Series {
+fn overhead_series(outcomes: &[SnapshotOutcome], scheduler: usize) -> Series {
     let points = outcomes
         .iter()
         .enumerate()

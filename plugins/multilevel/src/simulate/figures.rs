@@ -1,6 +1,6 @@
 //! The experiments behind the paper's Figures 6 to 10.
 
-use super::{Outcome, SCHEDULERS, Spread, run};
+use super::{SCHEDULERS, SnapshotOutcome, Spread, run};
 use crate::problem::ScheduleError;
 use crate::topology::Topology;
 use crate::trace::{Statistics, Trace};
@@ -37,7 +37,7 @@ pub struct Case {
     pub trace: &'static str,
     pub free: u64,
     pub paper: Bounds,
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<SnapshotOutcome>,
 }
 
 /// One number of GPUs on one kind of machine.
@@ -47,7 +47,7 @@ pub struct Scale {
     pub gpus: usize,
     /// Percentiles of the sizes in bytes, every fifth (Figure 10a).
     pub sizes: Vec<u64>,
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<SnapshotOutcome>,
 }
 
 /// All data behind the figures.
@@ -145,7 +145,7 @@ pub struct Summary {
 }
 
 /// Makes one summary for each scheduler.
-pub fn summarise(outcomes: &[Outcome]) -> Vec<Summary> {
+pub fn summarise(outcomes: &[SnapshotOutcome]) -> Vec<Summary> {
     (0..SCHEDULERS.len())
         .map(|scheduler| Summary::of(outcomes, scheduler))
         .collect()
@@ -153,14 +153,14 @@ pub fn summarise(outcomes: &[Outcome]) -> Vec<Summary> {
 
 impl Summary {
     /// Summarises the scheduler at that position in [`SCHEDULERS`].
-    pub fn of(outcomes: &[Outcome], scheduler: usize) -> Summary {
+    pub fn of(outcomes: &[SnapshotOutcome], scheduler: usize) -> Summary {
         let decided = || {
             let decision =
-                |outcome: &Outcome| Some((outcome.optimum, outcome.decisions[scheduler]?));
+                |outcome: &SnapshotOutcome| Some((outcome.optimum, outcome.decisions[scheduler]?));
             outcomes.iter().filter_map(decision)
         };
         let blocking = decided().filter(|(optimum, _)| *optimum > 0.0);
-        let over_min_time = |outcome: &Outcome| outcome.overhead_over_min_time(scheduler);
+        let over_min_time = |outcome: &SnapshotOutcome| outcome.overhead_over_min_time(scheduler);
         Summary {
             scheduler: SCHEDULERS[scheduler],
             blocking_snapshots: outcomes.iter().filter(|o| o.optimum > 0.0).count(),

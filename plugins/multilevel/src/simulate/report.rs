@@ -1,7 +1,7 @@
 //! The figures as tables and JSON, and a check of the paper's claims.
 
 use super::figures::{Figures, GPUS, Summary, summarise};
-use super::{Outcome, SCHEDULERS};
+use super::{SCHEDULERS, SnapshotOutcome};
 use crate::units::{show_bytes, show_seconds};
 use serde::Serialize;
 use std::fmt::Write;
@@ -107,7 +107,7 @@ impl Figures {
         text += "|---|---|---|---|---|---|---|\n";
         for case in &self.cases {
             for (scheduler, bound) in [(1, case.paper.greedy), (0, case.paper.baseline)] {
-                let over = |outcome: &Outcome| outcome.overhead_over_min_time(scheduler);
+                let over = |outcome: &SnapshotOutcome| outcome.overhead_over_min_time(scheduler);
                 let largest = case.outcomes.iter().filter_map(over).fold(0.0, f64::max);
                 let helped = || case.outcomes.iter().filter(|outcome| outcome.peers_help());
                 let within = helped().filter(|outcome| over(outcome).is_some_and(|o| o <= bound));

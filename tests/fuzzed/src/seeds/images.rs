@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::delta::RANK;
 use crate::parts::Parts;
-use crate::place::Place;
+use crate::place::InputDirectory;
 
 const HEAP: u64 = 0x1000_0000_0000;
 /// The address of a private mapping of a file, three pages.
@@ -32,7 +32,7 @@ pub fn in_parts() -> Vec<Parts> {
         Compression::Lz4,
         Compression::Zstd { level: 1 },
     ];
-    let place = Place::new();
+    let place = InputDirectory::new();
     let written = kinds.into_iter().enumerate().map(|(number, compression)| {
         let path = place.path().join(number.to_string());
         let mut writer = Writer::create(&path, compression).expect("a file for the image");
@@ -58,7 +58,7 @@ pub fn in_parts() -> Vec<Parts> {
 
 /// Returns an image with so many stretches that their table is packed.
 pub fn scattered() -> Parts {
-    let place = Place::new();
+    let place = InputDirectory::new();
     let path = place.path().join("scattered");
     let mut writer = Writer::create(&path, Compression::Lz4).expect("a file for the image");
     let bytes = [7; 3];
@@ -74,7 +74,7 @@ pub fn scattered() -> Parts {
 
 /// Returns an image with memory of two GPUs, mostly zeros.
 pub fn of_gpus() -> Parts {
-    let place = Place::new();
+    let place = InputDirectory::new();
     let path = place.path().join("gpus");
     let mut writer = Writer::create(&path, Compression::Lz4).expect("a file for the image");
     let mut write = || {
@@ -129,7 +129,7 @@ pub fn image_file() -> &'static [u8] {
 
 /// Returns that image's digest.
 pub fn digest() -> u128 {
-    let place = Place::new();
+    let place = InputDirectory::new();
     let path = place.file("image", image_file());
     stillpoint_image::Reader::open(&path)
         .expect("it is whole")
@@ -138,7 +138,7 @@ pub fn digest() -> u128 {
 
 /// Returns epochs 1 to 3, each with a few chunks of its own and the rest in earlier ones.
 pub fn epochs() -> Vec<Parts> {
-    let place = Place::new();
+    let place = InputDirectory::new();
     let mut base: Option<Base> = None;
     let mut epochs = vec![];
     for epoch in 1..=3 {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use stillpoint_directory::RequiredOwner;
 use stillpoint_image::Manifest;
 use stillpoint_incremental::viability::{
-    Estimate, Expected, Hasher, Load, OfDevices, Outcome, Rates, Record, Taken,
+    EpochMeasurement, Estimate, Expected, Hasher, Load, OfDevices, Rates, Record, Taken,
 };
 use stillpoint_multilevel::units::{show_bandwidth, show_seconds};
 
@@ -170,7 +170,9 @@ impl Epoch {
         let records = manifest.ranks.iter().map(|rank| rank.increment);
         // If one rank has no record, the sums mean nothing.
         let records: Vec<Record> = records.collect::<Option<_>>().unwrap_or_default();
-        let sum = |of: fn(&Outcome) -> f64| records.iter().map(|record| of(&record.outcome)).sum();
+        let sum = |of: fn(&EpochMeasurement) -> f64| {
+            records.iter().map(|record| of(&record.outcome)).sum()
+        };
         Epoch {
             epoch: manifest.epoch,
             ranks: manifest.ranks.len(),

@@ -7,7 +7,7 @@ use stillpoint_gpu_driver::Error;
 use stillpoint_gpu_driver::context::Event;
 use stillpoint_gpu_driver::kernel::Kernel;
 use stillpoint_gpu_hash::kernel::{ALIGNMENT, HASH_BYTES, NAME, PTX, THREADS};
-use stillpoint_gpu_plan::Place;
+use stillpoint_gpu_plan::StagingPlace;
 use stillpoint_gpu_staging::{Copy, Device, DeviceError, Spot, Stream};
 
 use super::{Gpus, PAUSE, said};
@@ -45,7 +45,7 @@ impl Gpus<'_> {
         bytes: u64,
         block: u64,
     ) -> Result<Option<Hashed>, DeviceError> {
-        let Place::Gpu(gpu) = spot.place else {
+        let StagingPlace::Gpu(gpu) = spot.place else {
             return Ok(None);
         };
         if bytes == 0 {
@@ -56,7 +56,7 @@ impl Gpus<'_> {
         }
         let room = AT_ONCE.min(bytes.div_ceil(block)) * HASH_BYTES;
         let on_gpu = self.reserve(spot.place, room)?;
-        let hashed = self.reserve(Place::Host, room).and_then(|in_host| {
+        let hashed = self.reserve(StagingPlace::Host, room).and_then(|in_host| {
             let hashed = self.hash_into(gpu, (spot, bytes, block), on_gpu, in_host);
             if hashed.is_err() {
                 // No write may still be under way into memory that is given back.
@@ -87,7 +87,7 @@ impl Gpus<'_> {
                 .map_err(|error| said(gpu, &error))?;
             let stream = Stream {
                 from: spot.place,
-                to: Place::Host,
+                to: StagingPlace::Host,
                 number: NUMBER,
             };
             let copy = Copy {
@@ -117,8 +117,8 @@ impl Gpus<'_> {
             self.kernels.insert(gpu, kernel);
         }
         let stream = Stream {
-            from: Place::Gpu(gpu),
-            to: Place::Host,
+            from: StagingPlace::Gpu(gpu),
+            to: StagingPlace::Host,
             number: NUMBER,
         };
         let queue = self.queue(stream, gpu)?;

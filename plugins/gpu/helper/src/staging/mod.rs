@@ -25,7 +25,7 @@ use std::sync::mpsc;
 
 use stillpoint_gpu_copies::arena::Shown;
 use stillpoint_gpu_driver::storage::Storage;
-use stillpoint_gpu_plan::{Node, Place, Record, Source};
+use stillpoint_gpu_plan::{Node, Record, Source, StagingPlace};
 use stillpoint_gpu_staging::{Spot, Staged};
 
 use stager::Order;
@@ -44,7 +44,7 @@ pub struct Group {
 
 /// The reserved memory of one place. It is given back when its last holder lets it go.
 struct Lain {
-    place: Place,
+    place: StagingPlace,
     spot: Spot,
     back: mpsc::Sender<Order>,
 }

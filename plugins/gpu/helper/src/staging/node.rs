@@ -9,7 +9,7 @@ use stillpoint_gpu_driver::{Driver, devices};
 use stillpoint_gpu_plan::node::MARGIN;
 use stillpoint_gpu_plan::record::TO_HOST;
 use stillpoint_gpu_plan::streams::{UNMEASURED, probes};
-use stillpoint_gpu_plan::{Copies, Host, Node, Place, Record};
+use stillpoint_gpu_plan::{Copies, Host, Node, Record, StagingPlace};
 use stillpoint_gpu_staging::{Device, Measured, MeasuredBack};
 
 use super::known;
@@ -57,7 +57,7 @@ impl Surveyed {
         let margin = MARGIN.min(smallest.unwrap_or(0) / PART);
         let mut least = room;
         for number in 0..described.len() {
-            let free = gpus.room(Place::Gpu(number));
+            let free = gpus.room(StagingPlace::Gpu(number));
             least = least.min(free.map_err(|error| error.to_string())?);
         }
         // A probe takes at most an eighth of the free memory of any place.
@@ -95,13 +95,13 @@ impl Surveyed {
     pub fn has_room(&mut self, slots: u64) -> Result<(), String> {
         let (mut used, mut room) = (0, 0);
         for (number, device) in self.described.iter().enumerate() {
-            let free = self.gpus.room(Place::Gpu(number));
+            let free = self.gpus.room(StagingPlace::Gpu(number));
             let free = free.map_err(|error| error.to_string())?;
             used += device.bytes.saturating_sub(free);
             room += free.saturating_sub(self.node.margin);
         }
         self.node.host.room = host_room();
-        let host = self.gpus.room(Place::Host);
+        let host = self.gpus.room(StagingPlace::Host);
         let host = host.map_err(|error| error.to_string())?;
         room += self.node.host.room.min(host.saturating_sub(slots));
         match used <= room {
@@ -118,7 +118,7 @@ impl Surveyed {
         let room = host_room() / ARENA / ranks.max(1) as u64;
         let mut most = (0, 0);
         for (number, device) in self.described.iter().enumerate() {
-            let free = self.gpus.room(Place::Gpu(number));
+            let free = self.gpus.room(StagingPlace::Gpu(number));
             let free = free.map_err(|error| error.to_string())?;
             most = most.max((device.bytes.saturating_sub(free), number));
         }

@@ -12,7 +12,7 @@ use stillpoint_gpu_driver::storage::{self, Storage};
 use stillpoint_gpu_driver::{Driver, devices};
 use stillpoint_gpu_messages::{Answer, Memory, Uuid, send};
 use stillpoint_gpu_plan::record::{FROM_HOST, TO_HOST, named};
-use stillpoint_gpu_plan::{Place, Source};
+use stillpoint_gpu_plan::{Source, StagingPlace};
 use stillpoint_gpu_staging::{
     Bytes, BytesError, Digest, Drain, MeasuredBack, Sink, SinkError, Staged, fill_back, fill_from,
 };
@@ -53,7 +53,7 @@ impl Portion {
     fn gpus(&self, driver: &'static Driver, more: u64) -> Result<Gpus<'static>, String> {
         let mut gpus = open(driver, more)?;
         for &(place, spot, bytes) in self.group.staged.reserved() {
-            if place == Place::Host {
+            if place == StagingPlace::Host {
                 // SAFETY: the stager has pinned it. No thread writes to the staged memory, and only this rank's drain writes to its slots. The memory
                 // stays as long as it is held, which the caller does for longer.
                 unsafe { gpus.borrow_host(spot, bytes) };
@@ -162,7 +162,7 @@ impl Draining {
     /// Lets go of emptied places. Host memory stays, since it has the slots.
     fn give_back_emptied(&mut self) {
         let Some(drain) = &self.drain else { return };
-        (self.held).retain(|lain| lain.place == Place::Host || drain.is_on(lain.place));
+        (self.held).retain(|lain| lain.place == StagingPlace::Host || drain.is_on(lain.place));
     }
 }
 

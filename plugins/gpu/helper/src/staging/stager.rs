@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use stillpoint_gpu_driver::storage::{self, Storage};
 use stillpoint_gpu_driver::{Driver, checkpoint};
 use stillpoint_gpu_messages::{Report, WayReport};
-use stillpoint_gpu_plan::{Copies, Place, Record, Source};
+use stillpoint_gpu_plan::{Copies, Record, Source, StagingPlace};
 use stillpoint_gpu_staging::{Device, Measured, MeasuredBack, Settings, Spot, Staged, stage};
 
 use super::locked::Locked;
@@ -33,23 +33,23 @@ pub enum Order {
     },
     /// A connection that has asked for a survey needs it no more.
     Over,
-    Stage(Asked),
+    Stage(StagingRequest),
     /// The measured way back of an epoch's memory, and the epoch.
     Back(MeasuredBack, u64),
     GiveBack(Spot),
 }
 
 /// A locked process whose memory is to be staged.
-pub struct Asked {
+pub struct StagingRequest {
     pub pid: i32,
     pub rank: u32,
     pub epoch: u64,
     pub directory: PathBuf,
-    pub outcome: mpsc::Sender<Outcome>,
+    pub outcome: mpsc::Sender<StagingOutcome>,
 }
 
 /// The result of staging.
-pub enum Outcome {
+pub enum StagingOutcome {
     Staged(Arc<Portion>, Report),
     /// Staging failed, and nothing has changed for the process.
     Not(String),
@@ -85,7 +85,7 @@ struct Stager {
 
 impl Stager {
     fn serve(&mut self, orders: &mpsc::Receiver<Order>) {
-        let mut asked: Vec<Asked> = Vec::new();
+        let mut asked: Vec<StagingRequest> = Vec::new();
         let mut first = Instant::now();
         loop {
             let order = match asked.is_empty() {
@@ -135,7 +135,7 @@ impl Stager {
         self.surveyed.as_mut().ok_or_else(String::new)
     }
 
-    fn stage(&mut self, asked: Vec<Asked>) {
+    fn stage(&mut self, asked: Vec<StagingRequest>) {
         let Some(first) = asked.first() else { return };
         let (directory, epoch) = (first.directory.clone(), first.epoch);
         let ranks = asked.len();
@@ -148,7 +148,7 @@ impl Stager {
             Ok(ready) => ready,
             Err(reason) => {
                 for one in asked {
-                    let _ = one.outcome.send(Outcome::Not(reason.clone()));
+                    let _ = one.outcome.send(StagingOutcome::Not(reason.clone()));
                 }
                 return;
             }
@@ -208,16 +208,16 @@ impl Stager {
                         Ok(()) => {
                             let mine = group.staged.of(one.rank);
                             let needs = |lain: &&Arc<Lain>| {
-                                lain.place == Place::Host || mine.is_on(lain.place)
+                                lain.place == StagingPlace::Host || mine.is_on(lain.place)
                             };
                             let portion = Portion {
                                 group: Arc::clone(&group),
                                 rank: one.rank,
                                 held: lain.iter().filter(needs).cloned().collect(),
                             };
-                            Outcome::Staged(Arc::new(portion), report)
+                            StagingOutcome::Staged(Arc::new(portion), report)
                         }
-                        Err(error) => Outcome::Lost(error.to_string()),
+                        Err(error) => StagingOutcome::Lost(error.to_string()),
                     };
                     let _ = one.outcome.send(outcome);
                 }
@@ -225,7 +225,7 @@ impl Stager {
             Err(reason) => {
                 // A checkpoint that has begun can only be completed, and memory that was not copied is then gone.
                 for (one, _) in lent {
-                    let _ = one.outcome.send(Outcome::Lost(reason.clone()));
+                    let _ = one.outcome.send(StagingOutcome::Lost(reason.clone()));
                 }
             }
         }
@@ -243,7 +243,10 @@ impl Stager {
 }
 
 /// Asks the driver to lend each process's memory. Processes that the driver refuses get an answer.
-fn lend(driver: &Driver, asked: Vec<Asked>) -> (Vec<(Asked, Storage)>, Vec<Source>) {
+fn lend(
+    driver: &Driver,
+    asked: Vec<StagingRequest>,
+) -> (Vec<(StagingRequest, Storage)>, Vec<Source>) {
     let (mut all, mut every) = (Vec::new(), Vec::new());
     for one in asked {
         match storage::checkpoint(driver, one.pid) {
@@ -255,8 +258,8 @@ fn lend(driver: &Driver, asked: Vec<Asked>) -> (Vec<(Asked, Storage)>, Vec<Sourc
                 let locked = checkpoint::state(driver, one.pid) == Ok(checkpoint::State::Locked);
                 let reason = refused::because(&error, one.pid);
                 let outcome = match locked {
-                    true => Outcome::Not(reason),
-                    false => Outcome::Lost(reason),
+                    true => StagingOutcome::Not(reason),
+                    false => StagingOutcome::Lost(reason),
                 };
                 let _ = one.outcome.send(outcome);
             }
@@ -285,9 +288,9 @@ fn by_place(staged: &Staged, rank: u32, mut report: Report) -> Report {
             continue;
         }
         match piece.spot.place {
-            Place::Host => report.host_bytes += piece.bytes,
-            Place::Gpu(gpu) if gpu == source.gpu => report.own_bytes += piece.bytes,
-            Place::Gpu(_) => report.peer_bytes += piece.bytes,
+            StagingPlace::Host => report.host_bytes += piece.bytes,
+            StagingPlace::Gpu(gpu) if gpu == source.gpu => report.own_bytes += piece.bytes,
+            StagingPlace::Gpu(_) => report.peer_bytes += piece.bytes,
         }
     }
     report

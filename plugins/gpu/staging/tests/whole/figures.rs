@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use stillpoint_gpu_plan::Record;
 use stillpoint_gpu_plan::node::GRANULE;
 use stillpoint_gpu_plan::streams::{SLOTS, probes};
-use stillpoint_gpu_plan::{Copies, Host, Node, Place, Scheduling, Way};
+use stillpoint_gpu_plan::{Copies, CopyRoute, Host, Node, Scheduling, StagingPlace};
 use stillpoint_gpu_staging::{Measured, Probe, Settings, probe, stage};
 use stillpoint_multilevel::Topology;
 use stillpoint_multilevel::trace::Trace;
@@ -47,16 +47,18 @@ pub fn probed() -> Record {
     let mut record = Record::default();
     let to_all = |from| {
         (0..8)
-            .map(Place::Gpu)
-            .chain([Place::Host])
-            .map(move |to| Way { from, to })
+            .map(StagingPlace::Gpu)
+            .chain([StagingPlace::Host])
+            .map(move |to| CopyRoute { from, to })
     };
     for way in (0..8).flat_map(to_all) {
         if node.bandwidth(way) == Some(0) {
             continue;
         }
         let scaled = probes().map(|(bytes, copies)| (bytes / SCALE, scaled(copies, SCALE)));
-        for probe in probe(&mut machine, (Place::Gpu(way.from), way.to), scaled).expect("probed") {
+        for probe in
+            probe(&mut machine, (StagingPlace::Gpu(way.from), way.to), scaled).expect("probed")
+        {
             // The probe is scaled to the paper's sizes.
             let probe = Probe {
                 bytes: probe.bytes * SCALE,
@@ -88,7 +90,7 @@ pub fn staged(record: &Record, free: u64, sizes: &[u64], scheduling: Scheduling)
         .collect();
     let (mut machine, sources) = machine(&node, &sizes);
     let unscaled = record.choice(&node, DRIVER);
-    let choice = |way: Way, bytes: u64| {
+    let choice = |way: CopyRoute, bytes: u64| {
         let (copies, predicted) = unscaled(way, bytes * SCALE);
         (scaled(copies, SCALE), predicted)
     };

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use stillpoint_gpu_plan::record::TO_HOST;
-use stillpoint_gpu_plan::{Back, Copies, Host, Node, Place, Record, Scheduling, Source};
+use stillpoint_gpu_plan::{Back, Copies, Host, Node, Record, Scheduling, Source, StagingPlace};
 use stillpoint_gpu_staging::{
     Bytes, BytesError, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError, Staged,
     digest, fill_back, fill_from, stage,
@@ -157,7 +157,7 @@ fn what_is_staged_comes_out_as_it_was_and_the_program_goes_on_with_it() {
             assert!(machine.nothing_is_reserved());
             for (&place, &peak) in &machine.peak {
                 assert!(
-                    place == Place::Host || peak <= node.room(place),
+                    place == StagingPlace::Host || peak <= node.room(place),
                     "{place:?}"
                 );
             }
@@ -248,7 +248,7 @@ fn less_room_than_the_driver_says_makes_another_plan() {
     // GPU 4 has its free memory in pieces; GPU 0 has none.
     machine
         .largest_piece
-        .extend([(Place::Gpu(4), 60_000), (Place::Gpu(0), 0)]);
+        .extend([(StagingPlace::Gpu(4), 60_000), (StagingPlace::Gpu(0), 0)]);
     let node = machine.node.clone();
     let staged =
         stage(&mut machine, &node, &sources, &settings(Scheduling::Exact)).expect("staged");
@@ -258,13 +258,13 @@ fn less_room_than_the_driver_says_makes_another_plan() {
             .iter()
             .filter(move |piece| piece.spot.place == place)
     };
-    assert_eq!(of(Place::Gpu(0)).count(), 0);
-    let there: u64 = of(Place::Gpu(4)).map(|piece| piece.bytes).sum();
+    assert_eq!(of(StagingPlace::Gpu(0)).count(), 0);
+    let there: u64 = of(StagingPlace::Gpu(4)).map(|piece| piece.bytes).sum();
     assert!((1..=60_000).contains(&there), "{there}");
     compare(&drained(&mut machine, staged).expect("drained"), &before);
     assert!(machine.nothing_is_reserved());
     // Host memory has none either: then the plan fails, and nothing stays reserved.
-    machine.largest_piece.insert(Place::Host, 0);
+    machine.largest_piece.insert(StagingPlace::Host, 0);
     let error =
         stage(&mut machine, &node, &sources, &settings(Scheduling::Exact)).expect_err("no room");
     assert!(
@@ -393,12 +393,13 @@ fn a_gpus_memory_is_free_again_before_the_drain_is_over() {
         staged
             .pieces()
             .iter()
-            .rposition(|piece| piece.spot.place == Place::Gpu(0))
+            .rposition(|piece| piece.spot.place == StagingPlace::Gpu(0))
     };
     let last = on_0(&staged).expect("its own memory is used first");
     let mut drain = Drain::new(staged);
     let mut image = Image::default();
-    let free = |machine: &mut Machine| stillpoint_gpu_staging::Device::room(machine, Place::Gpu(0));
+    let free =
+        |machine: &mut Machine| stillpoint_gpu_staging::Device::room(machine, StagingPlace::Gpu(0));
     let full = free(&mut machine);
     for _ in 0..=last {
         assert_eq!(free(&mut machine), full);
@@ -423,7 +424,7 @@ proptest! {
         let node = node(&machine, free);
         let (mut machine, sources) = Machine::new(&node, &sizes);
         (machine.hashes, machine.one_stream) = (hashes, one_stream);
-        machine.largest_piece.extend(pieces.iter().map(|&(gpu, largest)| (Place::Gpu(gpu), largest)));
+        machine.largest_piece.extend(pieces.iter().map(|&(gpu, largest)| (StagingPlace::Gpu(gpu), largest)));
         let copies = Copies { streams, slot };
         let settings = Settings { scheduling: Scheduling::ALL[which], choice: &|_, _| (copies, None), drain: Copies { slot: drained_in, ..copies } };
         let before = contents(&machine, &sources);
@@ -431,7 +432,7 @@ proptest! {
         let bytes: u64 = staged.pieces().iter().map(|piece| piece.bytes).sum();
         prop_assert_eq!(bytes, sizes.iter().map(|(_, _, bytes)| bytes).sum::<u64>());
         for (&place, &peak) in &machine.peak {
-            prop_assert!(place == Place::Host || peak <= node.room(place), "{:?}", place);
+            prop_assert!(place == StagingPlace::Host || peak <= node.room(place), "{:?}", place);
         }
         sources.iter().for_each(|source| machine.overwrite(source));
         fill_back(&mut machine, &staged, &sources, &|_, _, _| (copies, None)).expect("filled");
@@ -444,7 +445,7 @@ proptest! {
 #[test]
 fn errors_of_devices_say_what_and_where() {
     let error = DeviceError::OutOfMemory {
-        place: Place::Host,
+        place: StagingPlace::Host,
         bytes: 5,
     };
     assert_eq!(error.to_string(), "Host has no room for 5 bytes");

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use stillpoint_gpu_plan::{Node, Place, Source, Way};
+use stillpoint_gpu_plan::{CopyRoute, Node, Source, StagingPlace};
 use stillpoint_gpu_staging::{Copy, Device, DeviceError, Digest, Spot, Stream, Ticket, digest};
 
 /// Injected faults, by the number of the copy.
@@ -29,10 +29,10 @@ struct UnderWay {
 pub struct Machine {
     pub node: Node,
     /// Memory by place: addresses before `free_from` belong to the ranks.
-    memory: BTreeMap<Place, Vec<u8>>,
-    reserved: BTreeMap<(Place, u64), u64>,
+    memory: BTreeMap<StagingPlace, Vec<u8>>,
+    reserved: BTreeMap<(StagingPlace, u64), u64>,
     /// The largest reservation in a place, whatever the driver reports as free.
-    pub largest_piece: BTreeMap<Place, u64>,
+    pub largest_piece: BTreeMap<StagingPlace, u64>,
     streams: BTreeMap<Stream, VecDeque<UnderWay>>,
     begun: u64,
     seconds: f64,
@@ -43,24 +43,24 @@ pub struct Machine {
     /// The share of a way's bandwidth that one stream alone gets.
     pub one_stream: f64,
     /// The most memory that was ever taken of each place.
-    pub peak: BTreeMap<Place, u64>,
+    pub peak: BTreeMap<StagingPlace, u64>,
 }
 
 /// Addresses of places do not overlap, so that a mixed-up one is found.
-fn base(place: Place) -> u64 {
+fn base(place: StagingPlace) -> u64 {
     match place {
-        Place::Gpu(gpu) => (gpu as u64 + 1) << 40,
-        Place::Host => 1 << 60,
+        StagingPlace::Gpu(gpu) => (gpu as u64 + 1) << 40,
+        StagingPlace::Host => 1 << 60,
     }
 }
 
 impl Machine {
     /// Makes a node whose GPUs hold the ranks' memory and as much besides as is free.
     pub fn new(node: &Node, sizes: &[(u32, usize, u64)]) -> (Machine, Vec<Source>) {
-        let mut memory: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
+        let mut memory: BTreeMap<StagingPlace, Vec<u8>> = BTreeMap::new();
         let mut sources = Vec::new();
         for (number, &(rank, gpu, bytes)) in sizes.iter().enumerate() {
-            let place = Place::Gpu(gpu);
+            let place = StagingPlace::Gpu(gpu);
             let all = memory.entry(place).or_default();
             sources.push(Source {
                 rank,
@@ -97,7 +97,7 @@ impl Machine {
 
     pub fn bytes(&self, source: &Source) -> &[u8] {
         let spot = Spot {
-            place: Place::Gpu(source.gpu),
+            place: StagingPlace::Gpu(source.gpu),
             address: source.address,
         };
         self.at(spot, source.bytes)
@@ -106,7 +106,7 @@ impl Machine {
     /// Changes a source, as the program does when it runs on.
     pub fn overwrite(&mut self, source: &Source) {
         let spot = Spot {
-            place: Place::Gpu(source.gpu),
+            place: StagingPlace::Gpu(source.gpu),
             address: source.address,
         };
         self.at_mut(spot, source.bytes).fill(0xee);
@@ -121,7 +121,7 @@ impl Machine {
         self.reserved.is_empty() && self.streams.values().all(VecDeque::is_empty)
     }
 
-    fn taken(&self, place: Place) -> u64 {
+    fn taken(&self, place: StagingPlace) -> u64 {
         let here = self.reserved.iter().filter(|((of, _), _)| *of == place);
         here.map(|(_, bytes)| bytes).sum()
     }
@@ -145,12 +145,12 @@ impl Machine {
     /// Returns the bytes per second of a way, in either direction.
     fn bandwidth(&self, stream: &Stream) -> f64 {
         let way = match (stream.from, stream.to) {
-            (Place::Gpu(from), to) => Way { from, to },
-            (Place::Host, Place::Gpu(gpu)) => Way {
+            (StagingPlace::Gpu(from), to) => CopyRoute { from, to },
+            (StagingPlace::Host, StagingPlace::Gpu(gpu)) => CopyRoute {
                 from: gpu,
-                to: Place::Host,
+                to: StagingPlace::Host,
             },
-            (Place::Host, Place::Host) => panic!("host to host"),
+            (StagingPlace::Host, StagingPlace::Host) => panic!("host to host"),
         };
         let bandwidth = self
             .node
@@ -167,7 +167,8 @@ impl Machine {
 
     fn uplink(&self, stream: &Stream) -> Option<usize> {
         let gpu = match (stream.from, stream.to) {
-            (Place::Gpu(gpu), Place::Host) | (Place::Host, Place::Gpu(gpu)) => gpu,
+            (StagingPlace::Gpu(gpu), StagingPlace::Host)
+            | (StagingPlace::Host, StagingPlace::Gpu(gpu)) => gpu,
             _ => return None,
         };
         self.node
@@ -245,15 +246,15 @@ impl Machine {
 }
 
 impl Device for Machine {
-    fn room(&mut self, place: Place) -> Result<u64, DeviceError> {
+    fn room(&mut self, place: StagingPlace) -> Result<u64, DeviceError> {
         let all = match place {
-            Place::Gpu(gpu) => self.node.gpus[gpu].free,
-            Place::Host => self.node.host.room,
+            StagingPlace::Gpu(gpu) => self.node.gpus[gpu].free,
+            StagingPlace::Host => self.node.host.room,
         };
         Ok(all - self.taken(place))
     }
 
-    fn reserve(&mut self, place: Place, bytes: u64) -> Result<Spot, DeviceError> {
+    fn reserve(&mut self, place: StagingPlace, bytes: u64) -> Result<Spot, DeviceError> {
         let most = self.largest_piece.get(&place).copied().unwrap_or(u64::MAX);
         if bytes > self.room(place)?.min(most) {
             return Err(DeviceError::OutOfMemory { place, bytes });
@@ -320,12 +321,12 @@ impl Device for Machine {
     }
 
     fn host(&self, spot: Spot, bytes: u64) -> Result<&[u8], DeviceError> {
-        assert_eq!(spot.place, Place::Host);
+        assert_eq!(spot.place, StagingPlace::Host);
         Ok(self.at(spot, bytes))
     }
 
     fn host_mut(&mut self, spot: Spot, bytes: u64) -> Result<&mut [u8], DeviceError> {
-        assert_eq!(spot.place, Place::Host);
+        assert_eq!(spot.place, StagingPlace::Host);
         Ok(self.at_mut(spot, bytes))
     }
 

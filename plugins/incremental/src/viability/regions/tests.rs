@@ -3,7 +3,7 @@
 use super::super::LOOK_AGAIN;
 use super::*;
 
-const WHOLE: Part = Part {
+const WHOLE: RegionChanges = RegionChanges {
     memory: REGION,
     page_dirty: REGION,
     known: REGION,
@@ -97,7 +97,7 @@ fn what_is_predicted_is_the_sum_of_the_regions() {
     let mut regions = Regions::default();
     let changed = BTreeMap::from([(0, 0.0), (1, 1.0)]);
     epoch(&mut regions, 0.5, &changed);
-    let part = |page_dirty: u64, known: u64| Part {
+    let part = |page_dirty: u64, known: u64| RegionChanges {
         memory: REGION,
         page_dirty,
         known,
@@ -144,9 +144,9 @@ fn without_an_earlier_image_all_is_written_and_nothing_learnt() {
         (0, WHOLE),
         (
             1,
-            Part {
+            RegionChanges {
                 memory: 4096,
-                ..Part::default()
+                ..RegionChanges::default()
             },
         ),
     ]);
@@ -188,7 +188,7 @@ fn each_region_is_looked_at_again_in_its_own_time() {
         (0, WHOLE),
         (
             1,
-            Part {
+            RegionChanges {
                 page_dirty: 0,
                 known: 0,
                 ..WHOLE

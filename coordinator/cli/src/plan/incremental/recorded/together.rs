@@ -2,7 +2,7 @@
 
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
-    Expected, OfDevices, Outcome, Predicted, Rates, Record, Taken,
+    EpochMeasurement, Expected, OfDevices, Predicted, Rates, Record, Taken,
 };
 
 /// An average with a weight for each value. Returns `None` if there are no values.
@@ -17,7 +17,8 @@ fn average(values: impl Iterator<Item = (Option<f64>, f64)>) -> Option<f64> {
 /// Combines records: bytes are sums, seconds are those of the slowest rank, alphas are averages by page-dirty or hashed bytes.
 pub fn together(records: &[Record]) -> Record {
     let outcomes = || records.iter().map(|record| record.outcome);
-    let sum = |of: fn(&Outcome) -> u64| outcomes().map(|outcome| of(&outcome)).sum::<u64>();
+    let sum =
+        |of: fn(&EpochMeasurement) -> u64| outcomes().map(|outcome| of(&outcome)).sum::<u64>();
     let slowest = outcomes().max_by(|one, two| one.seconds().total_cmp(&two.seconds()));
     let slowest = slowest.unwrap_or_default();
     let regions = |of: fn(&Taken) -> u64| records.iter().map(|record| of(&record.regions)).sum();
@@ -36,7 +37,7 @@ pub fn together(records: &[Record]) -> Record {
             hash: regions(|taken| taken.hash),
             looks: regions(|taken| taken.looks),
         },
-        outcome: Outcome {
+        outcome: EpochMeasurement {
             touched: sum(|outcome| outcome.touched),
             page_dirty: dirty.map(|dirty| dirty.iter().sum()),
             hashed: sum(|outcome| outcome.hashed),

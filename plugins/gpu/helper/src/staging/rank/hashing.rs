@@ -6,7 +6,7 @@ use std::time::Instant;
 use stillpoint_gpu_hash::hash;
 use stillpoint_gpu_messages::hashed::{Run, bits, blocks, from_bits};
 use stillpoint_gpu_messages::{Answer, Hashed, Hashers, send};
-use stillpoint_gpu_plan::Place;
+use stillpoint_gpu_plan::StagingPlace;
 use stillpoint_gpu_staging::{Device, Staged, Stretch};
 
 use super::Draining;
@@ -64,7 +64,7 @@ impl Draining {
             };
             let spot = stretch.spot.after(whole.skipped);
             let found = match spot.place {
-                Place::Gpu(_) if hashers.gpus && hashed.problem.is_none() => {
+                StagingPlace::Gpu(_) if hashers.gpus && hashed.problem.is_none() => {
                     match self.gpus.hashes(spot, whole.bytes, block) {
                         Ok(Some(found)) => {
                             let seconds = found.took.as_secs_f64();
@@ -79,7 +79,7 @@ impl Draining {
                         }
                     }
                 }
-                Place::Host if hashers.processor => {
+                StagingPlace::Host if hashers.processor => {
                     let begun = Instant::now();
                     let Ok(bytes) = self.gpus.host(spot, whole.bytes) else {
                         continue;
@@ -125,7 +125,7 @@ mod tests {
     /// Returns the first block, the number of blocks, the skipped bytes, and the hashed bytes.
     fn of(offset: u64, bytes: u64, source: u64) -> Option<(u64, u64, u64, u64)> {
         let spot = Spot {
-            place: Place::Host,
+            place: StagingPlace::Host,
             address: 0,
         };
         let stretch = Stretch {

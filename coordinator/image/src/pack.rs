@@ -5,10 +5,10 @@
 //! write. A source that stops giving pages ends all threads at their next piece.
 //!
 //! * [`pieces`] - hands out the memory that is to be packed
-//! * [`room`] - gathers it, and finds where chunks end
+//! * [`chunk_buffer`] - gathers it, and finds where chunks end
 
+mod chunk_buffer;
 mod pieces;
-mod room;
 
 use std::io;
 use std::sync::Mutex;
@@ -24,8 +24,8 @@ use crate::index::ChunkLocation;
 use crate::pages::PageRun;
 use crate::sharing::Sharing;
 use crate::store::Store;
+use chunk_buffer::{ChunkBuffer, Kept, LEAST};
 use pieces::{Cursor, Piece};
-use room::{ChunkBuffer, Kept, LEAST};
 
 /// The least bytes of a stored chunk that is shared: a shorter one is not worth another file.
 const LEAST_STORED: usize = 64 << 10;

@@ -12,7 +12,7 @@ use stillpoint_protocol::command::{CommittedEpoch, Staging};
 use super::CheckpointRequest;
 use super::late_ranks::Absent;
 use super::phase::Phase;
-use super::words::ranks_in_words;
+use super::rank_names::ranks_in_words;
 
 /// An attempt under way.
 #[derive(Debug)]

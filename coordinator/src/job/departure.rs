@@ -6,7 +6,7 @@ use stillpoint_protocol::job_file::JobState;
 
 use super::phase::Phase;
 use super::rank::Life;
-use super::words::ranks_in_words;
+use super::rank_names::ranks_in_words;
 use super::{Job, Output};
 
 /// A wait of the job for ranks.

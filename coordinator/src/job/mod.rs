@@ -14,6 +14,7 @@ mod late_ranks;
 mod phase;
 mod progress;
 mod rank;
+mod rank_names;
 mod recovery;
 mod request;
 mod roster;
@@ -23,7 +24,6 @@ mod staging;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod words;
 mod write_behind;
 
 use std::collections::{BTreeMap, VecDeque};

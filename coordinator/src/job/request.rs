@@ -11,7 +11,7 @@ use stillpoint_protocol::command::ToCommand;
 use super::attempt::Attempt;
 use super::ending::AbortReason;
 use super::phase::Phase;
-use super::words::ranks_in_words;
+use super::rank_names::ranks_in_words;
 use super::{CheckpointRequest, Job, Output, tally};
 
 /// The pause after the first try that was refused, and the longest.

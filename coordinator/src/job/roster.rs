@@ -7,7 +7,7 @@ use stillpoint_protocol::agent::{Dedup, Hello};
 use stillpoint_protocol::command::RankStatus;
 
 use super::rank::{Life, Location, Rank};
-use super::words::ranks_in_words;
+use super::rank_names::ranks_in_words;
 
 /// The consequence for a rank whose connection has ended because its host was silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

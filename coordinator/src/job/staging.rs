@@ -16,7 +16,7 @@ use stillpoint_protocol::tier::{Announced, Moved, Rates, Sized};
 
 use super::ending::AbortReason;
 use super::phase::Phase;
-use super::words::ranks_in_words;
+use super::rank_names::ranks_in_words;
 use super::{Job, Output, tally};
 
 /// The state of a job with tiers.

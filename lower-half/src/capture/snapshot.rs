@@ -5,11 +5,11 @@
 //! memory that it is asked for. The application does not see it as a child: it ends without a signal, and `wait` sees it only if
 //! asked for all kinds (`__WALL`).
 //!
-//! * [`room`] - the memory that both processes share: requests and answers
+//! * [`shared_slots`] - the memory that both processes share: requests and answers
 //! * [`child`] - the code of the child
 
 mod child;
-mod room;
+mod shared_slots;
 
 use std::io;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use super::reading::{self, Loadable};
 use crate::arch::syscall::{self, syscall6};
 use crate::ground::{children, writing};
 use child::serve;
-use room::{ASKED, FAILED, FREE, MOST_SLOTS, MOST_STRETCHES, SharedSlots};
+use shared_slots::{ASKED, FAILED, FREE, MOST_SLOTS, MOST_STRETCHES, SharedSlots};
 
 /// How long the parent sleeps before it checks that the child is still alive.
 const LOOK_NANOSECONDS: u64 = 100_000_000;

@@ -7,7 +7,7 @@
 //! through the lower half's executable. Once MPI runs, a new program is a helper (`system`, `popen`), and is started as it is. A helper inherits the filter,
 //! which matches nothing in a process without an arena.
 
-mod room;
+mod lists;
 
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
 use crate::gate::{exit, stop};
 use crate::ground::{elf, wake};
 use crate::threads::registry::Thread;
-use room::{ExecLists, sound};
+use lists::{ExecLists, sound};
 
 /// The argument that makes the lower half's executable start a program on behalf of `execve`.
 pub const VERB: &CStr = c"exec";

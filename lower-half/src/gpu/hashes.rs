@@ -6,7 +6,7 @@ use stillpoint_gpu_messages::hashed::{HASH_BYTES, Spent, blocks, to_bits};
 use stillpoint_gpu_messages::{Answer, Hashed, Hashers, Memory, Request};
 
 use super::client::{Client, MOVES, Trouble, helper, unexpected};
-use super::wanted::RemainingRanges;
+use super::remaining_ranges::RemainingRanges;
 
 /// How blocks of device memory are to be hashed before they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 //! * [`held`] - how far the rank's devices have come in a checkpoint, and the way back from there
 //! * [`returning`] - devices come back in a restart
 //! * [`staged`] - what the helper has staged, on its way into the image
-//! * [`wanted`] - which of these bytes are to come, and whether they have; pure
+//! * [`remaining_ranges`] - which of these bytes are to come, and whether they have; pure
 //! * [`traces`] - traces of a driver in a process; pure except for reading them
 
 pub mod arena;
@@ -20,7 +20,7 @@ pub mod early;
 pub mod fitting;
 pub mod hashes;
 pub mod held;
+pub mod remaining_ranges;
 pub mod returning;
 pub mod staged;
 pub mod traces;
-pub mod wanted;

@@ -12,7 +12,7 @@ use stillpoint_image::devices::Uuid;
 
 use super::client::{Client, Next, Trouble, outside};
 use super::hashes::{HashReply, HashRequest};
-use super::wanted::RemainingRanges;
+use super::remaining_ranges::RemainingRanges;
 
 /// Staged memory, at the other end of a connection of its own.
 pub struct Staged {

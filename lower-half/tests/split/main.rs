@@ -4,9 +4,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-mod place;
+mod test_directory;
 
-use place::{LOWER, TestDirectory, finish, write};
+use test_directory::{LOWER, TestDirectory, finish, write};
 
 fn native(program: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);

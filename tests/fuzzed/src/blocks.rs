@@ -4,7 +4,7 @@ use stillpoint_image::blocks::{Blocks, FastTierDirectory as Tier, blocks_name};
 use stillpoint_image::format::checksum;
 use stillpoint_image::{Reader, image_name};
 
-use crate::place::InputDirectory;
+use crate::input_directory::InputDirectory;
 use crate::seeds;
 
 /// The bytes of the header, and the offset of its sum.

@@ -8,8 +8,8 @@ use stillpoint_image::{
 };
 
 use crate::image::{bytes, looked_at, stretches};
+use crate::input_directory::InputDirectory;
 use crate::parts::{Parts, split};
-use crate::place::InputDirectory;
 
 /// The border between two images.
 pub(crate) const BORDER: &[u8] = b"\xfc\n#\xfc";

@@ -6,8 +6,8 @@ use stillpoint_image::devices::{DeviceMemory, Stream, Uuid};
 use stillpoint_image::format::NOWHERE;
 use stillpoint_image::{Compression, ImageError, PageRun, Reader, Writer, inspect, verify_opened};
 
+use crate::input_directory::InputDirectory;
 use crate::parts::{Parts, summed};
-use crate::place::InputDirectory;
 
 /// Images with more bytes of memory are not written again, since only small ones are worth it.
 const MOST_WRITTEN: u64 = 256 << 10;

@@ -4,7 +4,7 @@ use stillpoint_image::Manifest;
 use stillpoint_image::format::checksum;
 use stillpoint_image::manifest::NAME;
 
-use crate::place::InputDirectory;
+use crate::input_directory::InputDirectory;
 use crate::seeds;
 
 /// The first byte selects the meaning of the others. Even: the file; odd: the text after its first line, which is made

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use stillpoint_linkage::{needed, number, of_library};
 
-use crate::place::InputDirectory;
+use crate::input_directory::InputDirectory;
 
 /// Any bytes, as an ELF file.
 pub fn program(input: &[u8]) -> bool {

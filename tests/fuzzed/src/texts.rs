@@ -3,7 +3,7 @@
 use stillpoint_protocol::job_file::{JobFile, NAME};
 use stillpoint_protocol::launch::Launch;
 
-use crate::place::InputDirectory;
+use crate::input_directory::InputDirectory;
 
 /// DIR/job.json.
 pub fn job_file(input: &[u8]) -> bool {

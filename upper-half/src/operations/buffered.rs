@@ -22,8 +22,8 @@ use crate::operations::devices::{self, BufferUse};
 use crate::operations::request::{self, Arguments, EMPTY, Kind, NO_MESSAGE, State, null_word};
 
 mod flush;
-mod room;
 mod sends;
+mod space;
 
 pub use flush::{
     asked_again, buffer_flush, buffer_iflush, comm_flush_buffer, comm_iflush_buffer, has_flush,

@@ -21,11 +21,11 @@ use crate::operations::clock::log::Note;
 use crate::operations::clock::{collective, persistent as clocks, two_phase};
 use crate::operations::request::{self, Arguments, Kind, Recipe};
 
+mod handle_arrays;
 mod neighbours;
-mod words;
 
+pub use handle_arrays::Words;
 pub use neighbours::{destinations, is_member, is_root, members, own, peers, significant, sources};
-pub use words::Words;
 
 /// The lower half's place for a result: `inner`, unless the application gave no place.
 #[inline(always)]

@@ -14,12 +14,12 @@
 //! Channels from a rank to here, and from here to a rank, keep their order (TCP); nothing is assumed
 //! between channels.
 
+mod events;
 mod groups;
 mod reports;
 mod stall;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -31,7 +31,7 @@ use groups::Targets;
 use reports::Reports;
 use stall::{Stall, Verdict};
 
-pub use words::{Action, Event, Report};
+pub use events::{Action, Event, Report};
 
 /// The machine for one checkpoint. It ends with [`Action::SafeStateFound`] and ignores later events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

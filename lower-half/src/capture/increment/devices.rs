@@ -23,8 +23,8 @@ use stillpoint_protocol::agent::Incremental;
 
 use super::Increment;
 use crate::gpu::hashes::{HashReply, HashRequest};
+use crate::gpu::remaining_ranges::RemainingRanges;
 use crate::gpu::staged::Taker;
-use crate::gpu::wanted::RemainingRanges;
 use comparing::{BLOCK, Comparing};
 pub(super) use device::Device;
 

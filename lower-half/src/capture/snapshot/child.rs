@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::super::reading;
-use super::room::{ASKED, DONE, FAILED, SharedSlots, Slot};
+use super::shared_slots::{ASKED, DONE, FAILED, SharedSlots, Slot};
 use crate::arch::syscall::{self, failed, syscall3};
 
 /// Its out-of-memory score: if memory is short, the kernel is to end the child rather than the application.

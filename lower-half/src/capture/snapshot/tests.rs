@@ -2,7 +2,7 @@
 
 use memmap2::MmapMut;
 
-use super::room::MOST_STRETCHES;
+use super::shared_slots::MOST_STRETCHES;
 use super::*;
 
 #[test]

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 
+use super::messages::{Answer, Found, Request, Stand, receive, send};
 use super::source::Source;
-use super::words::{Answer, Found, Request, Stand, receive, send};
 
 /// Before the program has read anything, no more is read ahead than fits into a pipe: a program that never reads keeps its launcher waiting, as natively.
 const UNREAD: usize = 64 << 10;

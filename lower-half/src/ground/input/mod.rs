@@ -8,13 +8,13 @@
 //! * [`source`] - the launch's input
 //! * [`feeder`] - the process
 //! * [`process`] - how the process is started
-//! * [`words`] - the messages between the process and a rank
+//! * [`messages`] - the messages between the process and a rank
 
 mod feeder;
+mod messages;
 pub mod passed;
 mod process;
 mod source;
-mod words;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -30,8 +30,8 @@ use stillpoint_part::Kind;
 use stillpoint_protocol::launch::Input as Terms;
 
 use super::hidden_child;
+use messages::{Answer, Found, Request, Stand, receive, send};
 use passed::Passed;
-use words::{Answer, Found, Request, Stand, receive, send};
 
 /// The payload of an image: JSON, an end of line, and the bytes that were read ahead.
 pub const KIND: Kind = Kind {

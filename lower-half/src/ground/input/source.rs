@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
+use super::messages::Found;
 use super::passed::{Likeness, Passed};
-use super::words::Found;
 
 /// The largest number of bytes that are kept while an input is compared with an earlier one; an input that is equal for longer counts as the same.
 const KEPT: usize = 64 << 20;

@@ -11,7 +11,7 @@
 
 pub mod heavy;
 pub mod intel;
-mod led;
+mod replaced_import;
 mod trial;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate;
 
-use self::led::ReplacedImport;
+use self::replaced_import::ReplacedImport;
 use super::{Calls, Waiting};
 use crate::mpi::library::found::named;
 use crate::mpi::library::{abi, ffi};

@@ -17,8 +17,8 @@ use stillpoint_image::{
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::delta::RANK;
+use crate::input_directory::InputDirectory;
 use crate::parts::Parts;
-use crate::place::InputDirectory;
 
 const HEAP: u64 = 0x1000_0000_0000;
 /// The address of a private mapping of a file, three pages.

@@ -6,7 +6,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Status;
 
 use super::PROC_NULL;
-use super::room::BufferSpace;
+use super::space::BufferSpace;
 use crate::ground::abi::{self, Count};
 use crate::ground::arch;
 use crate::ground::crossing::cross;

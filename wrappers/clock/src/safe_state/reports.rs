@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::words::Report;
+use super::events::Report;
 use crate::rank::Activity;
 use crate::steps::Steps;
 

@@ -11,7 +11,7 @@
 
 use alloc::vec::Vec;
 
-use super::words::Report;
+use super::events::Report;
 use crate::rank::Activity;
 
 /// A rank's words in a poll.

@@ -325,11 +325,11 @@ mod tests {
     fn both_ways_tell_own_pages_from_the_files() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![3; 64 * PAGE]).unwrap();
-        // SAFETY: no one changes the file.
+        // SAFETY: the file is this test's own, and nothing changes it while it is mapped.
         let mut map = unsafe { memmap2::MmapOptions::new().map_copy(&file).unwrap() };
         both_see(Which::Own, &map, &[]);
         for page in 0..32 {
-            // SAFETY: in the mapping.
+            // SAFETY: `page` is below 32, and the mapping has 64 pages.
             assert_eq!(unsafe { map.as_ptr().add(page * PAGE).read_volatile() }, 3);
         }
         both_see(Which::Own, &map, &[]);
@@ -339,7 +339,7 @@ mod tests {
         map[9 * PAGE..10 * PAGE].fill(0);
         both_see(Which::Own, &map, &[(5, 6), (9, 10), (40, 42)]);
         // A dropped page shows the file again.
-        // SAFETY: the test's own mapping.
+        // SAFETY: page 40 lies in the test's own mapping; the kernel drops it, and the slice of the mapping stays mapped.
         unsafe {
             libc::madvise(
                 map.as_mut_ptr().add(40 * PAGE).cast(),
@@ -349,7 +349,7 @@ mod tests {
         };
         both_see(Which::Own, &map, &[(5, 6), (9, 10), (41, 42)]);
         // Swapped out, if there is swap.
-        // SAFETY: as above.
+        // SAFETY: the range is the test's own mapping; MADV_PAGEOUT changes no byte of it.
         unsafe { libc::madvise(map.as_mut_ptr().cast(), map.len(), libc::MADV_PAGEOUT) };
         both_see(Which::Own, &map, &[(5, 6), (9, 10), (41, 42)]);
     }

@@ -240,7 +240,7 @@ pub unsafe fn survey(threads: &[Thread]) -> Option<Saved> {
     };
     for thread in threads {
         let mut told = [None; OF_THREADS.len()];
-        // SAFETY: the caller's; the errand is given what it expects.
+        // SAFETY: the caller keeps the thread stopped; `look` expects a pointer to such an array, which lives on this stack until `send` returns.
         unsafe { errand::send(*thread, look, &raw mut told as usize)? };
         let own = own(&OF_THREADS, &told, &launched.0);
         if !own.is_empty() {

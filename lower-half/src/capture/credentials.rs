@@ -110,7 +110,7 @@ pub unsafe fn survey(threads: &[Thread]) -> Option<Saved> {
         threads: Vec::new(),
     };
     for thread in threads {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the thread stopped; `securebits` takes no argument.
         let bits = unsafe { errand::send(*thread, securebits, 0)? };
         let credentials = Credentials::of(thread.real_tid(), u32::try_from(bits).unwrap_or(0))?;
         saved.threads.push((thread.virtual_tid(), credentials));

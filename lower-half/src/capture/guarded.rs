@@ -64,7 +64,7 @@ pub fn lacks() -> Option<String> {
         return Some(io::Error::last_os_error().to_string());
     }
     let installed = install(&(probe as usize..probe as usize + PAGE)).err();
-    // SAFETY: as above.
+    // SAFETY: this unmaps exactly the page that was mapped above, which nothing else uses.
     unsafe { libc::munmap(probe, PAGE) };
     installed.map(|error| error.to_string())
 }

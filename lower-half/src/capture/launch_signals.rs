@@ -43,12 +43,12 @@ fn belongs(pending: &Pending, blocked: u64) -> bool {
 /// Returns the application's signal masks from its stopped threads' frames: each thread's id, with the signals that it blocks.
 ///
 /// # Safety
-/// Whole signal frames must lie at these addresses.
+/// Whole signal frames must lie at these addresses, except for those that are 0.
 pub unsafe fn masks(frames: impl Iterator<Item = (u32, usize)>) -> Vec<(u32, u64)> {
     frames
         .map(|(tid, frame)| {
             // A thread that does not stand in a frame takes no signals.
-            // SAFETY: the caller's.
+            // SAFETY: the caller says that a whole signal frame lies at each address that is not 0.
             let blocked = (frame != 0).then(|| unsafe { Frame::at(frame).mask() });
             (tid, blocked.unwrap_or(u64::MAX))
         })

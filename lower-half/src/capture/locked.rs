@@ -52,7 +52,7 @@ fn is_locked_from_the_start() -> bool {
         return false;
     }
     let after = locked_kilobytes();
-    // SAFETY: as above.
+    // SAFETY: this unmaps exactly the page that was mapped above, which nothing else uses.
     unsafe { libc::munmap(probe, PAGE) };
     after > before
 }
@@ -65,7 +65,7 @@ impl Locked {
             unsafe { libc::mlock(*start as *const libc::c_void, end - start) == 0 }
         };
         let future = || {
-            // SAFETY: as above.
+            // SAFETY: the call takes flags and changes no memory: later mappings are locked.
             unsafe { libc::mlockall(libc::MCL_FUTURE) == 0 }
         };
         self.ranges.iter().all(lock) && (!self.future || future())
@@ -95,14 +95,14 @@ mod tests {
         // SAFETY: memory of ours; locking changes nothing in it.
         if unsafe { libc::mlock(address as *const libc::c_void, 1) } == 0 {
             assert_eq!(locked(), (true, false));
-            // SAFETY: as above.
+            // SAFETY: this unlocks the page that was locked above; it changes nothing in it.
             unsafe { libc::munlock(address as *const libc::c_void, 1) };
         }
         assert_eq!(locked(), (false, false));
-        // SAFETY: as above.
+        // SAFETY: the call takes flags; locking changes nothing in any memory.
         if unsafe { libc::mlockall(libc::MCL_FUTURE) } == 0 {
             let future = locked().1;
-            // SAFETY: as above.
+            // SAFETY: the call takes no argument; unlocking changes nothing in any memory.
             unsafe { libc::munlockall() };
             assert!(future);
         }

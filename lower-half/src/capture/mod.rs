@@ -176,7 +176,7 @@ pub unsafe fn write_image(
     behind: Option<(Behind, &dyn Fn())>,
 ) -> Result<Image, CaptureError> {
     let path = request.path.clone();
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps every thread of the upper half stopped as long as `access` is not revoked.
     let result = unsafe { write_to(&path, request, access, behind) };
     if result.is_err() {
         // The error itself matters more than whether there was a file to remove.
@@ -185,6 +185,8 @@ pub unsafe fn write_image(
     result
 }
 
+/// # Safety
+/// Those of [`write_image`].
 unsafe fn write_to(
     path: &Path,
     request: Request,
@@ -201,7 +203,7 @@ unsafe fn write_to(
     let surveyed = apart(|| {
         let descriptors = descriptors::survey(&request.descriptors, &mut contents)
             .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
-        // SAFETY: the caller's, and inside.
+        // SAFETY: the caller keeps the threads stopped as long as `access` is not revoked, and a revocation waits for this thread, which is inside.
         let memory =
             unsafe { memory::Memory::survey(mappings, &request.mapped_files, &mut contents) }
                 .map_err(CaptureError::process("page map"))?;
@@ -213,7 +215,7 @@ unsafe fn write_to(
     let unseen = devices::may_have_written();
     let mut increment = match request.incremental {
         Incremental::Off => Increment::whole(private, &memory.regions),
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the threads stopped as long as `access` is not revoked, and a revocation waits until `inside` is dropped below.
         how => unsafe {
             increment::since_the_last(earlier, how, unseen, private, mappings, &memory.regions)
         },
@@ -238,7 +240,7 @@ unsafe fn write_to(
         memory,
         parted,
     };
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps every thread of the upper half stopped as long as `access` is not revoked.
     let result = unsafe { put_down(path, request, &surveyed, increment, access, say) };
     let too_short = FileLimit::shorter_than(u64::MAX);
     if let Ok(inside) = access.enter() {

@@ -65,7 +65,7 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
     let inside = access.enter()?;
     let mut contents = Contents::default();
     let mappings = still.mappings()?;
-    // SAFETY: the caller's.
+    // SAFETY: the threads are stopped as long as `access` is not revoked (`Still::new`), and a revocation waits for this thread, which is inside.
     let mut memory = apart(|| unsafe { Memory::survey(mappings, in_files, &mut contents) })
         .flatten()
         .map_err(CaptureError::process("page map"))?;
@@ -157,7 +157,7 @@ pub unsafe fn write(
         descriptors: descriptors::upper(),
     };
     drop(inside);
-    // SAFETY: the caller's.
+    // SAFETY: the threads are stopped as long as the access is not revoked (`Still::new`); the caller says that the driver thread holds.
     let Image { written, increment } =
         unsafe { super::write_image(request, still.access(), behind)? };
     Ok(Written {

@@ -79,7 +79,7 @@ impl Loadable {
     pub unsafe fn copy(&self, from: usize, into: &mut [u8]) -> io::Result<()> {
         let length = into.len();
         if self.has(&(from..from + length)) {
-            // SAFETY: the caller's; `into` is memory of its own.
+            // SAFETY: the bytes at `from` are loadable and, as the caller promises, still there; `into` has as many and is exclusively borrowed.
             unsafe { std::ptr::copy_nonoverlapping(from as *const u8, into.as_mut_ptr(), length) };
             return Ok(());
         }

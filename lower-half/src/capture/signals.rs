@@ -197,7 +197,7 @@ pub unsafe fn survey(threads: &[Thread]) -> Result<Waiting, CaptureError> {
     let mut outcome = Ok(());
     for (index, thread) in threads.iter().enumerate() {
         let mut own = Vec::new();
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the threads stopped.
         outcome = unsafe { take_all(*thread, index == 0, &mut own, &mut waiting.process) };
         if !own.is_empty() {
             waiting.threads.push((thread.virtual_tid(), own));
@@ -209,24 +209,27 @@ pub unsafe fn survey(threads: &[Thread]) -> Result<Waiting, CaptureError> {
     // Signals that have been taken go back in any case.
     for thread in threads {
         for pending in waiting.of_thread(thread.virtual_tid()) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller keeps the threads stopped.
             unsafe { send_again(*thread, false, pending) };
         }
     }
     if let Some(main) = threads.first() {
         for pending in &waiting.process {
-            // SAFETY: the caller's.
+            // SAFETY: the caller keeps the threads stopped, the main one included.
             unsafe { send_again(*main, true, pending) };
         }
     }
     outcome?;
     let frames = threads.iter().map(|t| (t.virtual_tid(), t.stop_frame()));
-    // SAFETY: the caller's: they stand in their frames.
+    // SAFETY: the caller keeps the threads stopped, so each stands in the frame at its stop frame's address, or that address is 0.
     waiting.leave_out_launchs(&unsafe { launch_signals::masks(frames) });
     Ok(waiting)
 }
 
 /// Makes a thread take the signals that are pending for it, and for the process if it is the main one.
+///
+/// # Safety
+/// The thread must be stopped, and stay so.
 unsafe fn take_all(
     thread: Thread,
     main: bool,
@@ -245,7 +248,7 @@ unsafe fn take_all(
             set,
             information: [0; INFORMATION_BYTES],
         };
-        // SAFETY: the caller's; the errand is given what it expects.
+        // SAFETY: the caller keeps the thread stopped; `take` expects a pointer to a `Take`, which lives on this stack until `send` returns.
         let taken = unsafe { errand::send(thread, take, &raw mut told as usize) };
         match taken {
             Some(signal @ 1..) => {
@@ -276,6 +279,9 @@ fn masks(tid: u32) -> (u64, u64) {
 }
 
 /// Makes a stopped thread send itself, or the process, a signal that it has taken.
+///
+/// # Safety
+/// The thread must be stopped, and stay so.
 unsafe fn send_again(thread: Thread, process: bool, pending: &Pending) {
     // A timer that has ended sends its signal once more: only timers' own signals of one number can wait twice.
     if pending.timer().is_some_and(timers::expire_again) {
@@ -286,7 +292,7 @@ unsafe fn send_again(thread: Thread, process: bool, pending: &Pending) {
         signal: pending.signal,
         information: pending.bytes(),
     };
-    // SAFETY: the caller's; the errand is given what it expects.
+    // SAFETY: the caller keeps the thread stopped; `send_own` expects a pointer to a `Send`, which lives on this stack until `send` returns.
     unsafe { errand::send(thread, send_own, &raw const send as usize) };
 }
 

@@ -7,7 +7,7 @@ use core::arch::asm;
 /// # Safety
 /// `entry` must be a program's (or its interpreter's) entry point, `stack` point to `argc`, and GS be set.
 pub unsafe fn jump(entry: usize, stack: usize) -> ! {
-    // SAFETY: the caller's; nothing of this frame is used again.
+    // SAFETY: the caller gives a program's entry point and its stack, and this function never returns, so its own frame is not used again.
     unsafe {
         asm!(
             "mov rsp, rsi",
@@ -40,7 +40,7 @@ pub unsafe fn jump(entry: usize, stack: usize) -> ! {
 /// # Safety
 /// The stack must be free; `function` must return.
 pub unsafe fn call_on(stack: usize, function: unsafe extern "C" fn(usize), argument: usize) {
-    // SAFETY: the caller's. The function keeps r12.
+    // SAFETY: the caller gives a free stack and a function that returns; the C ABI has the function keep r12, which holds the old stack pointer.
     unsafe {
         asm!(
             "mov r12, rsp",
@@ -72,7 +72,7 @@ pub unsafe fn clone_into(
     argument: usize,
 ) -> isize {
     let result;
-    // SAFETY: the caller's. The child keeps r12 and r13, aligns its own stack and leaves.
+    // SAFETY: the caller vouches for the arguments; the child finds `start` and `argument` in r12 and r13, aligns its own stack, and does not return.
     unsafe {
         asm!(
             "syscall",
@@ -115,7 +115,7 @@ pub unsafe fn clone_onto(
     kept: usize,
 ) -> isize {
     let result;
-    // SAFETY: the caller's. The parent needs nothing of the stack before it has put it back: only registers, which are its own.
+    // SAFETY: the caller vouches for the flags and for `kept`; until the parent has restored its stack from there, it needs registers only.
     unsafe {
         asm!(
             "mov rsi, rsp",
@@ -184,6 +184,6 @@ pub fn take_id() -> isize {
 /// # Safety
 /// The thread must not be needed any more.
 pub unsafe fn exit_thread(status: usize) -> ! {
-    // SAFETY: the caller's.
+    // SAFETY: the caller does not need the thread any more; the call ends this thread alone and reads no memory.
     unsafe { asm!("mov eax, 60", "syscall", "ud2", in("rdi") status, options(noreturn, nostack)) }
 }

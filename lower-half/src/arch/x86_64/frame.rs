@@ -56,7 +56,7 @@ impl Frame {
     /// # Safety
     /// As [`Frame::new`]; registers that have not been set must not be read.
     pub unsafe fn of_call(context: *mut libc::ucontext_t) -> Frame {
-        // SAFETY: the caller's.
+        // SAFETY: the caller gives a structure as for `Frame::new`; both fields lie in it, and are written without being read.
         unsafe {
             (&raw mut (*context).uc_mcontext.fpregs).write(core::ptr::null_mut());
             (&raw mut (*context).uc_stack).write(libc::stack_t {
@@ -183,7 +183,7 @@ impl Frame {
 /// # Safety
 /// A whole signal frame must lie there, and FS and GS must be those of the code that it leads to.
 pub unsafe fn sigreturn(address: usize) -> ! {
-    // SAFETY: the caller's. The kernel looks for the frame 8 bytes below the stack pointer.
+    // SAFETY: the caller says that a whole frame lies at `frame`; the kernel expects it 8 bytes below the stack pointer, which is set to that here.
     unsafe {
         asm!(
             "lea rsp, [{frame} + 8]",

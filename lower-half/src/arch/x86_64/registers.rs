@@ -88,10 +88,10 @@ pub fn area() -> u64 {
 #[inline(always)]
 pub unsafe fn set_fs(value: u64) {
     if fsgsbase() {
-        // SAFETY: the caller's; the kernel allows the instruction.
+        // SAFETY: the caller says that the code that runs next belongs to this thread area; the kernel allows the instruction (`fsgsbase`).
         unsafe { asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags)) };
     } else {
-        // SAFETY: the caller's.
+        // SAFETY: the caller says that the code that runs next belongs to this thread area; the call only sets the FS base.
         unsafe { syscall3(libc::SYS_arch_prctl, ARCH_SET_FS, value as usize, 0) };
     }
 }
@@ -103,10 +103,10 @@ pub unsafe fn set_fs(value: u64) {
 #[inline(always)]
 pub unsafe fn set_gs(value: u64) {
     if fsgsbase() {
-        // SAFETY: the caller's; the kernel allows the instruction.
+        // SAFETY: the caller gives the address of this thread's record or 0; the kernel allows the instruction (`fsgsbase`).
         unsafe { asm!("wrgsbase {}", in(reg) value, options(nostack, preserves_flags)) };
     } else {
-        // SAFETY: the caller's.
+        // SAFETY: the caller gives the address of this thread's record or 0; the call only sets the GS base.
         unsafe { syscall3(libc::SYS_arch_prctl, ARCH_SET_GS, value as usize, 0) };
     }
 }

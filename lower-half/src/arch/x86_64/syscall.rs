@@ -9,7 +9,7 @@ use core::arch::asm;
 #[inline(always)]
 pub unsafe fn syscall6(number: i64, a: [usize; 6]) -> isize {
     let result;
-    // SAFETY: the caller's; the kernel changes only rax, rcx, r11 and what the arguments point to.
+    // SAFETY: the caller vouches for the call with these arguments; the kernel changes only rax, rcx, r11 and the memory that the arguments lead to.
     unsafe {
         asm!(
             "syscall",
@@ -34,7 +34,7 @@ pub unsafe fn syscall6(number: i64, a: [usize; 6]) -> isize {
 /// As [`syscall6`].
 #[inline(always)]
 pub unsafe fn syscall3(number: i64, a: usize, b: usize, c: usize) -> isize {
-    // SAFETY: the caller's; unused arguments are ignored by the kernel.
+    // SAFETY: the caller vouches for the call with these three arguments; the kernel ignores the others.
     unsafe { syscall6(number, [a, b, c, 0, 0, 0]) }
 }
 
@@ -44,7 +44,7 @@ pub unsafe fn syscall3(number: i64, a: usize, b: usize, c: usize) -> isize {
 /// As [`syscall6`].
 #[inline(always)]
 pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> isize {
-    // SAFETY: the caller's; unused arguments are ignored by the kernel.
+    // SAFETY: the caller vouches for the call with these four arguments; the kernel ignores the others.
     unsafe { syscall6(number, [a, b, c, d, 0, 0]) }
 }
 

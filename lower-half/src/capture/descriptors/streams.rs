@@ -109,7 +109,7 @@ fn belongs_to_the_job(open: &OpenDescriptor) -> bool {
 fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_DUPFD_CLOEXEC takes a number and touches no memory.
     let high = owned(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FROM) });
-    // SAFETY: as above.
+    // SAFETY: F_DUPFD_CLOEXEC takes a number and touches no memory; this only asks for a lower number.
     high.or_else(|_| owned(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) }))
 }
 

@@ -80,7 +80,7 @@ fn shown_as(file: &File) -> io::Result<(u64, u64)> {
         return Err(io::Error::last_os_error());
     }
     let all = maps::without_details();
-    // SAFETY: as above.
+    // SAFETY: this unmaps exactly the page that was mapped above, which nothing else uses.
     unsafe { libc::munmap(place, PAGE) };
     let holds = |one: &&maps::Mapping| (one.start..one.end).contains(&(place as usize));
     let all = all?;

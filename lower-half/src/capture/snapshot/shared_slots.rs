@@ -62,13 +62,13 @@ impl SharedSlots {
 
     pub fn slot(&self, index: usize) -> &Slot {
         let at = self.start + size_of::<Head>() + index * size_of::<Slot>();
-        // SAFETY: as above; `index` is below `slots`, which is at most MOST_SLOTS.
+        // SAFETY: the room is mapped as long as the snapshot, and a slot is made of atomics; `index` is below `slots`, which is at most MOST_SLOTS.
         unsafe { &*(at as *const Slot) }
     }
 
     pub fn stretch(&self, index: usize, number: usize) -> &Stretch {
         let at = self.start + HEAD_BYTES + index * SLOT_BYTES + number * size_of::<Stretch>();
-        // SAFETY: as above; `number` is below MOST_STRETCHES.
+        // SAFETY: the room is mapped as long as the snapshot, and a stretch is made of atomics; `index` is below `slots`, and `number` below MOST_STRETCHES.
         unsafe { &*(at as *const Stretch) }
     }
 

@@ -40,7 +40,7 @@ pub unsafe fn load(launch: &Launch) -> Result<(), String> {
     foreign_mpi::programs_are_for(&launch.mpi);
     library::load(launch.library_file.as_deref(), &launch.mpi)?;
     if let Some(loaded) = backend::BACKEND.loaded {
-        // SAFETY: the caller's.
+        // SAFETY: the caller says that no other thread runs yet, which is what `Backend::loaded` demands.
         unsafe { loaded() };
     }
     Ok(())

@@ -87,7 +87,7 @@ pub fn on_clone(call: &mut Call) -> isize {
     } else {
         0
     };
-    // SAFETY: the application gives a thread that it starts a stack.
+    // SAFETY: `stack` is the end of a stack that the application gives to its new thread, so nothing else uses what lies below it.
     let beginning = unsafe { lay_beginning(call, thread, stack, child_told) };
     // After a restart, the kernel would write its own id, which is not the one for the application.
     let by_hand = if same_process && restarted() {
@@ -95,7 +95,8 @@ pub fn on_clone(call: &mut Call) -> isize {
     } else {
         0
     };
-    // SAFETY: the application's own flags; the child gets its own stack and record.
+    // SAFETY: the application asks for this clone with these flags and addresses; the child begins in `begin`, which does not return, on its own stack and with
+    // its own record.
     let result = unsafe {
         enter::clone_into(
             flags & !by_hand,
@@ -144,7 +145,7 @@ fn has_keeper() -> bool {
 /// # Safety
 /// `stack` must be the end of a stack; what lies below the red zone is free.
 unsafe fn lay_beginning(call: &Call, thread: Thread, stack: usize, child_tid: usize) -> usize {
-    // SAFETY: the caller's stack.
+    // SAFETY: the caller gives the end of a stack that is free below the red zone; frame and beginning lie there, one below the other.
     unsafe {
         let frame = call.frame().copy_below(stack.wrapping_sub(RED_ZONE));
         frame.set_register(RESULT, 0);

@@ -8,9 +8,9 @@ use crate::arch::syscall::syscall3;
 use crate::ground::ended_children::{self, End, USAGE, Whom};
 use crate::threads::registry::Thread;
 
-// SAFETY: integers.
+// SAFETY: these are arrays of integers: any bits are a value, and there is no padding.
 unsafe impl user::Plain for [u64; USAGE] {}
-// SAFETY: as above.
+// SAFETY: these are arrays of integers: any bits are a value, and there is no padding.
 unsafe impl user::Plain for [i32; 3] {}
 
 /// True if the children from before the restart are this process's.

@@ -93,9 +93,9 @@ fn signal(thread: Thread, number: u64) -> bool {
 /// Runs the errand that this signal asks for; returns `false` for any other signal. Called by SIGSYS's handler.
 ///
 /// # Safety
-/// `info` is what the kernel gave the handler.
+/// `info` must be what the kernel gave the handler, which has not returned.
 pub unsafe fn run(info: *const libc::siginfo_t) -> bool {
-    // SAFETY: the caller's; with this code the sender's value is in the structure.
+    // SAFETY: the caller gives the kernel's structure, which is alive while the handler runs; with this code it holds the sender's value.
     let number = unsafe {
         if (*info).si_code != libc::SI_QUEUE {
             return false;

@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_has_been_removed_makes_room() {
-        // SAFETY: a queue of this test's own.
+        // SAFETY: the call takes numbers and makes a queue, which is this test's own.
         let id = unsafe { libc::msgget(libc::IPC_PRIVATE, 0o600) };
         let mut known = Known {
             // Negative ids do not exist.
@@ -155,7 +155,7 @@ mod tests {
         };
         full.note((Object::Semaphores, 0));
         assert!(full.full);
-        // SAFETY: as above.
+        // SAFETY: the queue is this test's own; IPC_RMID ignores the pointer.
         unsafe { libc::msgctl(id, libc::IPC_RMID, core::ptr::null_mut()) };
     }
 }

@@ -109,7 +109,7 @@ pub fn on_operations(call: &mut Call) -> isize {
         return wait(call);
     }
     let at_once = [0usize; 2];
-    // SAFETY: the application's own list; a timeout of zero, so that the call does not wait.
+    // SAFETY: the kernel checks the application's list itself; the timeout lives on this stack and is zero, so the call does not wait.
     let result = unsafe {
         syscall4(
             libc::SYS_semtimedop,

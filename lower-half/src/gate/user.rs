@@ -18,13 +18,13 @@ const WORD: usize = size_of::<u64>();
 /// Only for such types, without padding.
 pub unsafe trait Plain: Copy {}
 
-// SAFETY: integers, and structures and arrays of integers.
+// SAFETY: any 32 bits are an integer, without padding.
 unsafe impl Plain for u32 {}
-// SAFETY: as above.
+// SAFETY: any 32 bits are an integer, without padding.
 unsafe impl Plain for i32 {}
-// SAFETY: as above.
+// SAFETY: any 64 bits are an integer, without padding.
 unsafe impl Plain for u64 {}
-// SAFETY: as above.
+// SAFETY: an array of integers has no padding, and any bits are a value.
 unsafe impl<const COUNT: usize> Plain for [usize; COUNT] {}
 
 /// `rt_sigprocmask(SIG_BLOCK, new, old)`: as every signal is blocked already, it only reads `new` and writes `old`, unless they are 0.

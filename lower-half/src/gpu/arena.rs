@@ -47,7 +47,8 @@ impl Arena {
     /// The same for writing, if the arena was mapped for that.
     pub fn bytes_mut(&mut self, at: u64, bytes: u64) -> Option<&mut [u8]> {
         let memory = self.0.as_mut_ptr().wrapping_add(at as usize);
-        // SAFETY: as above, nobody reads there either, and this is borrowed mutably.
+        // SAFETY: the range lies in the mapping, which lives as long as this; the helper waits, so it neither reads nor writes there, and the mutable borrow
+        // keeps others out.
         (self.is_inside(at, bytes))
             .then(|| unsafe { std::slice::from_raw_parts_mut(memory, bytes as usize) })
     }

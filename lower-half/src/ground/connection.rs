@@ -20,12 +20,12 @@ pub unsafe fn move_above(highest: RawFd) -> io::Result<()> {
         let Some(number) = named.and_then(|text| text.parse::<RawFd>().ok()) else {
             continue;
         };
-        // SAFETY: takes numbers and touches no memory.
+        // SAFETY: the call takes numbers and touches no memory.
         let moved = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, highest.max(2) + 1) };
         if moved < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the caller's promise; the value consists of digits.
+        // SAFETY: the caller says that no other thread looks at the environment; name and value contain neither NUL nor `=`.
         unsafe { std::env::set_var(variable, moved.to_string()) };
     }
     Ok(())

@@ -146,12 +146,12 @@ pub fn kept() -> Vec<CString> {
 /// No other thread may run yet.
 pub unsafe fn prepare_for_mpi(own: &[(&str, &str)], unless_told: &[(&str, &str)]) {
     for (name, value) in own.iter().chain(&SWITCHED_OFF) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller says that no other thread runs yet that could look at the environment.
         unsafe { std::env::set_var(name, value) };
     }
     for (name, value) in unless_told.iter().chain([&UNLESS_TOLD]) {
         if std::env::var_os(name).is_none() {
-            // SAFETY: the caller's.
+            // SAFETY: the caller says that no other thread runs yet that could look at the environment.
             unsafe { std::env::set_var(name, value) };
         }
     }

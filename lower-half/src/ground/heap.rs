@@ -110,7 +110,7 @@ impl Reserve {
     unsafe fn follow(&mut self, before: usize, next: usize) {
         match before {
             BYTES => self.first = next,
-            // SAFETY: the caller's.
+            // SAFETY: the caller gives the offset of a free block, which begins with a `Free`.
             _ => unsafe { (*self.free(before)).next = next },
         }
     }
@@ -146,7 +146,7 @@ impl Reserve {
 // SAFETY: blocks are the C library's, or the reserve's: handed out once, as large and as aligned as asked for, and given back to whom they belong.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller gives a layout whose size is not 0, as `GlobalAlloc` demands.
         let block = unsafe { System.alloc(layout) };
         match block.is_null() {
             true => reserve().take(layout),
@@ -155,7 +155,7 @@ unsafe impl GlobalAlloc for Heap {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller gives a layout whose size is not 0, as `GlobalAlloc` demands.
         let block = unsafe { System.alloc_zeroed(layout) };
         if !block.is_null() {
             return block;
@@ -170,22 +170,22 @@ unsafe impl GlobalAlloc for Heap {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match holds(block) {
-            // SAFETY: the caller gives it up.
+            // SAFETY: the block lies in the reserve, so it was taken there, and the caller gives it up with the layout that it was taken for.
             true => unsafe { reserve().give_back(block, layout) },
-            // SAFETY: as above.
+            // SAFETY: the block does not lie in the reserve, so it is the C library's, and the caller gives it up with its layout.
             false => unsafe { System.dealloc(block, layout) },
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         if !holds(block) {
-            // SAFETY: the caller's.
+            // SAFETY: the block does not lie in the reserve, so it is the C library's; the caller gives its layout, and a new size that is not 0.
             let moved = unsafe { System.realloc(block, layout, bytes) };
             if !moved.is_null() {
                 return moved;
             }
         }
-        // SAFETY: the caller says that `bytes` is not 0 and can be rounded up; both blocks have what is copied.
+        // SAFETY: the caller says that `bytes` is not 0 and can be rounded up; both blocks have at least the bytes that are copied, and are different blocks.
         unsafe {
             let new = Layout::from_size_align_unchecked(bytes, layout.align());
             let moved = self.alloc(new);
@@ -214,7 +214,7 @@ mod tests {
         for step in 0..20_000 {
             if blocks.len() > 200 || random(3) == 0 && !blocks.is_empty() {
                 let (block, bytes, with) = blocks.swap_remove(random(blocks.len()));
-                // SAFETY: a block of as many bytes, which is given back once.
+                // SAFETY: the block has that many bytes, all written, and leaves the list, so it is given back once.
                 unsafe {
                     let there = std::slice::from_raw_parts(block, bytes);
                     assert!(there.iter().all(|byte| *byte == with));
@@ -225,17 +225,17 @@ mod tests {
             let bytes = 1 + random(if step % 50 == 0 { 200_000 } else { 600 });
             let block = reserve().take(layout(bytes));
             assert!(holds(block) && block.addr().is_multiple_of(UNIT));
-            // SAFETY: a block of as many bytes.
+            // SAFETY: the block has at least that many bytes, and is not in the list yet.
             unsafe { block.write_bytes(step as u8, bytes) };
             blocks.push((block, bytes, step as u8));
         }
         for (block, bytes, _) in blocks {
-            // SAFETY: as above.
+            // SAFETY: the block was taken for this layout, and is given back once.
             unsafe { reserve().give_back(block, layout(bytes)) };
         }
         let mut reserve = reserve();
         let first = reserve.first;
-        // SAFETY: a free block.
+        // SAFETY: `first` is the offset of a free block, since all blocks have been given back.
         let all = unsafe { reserve.free(first).read() };
         assert_eq!((first, all.bytes, all.next), (0, reserve.fresh, BYTES));
         assert!(reserve.take(layout(BYTES + 1)).is_null());

@@ -204,9 +204,9 @@ fn say(first: u32, stderr: Option<RawFd>, text: &str) {
 /// For SIGSYS's handler: ends this process if the signal says so, otherwise returns `false`. Any FS, direct system calls.
 ///
 /// # Safety
-/// `info` is what the kernel gave the handler.
+/// `info` must be what the kernel gave the handler, which has not returned.
 pub unsafe fn ends(info: *const libc::siginfo_t) -> bool {
-    // SAFETY: the caller's; with this code the sender's value is in the structure.
+    // SAFETY: the caller gives the kernel's structure, which is alive while the handler runs; with this code it holds the sender's value.
     unsafe {
         if (*info).si_code != libc::SI_QUEUE {
             return false;

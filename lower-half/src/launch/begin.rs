@@ -53,7 +53,7 @@ pub unsafe fn hear(launch: &Launch) -> Result<Launch, LaunchError> {
         }
     }
     // Programs that this program starts or executes inherit the same.
-    // SAFETY: the caller's: there is one thread.
+    // SAFETY: the caller says that no other thread has been started that could look at the environment.
     unsafe { std::env::set_var(VARIABLE, launch.to_variable()) };
     Ok(launch)
 }

@@ -15,7 +15,7 @@ use stillpoint_wrappers::neutral::{Status, Word};
 #[inline(always)]
 pub unsafe fn handle<H: Copy>(word: Word) -> H {
     const { assert!(size_of::<H>() == size_of::<Word>()) }
-    // SAFETY: the caller's type: any bits are a value of it.
+    // SAFETY: the caller says that `H` is a handle type, for which any bits are a value; it is as wide as a word.
     unsafe { core::mem::transmute_copy(&word) }
 }
 
@@ -26,7 +26,7 @@ pub unsafe fn handle<H: Copy>(word: Word) -> H {
 #[inline(always)]
 pub unsafe fn function<F: Copy>(function: *const c_void) -> F {
     const { assert!(size_of::<F>() == size_of::<*const c_void>()) }
-    // SAFETY: the caller's types; none is null.
+    // SAFETY: the caller says that `F` is an optional function pointer, for which null is `None`, and that any other value is a function of its type.
     unsafe { core::mem::transmute_copy(&function) }
 }
 
@@ -77,7 +77,7 @@ impl<T: Ignored> Own<T> {
 /// `status` must be null or readable.
 #[inline(always)]
 pub unsafe fn status(status: *const Status) -> Own<abi::Status> {
-    // SAFETY: the caller's status.
+    // SAFETY: the caller gives null or a status that can be read; the reference ends with this call.
     match unsafe { status.as_ref() } {
         Some(status) => Own {
             value: library::blank(status),
@@ -96,7 +96,7 @@ pub unsafe fn status(status: *const Status) -> Own<abi::Status> {
 /// `status` must be null or readable.
 #[inline(always)]
 pub unsafe fn given_status(status: *const Status) -> Own<abi::Status> {
-    // SAFETY: the caller's status.
+    // SAFETY: the caller gives null or a status that can be read; the reference ends with this call.
     match unsafe { status.as_ref() } {
         Some(status) => Own {
             value: library::given(status),
@@ -111,11 +111,11 @@ pub unsafe fn given_status(status: *const Status) -> Own<abi::Status> {
 
 impl Own<abi::Status> {
     /// # Safety
-    /// `status` must be the pointer that [`status`] or [`given_status`] was given.
+    /// `status` must be the pointer that [`status`] or [`given_status`] was given; unless it is null, it must be writable.
     #[inline(always)]
     pub unsafe fn give(&self, status: *mut Status) {
         if !self.null {
-            // SAFETY: the caller's status.
+            // SAFETY: the caller gives the status that `self` was made from, which is not null here, and has it written to.
             unsafe { *status = library::written(&self.value, (*status).error) };
         }
     }
@@ -127,7 +127,7 @@ impl Own<abi::Status> {
 /// `place` must be null or readable.
 #[inline(always)]
 pub unsafe fn integer(place: *const i32, from_neutral: impl Fn(i32) -> i32) -> Own<i32> {
-    // SAFETY: the caller's place.
+    // SAFETY: the caller gives null or an integer that can be read; the reference ends with this call.
     match unsafe { place.as_ref() } {
         Some(value) => Own {
             value: from_neutral(*value),
@@ -142,11 +142,11 @@ pub unsafe fn integer(place: *const i32, from_neutral: impl Fn(i32) -> i32) -> O
 
 impl Own<i32> {
     /// # Safety
-    /// `place` must be the pointer that [`integer`] was given.
+    /// `place` must be the pointer that [`integer`] was given; unless it is null, it must be writable.
     #[inline(always)]
     pub unsafe fn give(&self, place: *mut i32, to_neutral: impl Fn(i32) -> i32) {
         if !self.null {
-            // SAFETY: the caller's place.
+            // SAFETY: the caller gives the place that `self` was made from, which is not null here, and has it written to.
             unsafe { *place = to_neutral(self.value) };
         }
     }
@@ -184,7 +184,7 @@ impl<T: Ignored> OwnArray<T> {
 /// `array` must be null or have `count` elements.
 unsafe fn slice<'a, T>(array: *const T, count: i32) -> &'a [T] {
     match usize::try_from(count) {
-        // SAFETY: the caller's array.
+        // SAFETY: the caller gives an array of `count` elements, and it is not null; the callers' references end before the array can change.
         Ok(count) if !array.is_null() => unsafe { core::slice::from_raw_parts(array, count) },
         _ => &[],
     }
@@ -195,7 +195,7 @@ unsafe fn slice<'a, T>(array: *const T, count: i32) -> &'a [T] {
 /// # Safety
 /// `statuses` must be null or have `count` elements.
 pub unsafe fn statuses(statuses: *const Status, count: i32) -> OwnArray<abi::Status> {
-    // SAFETY: the caller's array.
+    // SAFETY: the caller gives null or an array of `count` statuses.
     let given = unsafe { slice(statuses, count) };
     OwnArray {
         values: given.iter().map(library::blank).collect(),
@@ -226,7 +226,7 @@ pub unsafe fn integers(
     count: i32,
     from_neutral: impl Fn(i32) -> i32,
 ) -> OwnArray<i32> {
-    // SAFETY: the caller's array.
+    // SAFETY: the caller gives null or an array of `count` integers.
     let given = unsafe { slice(integers, count) };
     OwnArray {
         values: given.iter().map(|value| from_neutral(*value)).collect(),

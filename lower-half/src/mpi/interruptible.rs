@@ -42,16 +42,19 @@ fn pending() -> bool {
 }
 
 /// Tests until the request is complete or a checkpoint is pending.
+///
+/// # Safety
+/// `request` must be a request of MPI's; `status` must be null, or a status that can be read and written to.
 #[inline(always)]
 unsafe fn poll(request: *mut ffi::MPI_Request, status: *mut Status) -> i32 {
-    // SAFETY: the caller's status.
+    // SAFETY: the caller gives null or a status that can be read.
     let mut own = unsafe { convert::status(status) };
     loop {
         let mut flag = 0;
-        // SAFETY: the caller's request; the place is MPI's status or "ignore".
+        // SAFETY: the caller gives a request of MPI's; `place` is our own status, or the library's value for no status.
         let code = unsafe { ffi::MPI_Test(request, &mut flag, own.place()) };
         if flag != 0 || code != 0 {
-            // SAFETY: as above.
+            // SAFETY: the caller gives null or a status that can be written to, and `own` was made from it.
             unsafe { own.give(status) };
             return error_to_neutral(code);
         }

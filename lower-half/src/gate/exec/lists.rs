@@ -37,7 +37,7 @@ fn entry(list: usize, index: usize) -> usize {
 }
 
 fn text(pointer: usize) -> &'static [u8] {
-    // SAFETY: the application's strings have been looked at (`sound`), the launch's end in NUL.
+    // SAFETY: every caller passes a string of a list that is `sound`, or one of the launch's own, which end in NUL.
     unsafe { CStr::from_ptr(pointer as *const c_char) }.to_bytes()
 }
 

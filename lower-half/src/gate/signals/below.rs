@@ -17,9 +17,9 @@ use crate::threads::lower::FAULTS;
 /// Handles a signal with a handler of the application that has come to the calling thread of the lower half.
 ///
 /// # Safety
-/// The kernel's own arguments.
+/// The arguments must be those that the kernel gave the handler, which has not returned.
 pub(super) unsafe fn came(signal: i32, info: *mut libc::siginfo_t, frame: Frame) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller gives the structure that the kernel gave the handler, which has not returned.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // `abort` lets its signal through; otherwise these threads block it.
     let own = signal == libc::SIGABRT || (code > 0 && FAULTS & bit(signal) != 0);

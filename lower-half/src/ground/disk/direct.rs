@@ -74,13 +74,13 @@ impl Direct {
 
     fn set_flags(&self, is_direct: bool) -> io::Result<()> {
         let descriptor = self.file.as_raw_fd();
-        // SAFETY: integers only, and the file is ours.
+        // SAFETY: F_GETFL takes no pointer, and the descriptor is open as long as `self.file`.
         let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
         let flags = match is_direct {
             true => flags | libc::O_DIRECT,
             false => flags & !libc::O_DIRECT,
         };
-        // SAFETY: as above.
+        // SAFETY: F_SETFL takes flags and no pointer, and the descriptor is open as long as `self.file`.
         match unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),

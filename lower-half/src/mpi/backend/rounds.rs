@@ -216,7 +216,7 @@ unsafe extern "C" fn noted(worker: *mut c_void) -> c_uint {
     if is_pending() {
         note();
     }
-    // SAFETY: the caller's worker.
+    // SAFETY: the library calls this in place of UCX's function, and gives it a worker of its own.
     unsafe { ask(worker) }
 }
 

@@ -26,7 +26,7 @@ pub unsafe fn loaded() {
     if !NAP.is_there() || YIELD.is_there() || is_told {
         return;
     }
-    // SAFETY: the caller's.
+    // SAFETY: the caller says that no other thread runs yet that could look at the environment.
     unsafe { env::set_var(SLEEPS.0, SLEEPS.1) };
     OURS.store(true, Ordering::Relaxed);
     // SAFETY: a function of that type.
@@ -59,7 +59,7 @@ pub fn stand(stands: bool) {
 
 /// Replaces `nanosleep`, with any FS.
 unsafe extern "C" fn nap(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
-    // SAFETY: the caller's time, and place for the remaining time; the library waits, without a lock.
+    // SAFETY: the library calls this in place of `nanosleep` and gives what that takes; it waits there without a lock, so a checkpoint may come.
     unsafe {
         if !is_between_rounds(time) {
             return super::sleep(time, left);
@@ -74,9 +74,9 @@ unsafe extern "C" fn nap(time: *const libc::timespec, left: *mut libc::timespec)
 /// Whether this is the time that the library sleeps between two rounds because of our value.
 ///
 /// # Safety
-/// A time, or null.
+/// `time` must be null, or a time that can be read.
 pub unsafe fn is_between_rounds(time: *const libc::timespec) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the caller gives a time that can be read, or null.
     let time = unsafe { time.as_ref() };
     OURS.load(Ordering::Relaxed) && time.is_some_and(|time| time.tv_sec == 0 && time.tv_nsec == 1)
 }

@@ -60,7 +60,7 @@ impl ReplacedImport {
     /// It must have the same type.
     pub unsafe fn lead_to(&self, function: usize) {
         if let Some(import) = self.import() {
-            // SAFETY: the caller's.
+            // SAFETY: the caller gives a function of the type that the library calls through this import.
             unsafe { import.lead_to(function) };
         }
     }

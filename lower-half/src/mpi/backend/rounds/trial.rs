@@ -89,7 +89,8 @@ unsafe fn make_a_round() {
     let byte = predefined(HandleKind::Datatype as u32, BYTE);
     let alone = predefined(HandleKind::Communicator as u32, SELF);
     let (mut nothing, mut request, mut over) = (0u8, 0, 0);
-    // SAFETY: the caller's; a receive of no bytes, places of ours, and a status that is ignored.
+    // SAFETY: the caller says that MPI runs; a receive of no bytes writes none, the other places live on this stack, and null stands for a status that is
+    // ignored.
     unsafe {
         let (place, request) = ((&raw mut nothing).cast(), &raw mut request);
         if (table.irecv)(place, 0, byte, 0, NOBODYS, alone, request) != 0 {
@@ -113,7 +114,7 @@ unsafe fn wait() {
     };
     let alone = predefined(HandleKind::Communicator as u32, SELF);
     let (mut made, mut request) = (0, 0);
-    // SAFETY: the caller's; places of ours, and a status that is ignored.
+    // SAFETY: the caller says that MPI runs; the places live on this stack until the operation is complete, and null stands for a status that is ignored.
     unsafe {
         if (table.comm_idup)(alone, &raw mut made, &raw mut request) == 0
             && (table.wait)(&raw mut request, ptr::null_mut()) == 0
@@ -128,7 +129,7 @@ unsafe extern "C" fn ask(worker: *mut c_void) -> c_uint {
     if HELD.load(Ordering::Relaxed) == 1 {
         GUARD.store(LAST.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-    // SAFETY: the caller's worker.
+    // SAFETY: the library calls this in place of UCX's function, and gives it a worker of its own.
     unsafe { super::ask(worker) }
 }
 
@@ -139,7 +140,7 @@ fn yields() {
 }
 
 unsafe extern "C" fn napping(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
-    // SAFETY: the caller's time and place.
+    // SAFETY: the library calls this in place of `nanosleep`, with a time and a place for the rest of it, either of which may be null.
     unsafe {
         if !heavy::is_between_rounds(time) {
             return super::sleep(time, left);
@@ -162,7 +163,7 @@ unsafe extern "C" fn lock(mutex: *mut c_void) -> c_int {
         OUTER.store(outer, Ordering::Relaxed);
     }
     LAST.store(mutex.addr(), Ordering::Relaxed);
-    // SAFETY: the caller's mutex.
+    // SAFETY: the library calls this in place of `pthread_mutex_lock`, with a mutex of its own.
     unsafe { super::take(mutex) }
 }
 

@@ -15,9 +15,9 @@ use crate::threads::at_exit;
 
 struct Functions([*const c_void; ffi::NAMES.len()]);
 
-// SAFETY: addresses of code that stays.
+// SAFETY: the pointers lead to code of a library that is never unloaded, and nothing writes through them.
 unsafe impl Send for Functions {}
-// SAFETY: as above.
+// SAFETY: the pointers lead to code of a library that is never unloaded, and nothing writes through them.
 unsafe impl Sync for Functions {}
 
 static FOUND: OnceLock<Functions> = OnceLock::new();

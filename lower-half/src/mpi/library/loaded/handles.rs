@@ -18,7 +18,7 @@ impl HandleSlot {
     /// # Safety
     /// `word` must be null or readable, and writable where [`Self::give`] is called.
     pub unsafe fn at(word: *mut Word) -> Self {
-        // SAFETY: the caller's place.
+        // SAFETY: the caller gives null or a word that can be read; the reference ends with this call.
         let own = unsafe { word.as_ref() }.map_or(0, |word| *word as i32);
         Self { word, own }
     }
@@ -34,7 +34,7 @@ impl HandleSlot {
     /// As [`Self::at`] says.
     pub unsafe fn give(&self) {
         if !self.word.is_null() {
-            // SAFETY: the caller's place.
+            // SAFETY: the caller of `at` gave a word that can be written to, and it is not null.
             unsafe { *self.word = wide(self.own) };
         }
     }
@@ -66,7 +66,7 @@ impl List {
             many: vec![0; if count > FEW { count } else { 0 }],
         };
         for index in 0..count {
-            // SAFETY: the caller's array.
+            // SAFETY: the caller gives `count` words that can be read, and `count` is 0 if there are none.
             list.own()[index] = unsafe { *words.add(index) } as i32;
         }
         list
@@ -91,7 +91,7 @@ impl List {
     pub unsafe fn give(&mut self) {
         for index in 0..self.count {
             let word = wide(self.own()[index]);
-            // SAFETY: the caller's array.
+            // SAFETY: the caller of `at` gave `count` words that can be written to, and `count` is 0 if there are none.
             unsafe { *self.words.add(index) = word };
         }
     }

@@ -76,7 +76,7 @@ macro_rules! set {
                 RETURN if comes_back() => *OWN.get_or_init(|| made($create).unwrap_or(RETURN)),
                 other => other,
             };
-            // SAFETY: the caller's.
+            // SAFETY: the caller gives what the MPI function takes; the handler is its own, or one that the library has made.
             error_to_neutral(unsafe { ffi::$set(object, handler) })
         }
     )*};

@@ -16,7 +16,7 @@ pub use super::ffi::{
 /// As the MPI function.
 pub unsafe fn MPI_Type_extent(datatype: Word, extent: *mut isize) -> i32 {
     let mut lower = 0;
-    // SAFETY: the caller's place, and one of ours.
+    // SAFETY: the caller gives a place for the extent, as for the MPI function; the other place lives on this stack.
     unsafe { ffi::MPI_Type_get_extent(datatype, &raw mut lower, extent) }
 }
 
@@ -24,7 +24,7 @@ pub unsafe fn MPI_Type_extent(datatype: Word, extent: *mut isize) -> i32 {
 /// As the MPI function.
 pub unsafe fn MPI_Type_lb(datatype: Word, place: *mut isize) -> i32 {
     let mut extent = 0;
-    // SAFETY: the caller's place, and one of ours.
+    // SAFETY: the caller gives a place for the lower bound, as for the MPI function; the other place lives on this stack.
     unsafe { ffi::MPI_Type_get_extent(datatype, place, &raw mut extent) }
 }
 

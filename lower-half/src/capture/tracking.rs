@@ -237,26 +237,26 @@ mod tests {
         zeros.read_exact(&mut map[9 * PAGE..11 * PAGE]).unwrap();
         look(&[9, 10], "what a system call has written");
         let at = |page: usize| (range.start + page * PAGE) as *mut libc::c_void;
-        // SAFETY: pages of the map here.
+        // SAFETY: page 5 lies in `map`, which is this test's own and stays mapped.
         unsafe { libc::madvise(at(5), PAGE, libc::MADV_DONTNEED) };
         look(&[], "what was dropped");
         map[5 * PAGE] = 3;
         look(&[5], "what was dropped, and touched again");
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         let both = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: as above.
+        // SAFETY: page 0 lies in `map`, which is this test's own; a page that can be written to takes its place.
         unsafe { libc::mmap(at(0), PAGE, both, flags, -1, 0) };
         map[0] = 4;
         look(&[0], "a new mapping in the place of one that was protected");
         let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: as above; the page that is left behind is mapped anew.
+        // SAFETY: pages 9 and 20 lie in `map`, which is this test's own; the page that is left behind is mapped anew.
         unsafe {
             libc::mremap(at(9), PAGE, PAGE, fixed, at(20));
             libc::mmap(at(9), PAGE, both, flags, -1, 0);
         }
         look(&[20], "one page moved over another");
         look(&[], "nothing");
-        // SAFETY: as above.
+        // SAFETY: page 20 lies in `map`; it can still be read, and nothing writes to it any more.
         unsafe { libc::mprotect(at(20), PAGE, libc::PROT_READ) };
         look(&[], "memory that nobody may write to is no other");
     }
@@ -271,7 +271,7 @@ mod tests {
             // Far from the addresses where the kernel places memory of other tests.
             let range = 0x3000_0000_0000..0x3000_0000_0000 + 64 * PAGE;
             let at = |page: usize| (range.start + page * PAGE) as *mut libc::c_void;
-            // SAFETY: a page of the map that is mapped whenever this is called.
+            // SAFETY: the calls below write only to pages of this range that are mapped and writable at that moment.
             let write = |page: usize| unsafe { at(page).cast::<u8>().write_volatile(1) };
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let both = libc::PROT_READ | libc::PROT_WRITE;
@@ -293,18 +293,18 @@ mod tests {
             };
             let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
             look(&[0, 1, 2, 3, 4, 5, 6, 7], "new memory");
-            // SAFETY: as above.
+            // SAFETY: all 16 pages lie in this range, which no other code uses.
             unsafe { assert_eq!(libc::mremap(at(0), 8 * PAGE, 16 * PAGE, 0), at(0)) };
             (write(3), write(9));
             look(&[3, 9], "grown in place");
-            // SAFETY: as above.
+            // SAFETY: all pages lie in this range, which no other code uses; nothing touches those that are unmapped.
             unsafe {
                 assert_eq!(libc::mremap(at(0), 16 * PAGE, 20 * PAGE, 0), at(0));
                 libc::munmap(at(0), 16 * PAGE);
             }
             write(17);
             look(&[17], "grown in place, without what it has grown from");
-            // SAFETY: as above.
+            // SAFETY: both places lie in this range, which no other code uses.
             unsafe {
                 assert_eq!(
                     libc::mremap(at(16), 4 * PAGE, 4 * PAGE, fixed, at(40)),
@@ -314,7 +314,7 @@ mod tests {
             look(&[41], "moved");
             write(41);
             look(&[41], "written to after it has moved");
-            // SAFETY: as above.
+            // SAFETY: all pages lie in this range, which no other code uses; nothing touches what shrinking takes away before it is mapped again.
             unsafe {
                 assert_eq!(libc::mremap(at(40), 4 * PAGE, 2 * PAGE, 0), at(40));
                 assert_eq!(libc::mremap(at(40), 2 * PAGE, 4 * PAGE, 0), at(40));
@@ -322,18 +322,18 @@ mod tests {
             look(&[], "shrunk and grown");
             write(42);
             look(&[42], "written to where it was shrunk");
-            // SAFETY: as above.
+            // SAFETY: both pages lie in this range, which no other code uses; nothing touches page 40 before it is mapped again.
             unsafe {
                 libc::mprotect(at(41), PAGE, libc::PROT_READ);
                 libc::munmap(at(40), PAGE);
             }
             write(43);
             look(&[43], "cut, and protected in the middle");
-            // SAFETY: as above.
+            // SAFETY: page 41 lies in this range and is still mapped.
             unsafe { libc::mprotect(at(41), PAGE, libc::PROT_READ | libc::PROT_WRITE) };
             write(41);
             look(&[41], "one mapping again");
-            // SAFETY: as above.
+            // SAFETY: these pages are the end of this range, which no other code uses.
             unsafe { libc::mmap(at(44), 20 * PAGE, both, flags, -1, 0) };
             write(50);
             look(&[50], "a neighbour");
@@ -348,10 +348,10 @@ mod tests {
                 libc::waitpid(child, std::ptr::null_mut(), 0);
             }
             look(&[51], "shared with a child");
-            // SAFETY: as above.
+            // SAFETY: this is the whole range, which no other code uses.
             unsafe { libc::mmap(at(0), 64 * PAGE, both, flags, -1, 0) };
             look(&[], "a mapping over all of it");
-            // SAFETY: as above.
+            // SAFETY: this is the whole range, and nothing touches it before it is mapped again.
             unsafe { libc::munmap(at(0), 64 * PAGE) };
         }
     }

@@ -39,7 +39,7 @@ impl Arena {
     /// Returns the bytes in this range. The helper leaves them alone until it is asked for the next ones.
     pub fn bytes(&self, at: u64, bytes: u64) -> Option<&[u8]> {
         let memory = self.0.as_ptr().wrapping_add(at as usize);
-        // SAFETY: mapped as long as this lives, and nobody writes there: the helper waits.
+        // SAFETY: the range lies in the mapping, which lives as long as this; nothing writes there, since the helper waits for the next request.
         (self.is_inside(at, bytes))
             .then(|| unsafe { std::slice::from_raw_parts(memory, bytes as usize) })
     }

@@ -64,7 +64,7 @@ impl Reserve {
     /// # Safety
     /// The offset must be that of a free block, or of one that becomes free.
     unsafe fn free(&mut self, offset: usize) -> *mut Free {
-        // SAFETY: within the room, a multiple of UNIT.
+        // SAFETY: the caller gives the offset of a block in the room, so the address lies within it and is a multiple of UNIT.
         unsafe { start().add(offset).cast() }
     }
 
@@ -75,7 +75,7 @@ impl Reserve {
         }
         let (mut before, mut at) = (BYTES, self.first);
         while at != BYTES {
-            // SAFETY: `at` and `before` are offsets of free blocks, or none.
+            // SAFETY: `at` and `before` are offsets of free blocks or none (BYTES); what is left of a block becomes a free one.
             unsafe {
                 let Free { bytes: there, next } = self.free(at).read();
                 if there >= bytes {
@@ -101,7 +101,7 @@ impl Reserve {
         }
         let at = self.fresh;
         self.fresh += bytes;
-        // SAFETY: within the room.
+        // SAFETY: at least `bytes` bytes of the room were fresh, so the block lies within it.
         unsafe { start().add(at) }
     }
 
@@ -120,7 +120,7 @@ impl Reserve {
     unsafe fn give_back(&mut self, block: *mut u8, layout: Layout) {
         let (at, mut bytes) = (block.addr() - start().addr(), whole(layout));
         let (mut before, mut next) = (BYTES, self.first);
-        // SAFETY: offsets of free blocks; the block itself becomes one.
+        // SAFETY: every offset here is that of a free block; the caller gives `block` up, which becomes one.
         unsafe {
             while next != BYTES && next < at {
                 (before, next) = (next, (*self.free(next)).next);
@@ -162,7 +162,7 @@ unsafe impl GlobalAlloc for Heap {
         }
         let block = reserve().take(layout);
         if !block.is_null() {
-            // SAFETY: the block has as many bytes.
+            // SAFETY: the block has at least `layout.size()` bytes, and is handed out to this caller alone.
             unsafe { block.write_bytes(0, layout.size()) };
         }
         block

@@ -92,7 +92,7 @@ pub fn run(
     };
     let application = environment::of_application(library.as_deref(), &mapped.program.needed);
     // The application has its own environment, without the variables for MPI.
-    // SAFETY: no other thread has been started yet.
+    // SAFETY: Stillpoint has started no other thread yet that could look at the environment.
     unsafe {
         environment::prepare_for_mpi(BACKEND.environment, BACKEND.unless_told);
         if entrance == Entrance::Run {
@@ -100,14 +100,14 @@ pub fn run(
         }
     }
     if let Some(launch) = &launch {
-        // SAFETY: as above.
+        // SAFETY: Stillpoint has started no other thread yet.
         unsafe { mpi::load(launch) }.map_err(LaunchError::Mpi)?;
     }
     process::offer_mpi();
     enough_addresses()?;
     let stack = stack_of(&program, &mapped, &application)?;
     note_executable(&program);
-    // SAFETY: as above.
+    // SAFETY: Stillpoint has started no other thread yet; a thread that the MPI library starts while it is loaded must not look at the environment.
     let launch = launch.map(|launch| unsafe { begin::hear(&launch) });
     let launch = launch.transpose()?;
     let low_text = mapped.program.low_text;

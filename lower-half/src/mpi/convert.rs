@@ -205,7 +205,7 @@ pub unsafe fn statuses(statuses: *const Status, count: i32) -> OwnArray<abi::Sta
 
 impl OwnArray<abi::Status> {
     /// # Safety
-    /// `statuses` must be the pointer that [`statuses`] was given.
+    /// `statuses` must be the pointer that [`statuses`] was given; its elements must be writable.
     pub unsafe fn give(&self, statuses: *mut Status) {
         for (index, status) in self.values.iter().enumerate() {
             // SAFETY: as many elements as were read.
@@ -236,7 +236,7 @@ pub unsafe fn integers(
 
 impl OwnArray<i32> {
     /// # Safety
-    /// `integers` must be the pointer that [`integers`] was given.
+    /// `integers` must be the pointer that [`integers`] was given; its elements must be writable.
     pub unsafe fn give(&self, integers: *mut i32, to_neutral: impl Fn(i32) -> i32) {
         for (index, value) in self.values.iter().enumerate() {
             // SAFETY: as many elements as were read.

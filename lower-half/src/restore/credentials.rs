@@ -183,7 +183,7 @@ impl Change {
     pub fn make(&self) -> Result<(), i32> {
         if let Some(groups) = &self.supplementary {
             let list = groups.as_ptr() as usize;
-            // SAFETY: the kernel reads as many words.
+            // SAFETY: the kernel reads `groups.len()` words of four bytes, which the list has.
             checked(unsafe { syscall3(libc::SYS_setgroups, groups.len(), list, 0) })?;
         }
         if let Some((wanted, _)) = &self.capabilities {
@@ -200,12 +200,12 @@ impl Change {
         }
         if let Some(groups) = self.groups {
             three(libc::SYS_setresgid, groups)?;
-            // SAFETY: the call takes a number. What it returns is no error.
+            // SAFETY: the call takes a number. It returns the previous id, not an error.
             unsafe { syscall3(libc::SYS_setfsgid, groups[3] as usize, 0, 0) };
         }
         if let Some(users) = self.users {
             three(libc::SYS_setresuid, users)?;
-            // SAFETY: as above.
+            // SAFETY: the call takes a number. It returns the previous id, not an error.
             unsafe { syscall3(libc::SYS_setfsuid, users[3] as usize, 0, 0) };
         }
         if let Some((wanted, securebits)) = &self.capabilities {

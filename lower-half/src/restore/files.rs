@@ -87,7 +87,7 @@ pub fn holds(ranges: &[Range<usize>], address: usize) -> bool {
 /// As many bytes must be mapped at the address, writable, and used by nothing else.
 pub unsafe fn correct(address: usize, bytes: &[u8]) {
     for (index, page) in bytes.chunks(PAGE).enumerate() {
-        // SAFETY: the caller's.
+        // SAFETY: the caller says that these bytes are mapped, writable, and used by nothing else; the pages of `bytes` follow each other there.
         let place = unsafe {
             std::slice::from_raw_parts_mut((address + index * PAGE) as *mut u8, page.len())
         };
@@ -124,7 +124,7 @@ pub unsafe fn clear(reader: &Reader, ranges: &[Range<usize>]) {
         for run in inside.chain([&last]) {
             while at < run.start {
                 let bytes = PAGE.min(run.start - at);
-                // SAFETY: the caller's; what no run covers up to the next one.
+                // SAFETY: the caller says that the range is mapped, writable, and used by nothing else; these bytes lie in it, before the next run.
                 unsafe { correct(at, &zeros[..bytes]) };
                 at += bytes;
             }

@@ -139,11 +139,11 @@ mod tests {
 
     #[test]
     fn semaphores_get_their_values_and_are_made_again_or_refused() {
-        // SAFETY: a set of this test's own.
+        // SAFETY: the call takes numbers and makes a set, which is this test's own.
         let id = unsafe { libc::semget(libc::IPC_PRIVATE, 3, libc::IPC_CREAT | 0o640) };
         assert!(id >= 0);
         let mut values = [5u16, 0, 70];
-        // SAFETY: the set has three.
+        // SAFETY: the set has three semaphores, and SETALL reads as many values.
         let set = unsafe { libc::semctl(id, 0, libc::SETALL, values.as_mut_ptr()) };
         assert_eq!(set, 0);
         let saved = Saved {
@@ -151,18 +151,18 @@ mod tests {
             queues: Vec::new(),
         };
         assert_eq!(saved.semaphores.first().unwrap().values, values);
-        // SAFETY: as above.
+        // SAFETY: the set is this test's own; SETVAL takes a number.
         assert_eq!(unsafe { libc::semctl(id, 1, libc::SETVAL, 9) }, 0);
         assert_eq!(missing(&saved), [""; 0]);
         give(&saved).unwrap();
         assert_eq!(ipc::semaphores(id).unwrap().values, values);
-        // SAFETY: as above.
+        // SAFETY: the set is this test's own; IPC_RMID takes no argument.
         assert_eq!(unsafe { libc::semctl(id, 0, libc::IPC_RMID) }, 0);
         if may(NEXT_SEMAPHORES) {
             assert_eq!(missing(&saved), [""; 0]);
             give(&saved).unwrap();
             assert_eq!(ipc::semaphores(id).unwrap(), saved.semaphores[0]);
-            // SAFETY: as above.
+            // SAFETY: the set is this test's own, made again; IPC_RMID takes no argument.
             unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
         } else {
             let reasons = missing(&saved);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_queue_is_made_again_and_one_with_messages_is_refused() {
-        // SAFETY: a queue of this test's own.
+        // SAFETY: the call takes numbers and makes a queue, which is this test's own.
         let id = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | 0o600) };
         assert!(id >= 0);
         let (queue, messages) = ipc::queue(id).unwrap();
@@ -187,7 +187,7 @@ mod tests {
             queues: vec![queue],
         };
         let message = [1u64, 2];
-        // SAFETY: a type and eight bytes.
+        // SAFETY: the kernel reads a type of eight bytes and a text of eight, which the message has.
         let sent = unsafe { libc::msgsnd(id, message.as_ptr().cast(), 8, 0) };
         assert_eq!(sent, 0);
         let reasons = missing(&saved);
@@ -197,13 +197,13 @@ mod tests {
                 .any(|reason| reason.contains("holds 1 message")),
             "{reasons:?}"
         );
-        // SAFETY: as above.
+        // SAFETY: the queue is this test's own; IPC_RMID ignores the pointer.
         let removed = unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         assert_eq!(removed, 0);
         if may(NEXT_QUEUE) {
             give(&saved).unwrap();
             assert_eq!(ipc::queue(id).unwrap(), (saved.queues[0].clone(), 0));
-            // SAFETY: as above.
+            // SAFETY: the queue is this test's own, made again; IPC_RMID ignores the pointer.
             unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         } else {
             assert_eq!(missing(&saved).len(), 1);

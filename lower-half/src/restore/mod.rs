@@ -141,7 +141,7 @@ impl Restore {
                 None
             }
         };
-        // SAFETY: the caller's.
+        // SAFETY: the caller says that the upper half's addresses are free.
         restore.loaded = unsafe { memory::read(&restore.reader, late, workers)? };
         Ok(restore)
     }
@@ -226,7 +226,7 @@ impl Restore {
     /// # Safety
     /// The upper half's addresses must be free: no application runs in this process.
     pub unsafe fn map(&mut self, lost: fn(String) -> !) -> Result<(), RestoreError> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller says that no application runs, so the upper half's addresses are free, except for what `open` has mapped there.
         unsafe {
             memory::map(
                 &self.reader,
@@ -253,7 +253,7 @@ impl Restore {
         at(Point::RestartFiles)?;
         descriptors::cut_files(self.reader.descriptors())?;
         at(Point::RestartShared)?;
-        // SAFETY: the caller's.
+        // SAFETY: the caller has called `map`, and no application runs that could use these addresses.
         unsafe { shared::map_files(&self.reader)? };
         at(Point::RestartDescriptors)?;
         let input = self.input().map_err(RestoreError::Refused)?;

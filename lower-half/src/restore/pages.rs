@@ -100,7 +100,8 @@ pub unsafe fn read(
     each(reader, &now, workers, |number, room| {
         let chunk = &reader.chunks()[number];
         match loaded.has(number) {
-            // SAFETY: the caller's; each chunk is loaded by one worker, and runs do not overlap.
+            // SAFETY: the caller says that the runs' memory is mapped, writable and used by nothing else; each chunk is loaded by one worker, and runs do not
+            // overlap.
             true => unsafe { load(reader, number, &[], &loaded, room) },
             false => {
                 let mut wanted = reader.live_runs(chunk).filter(|run| loaded.is_wanted(run));
@@ -144,7 +145,8 @@ pub unsafe fn fill(
     let left = chunks.filter(|(number, chunk)| !loaded.has(*number) && is_wanted(chunk));
     let left: Vec<usize> = left.map(|(number, _)| number).collect();
     each(reader, &left, workers, |number, room| {
-        // SAFETY: the caller's; each chunk is loaded by one worker, and runs do not overlap.
+        // SAFETY: the caller says that the runs' memory is mapped, writable and used by nothing else; each chunk is loaded by one worker, and runs do not
+        // overlap.
         unsafe { load(reader, number, from_files, loaded, room) }
     })
 }
@@ -279,7 +281,7 @@ unsafe fn load(
         && !files::holds(from_files, run.address as usize)
     {
         populate(run);
-        // SAFETY: the caller's.
+        // SAFETY: the caller says that the run lies in memory that is mapped, writable and used by nothing else; no other slice of it exists.
         let place =
             unsafe { std::slice::from_raw_parts_mut(run.address as *mut u8, run.bytes as usize) };
         return Ok(reader.load(chunk, &mut room.stored, place)?);
@@ -294,7 +296,8 @@ unsafe fn load(
         if !loaded.is_wanted(run) {
             continue;
         }
-        // SAFETY: the caller's; the source is a buffer of our own.
+        // SAFETY: the caller says that the run lies in memory that is mapped, writable and used by nothing else; `mine` has as many bytes, in a buffer of our
+        // own.
         unsafe {
             match files::holds(from_files, run.address as usize) {
                 true => files::correct(run.address as usize, mine),

@@ -197,22 +197,22 @@ pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
         refused("its id cannot be had again: restart on the node it was on, or as a user who may set /proc/sys/kernel/shm_next_id")
     })?;
     let flags = if kept(region) { libc::SHM_REMAP } else { 0 };
-    // SAFETY: without SHM_REMAP nothing is mapped over; what was kept, was kept for this.
+    // SAFETY: without SHM_REMAP the kernel maps over nothing; with it, the region was reserved for this segment (`kept`).
     let address = unsafe { libc::shmat(id, region.start as *const _, flags) };
     let attached = io::Error::last_os_error();
     if removed {
-        // SAFETY: a segment of this process's own; attachments stay, and more may be made by its id.
+        // SAFETY: the segment was made by this process; its attachments stay, and more may be made by its id.
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
     }
     if address as isize == -1 {
         return Err(failed(region, "attach", attached));
     }
     if let Some(content) = region.content {
-        // SAFETY: the segment has just been attached here, writable, and is this process's alone.
+        // SAFETY: the segment has just been attached here, writable, and this process alone uses it.
         unsafe { fill(reader, content, region)? };
     }
     let protection = region.protection as i32;
-    // SAFETY: as above.
+    // SAFETY: the region is the segment that has just been attached, and nothing uses it yet.
     check(region, "protect", unsafe {
         libc::mprotect(region.start as *mut _, size(region), protection)
     })
@@ -268,7 +268,7 @@ fn created(id: libc::c_int, key: libc::key_t, bytes: usize) -> Option<libc::c_in
 /// The region must be mapped, writable, and used by nothing else.
 unsafe fn fill(reader: &Reader, content: u32, region: &Region) -> Result<(), RestoreError> {
     let mut scratch = Reader::scratch();
-    // SAFETY: the caller's.
+    // SAFETY: the caller says that the region is mapped, writable, and used by nothing else.
     let memory = unsafe { std::slice::from_raw_parts_mut(region.start as *mut u8, size(region)) };
     memory.fill(0);
     for chunk in reader.chunks_of(content) {

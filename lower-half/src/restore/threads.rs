@@ -253,7 +253,7 @@ pub unsafe fn adopt_main(saved: &Returning) -> io::Result<Thread> {
 pub unsafe fn resume_main(saved: &Returning) -> ! {
     // Blocks all signals until the frame's own mask is back.
     crate::arch::syscall::set_mask(u64::MAX);
-    // SAFETY: the caller's.
+    // SAFETY: the caller says that the upper half's memory is in place, and with it the frame that the thread was stopped in.
     interrupted::carried_on(unsafe { Frame::at(saved.record.stop_frame as usize) });
     // SAFETY: the kernel is told the application's own addresses; then FS becomes the upper half's, and nothing of the
     // lower half is needed on this thread any more.

@@ -66,7 +66,7 @@ pub fn provide(place: &AtomicUsize) {
 /// The thread must not be working there already; `function` must return.
 pub unsafe fn work(thread: Option<Thread>, function: unsafe extern "C" fn(usize), argument: usize) {
     let start = thread.map_or(0, |thread| thread.handler_stack().load(Ordering::Relaxed));
-    // SAFETY: the caller's.
+    // SAFETY: the caller says that the thread does not work on this stack already, which has BYTES bytes, and that `function` returns.
     unsafe { on(start, BYTES, function, argument) };
 }
 
@@ -94,7 +94,8 @@ pub unsafe fn aside(
         switch_off: !frame.alternate_stack().is_empty(),
     };
     let there = &raw mut argument as usize;
-    // SAFETY: the caller's.
+    // SAFETY: the caller says that the thread does not work on this stack already, which has `bytes` bytes; `begin` returns as its `function` does, and `there`
+    // lives until then.
     unsafe { on(start, bytes, begin, there) };
 }
 
@@ -116,17 +117,19 @@ struct Aside {
 }
 
 unsafe extern "C" fn begin(aside: usize) {
-    // SAFETY: `aside`'s own, on the stack that was left for this one.
+    // SAFETY: `aside` passes the address of a structure on its own stack, which it keeps until this returns.
     let aside = unsafe { &*(aside as *const Aside) };
     if aside.switch_off {
         switch_alternate_off();
     }
-    // SAFETY: the caller's.
+    // SAFETY: the caller of `aside` gave the function and its argument.
     unsafe { (aside.function)(aside.argument) };
 }
 
+/// # Safety
+/// `start` must be 0, or the start of a stack of `bytes` bytes that nothing else uses; `function` must return.
 unsafe fn on(start: usize, bytes: usize, function: unsafe extern "C" fn(usize), argument: usize) {
-    // SAFETY: the caller's; nothing else uses the stack.
+    // SAFETY: the caller gives a stack that nothing else uses, or 0 for the current one, and a function that returns.
     unsafe {
         if start == 0 {
             function(argument);

@@ -31,7 +31,7 @@ const SMALL: usize = 1032;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
     match count.checked_mul(bytes) {
-        // SAFETY: a block of its own, zeroed as far as was requested.
+        // SAFETY: the block has at least `all` bytes and belongs to this caller alone.
         Some(all) if all <= SMALL => unsafe {
             // The compiler must not see both calls: it would replace them by a call of this function.
             let block = black_box(malloc(all));
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
             }
             block
         },
-        // SAFETY: the caller's arguments.
+        // SAFETY: libc's own `calloc` takes any two numbers.
         _ => unsafe { calloc_of_libc(count, bytes) },
     }
 }
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
 /// As realloc(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: the caller's block, moved as realloc(3) says.
+    // SAFETY: the caller gives null, or a block that `malloc`, `calloc` or `realloc` returned and that is not freed; it is moved as realloc(3) says.
     unsafe {
         if block.is_null() {
             return malloc(bytes);

@@ -89,7 +89,7 @@ pub unsafe extern "C" fn pthread_create(
     let beginning = Box::into_raw(Box::new(Beginning { start, argument }));
     // The new thread inherits the mask; libc does not know of it.
     let mask = syscall::set_mask(!HANDLED.load(Ordering::Relaxed));
-    // SAFETY: the caller's arguments, but for where the thread begins.
+    // SAFETY: the caller gives what pthread_create(3) takes; `begin` takes the box that is passed here instead of the caller's argument.
     let result = in_own_area(|| unsafe { create(thread, attributes, begin, beginning.cast()) });
     syscall::set_mask(mask);
     if result != 0 {

@@ -38,7 +38,7 @@ const FARTHEST: u64 = 1 << 20;
 /// Implements `Services::come_near`, with the lower FS.
 ///
 /// # Safety
-/// `room` must be the calling thread's, which has a record with both areas in it.
+/// `room` must be the calling thread's, which has a record with both areas in it; `room.libc` must lead to a string that ends in NUL.
 pub unsafe extern "C" fn come_near(room: *const Room) {
     let Some(thread) = Thread::current() else {
         return;
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn come_near(room: *const Room) {
     SPACER.with(|spacer| {
         std::hint::black_box(spacer.as_ptr());
     });
-    // SAFETY: the caller's room; its string is the upper libc's.
+    // SAFETY: the caller gives the calling thread's room, which can be read.
     let reach = unsafe { fill(thread, &*room) };
     thread.set_reach(reach);
 }
@@ -62,7 +62,7 @@ unsafe fn fill(thread: Thread, room: &Room) -> Reach {
     };
     let there = |at: u64| at.wrapping_sub(lower).wrapping_add(upper);
     let (start, end) = (there(storage.start), there(storage.end));
-    // SAFETY: the caller's string.
+    // SAFETY: the caller gives a room whose `libc` leads to a string that ends in NUL.
     let same_libc = unsafe { same_libc(room.libc as *const c_char) };
     let fits = room.start <= start && end <= room.start.wrapping_add(room.bytes);
     let shared = registry::each().any(|other| other != thread && other.fs_upper() == upper);
@@ -82,9 +82,9 @@ unsafe fn fill(thread: Thread, room: &Room) -> Reach {
 }
 
 /// # Safety
-/// A string that ends in NUL.
+/// `theirs` must lead to a string that ends in NUL.
 unsafe fn same_libc(theirs: *const c_char) -> bool {
-    // SAFETY: the caller's string; libc's own is constant.
+    // SAFETY: the caller gives a string that ends in NUL; libc's own is constant.
     unsafe { CStr::from_ptr(theirs) == CStr::from_ptr(libc::gnu_get_libc_version()) }
 }
 

@@ -105,7 +105,7 @@ extern "C" fn way_to_open() -> Open {
 
 unsafe extern "C" fn open_in_own_area(name: *const c_char, flags: c_int) -> *mut c_void {
     in_own_area(|| match next_open() {
-        // SAFETY: the caller's arguments.
+        // SAFETY: a library calls this in place of `dlopen`, with a name that ends in NUL or null; `open` is libc's function.
         Some(open) => unsafe { open(name, flags) },
         None => core::ptr::null_mut(),
     })

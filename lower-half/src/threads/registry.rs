@@ -239,7 +239,7 @@ impl Thread {
     /// # Safety
     /// The record must have been taken for the calling thread.
     pub unsafe fn adopt(self) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller says that the record was taken for the calling thread, so it is this thread's alone, and it is never freed.
         unsafe { registers::set_gs(self.record_pointer() as u64) };
         self.record()
             .real_tid
@@ -353,14 +353,14 @@ impl Thread {
     /// # Safety
     /// Only for the thread itself, or before it is alive.
     pub unsafe fn set_fs_upper(self, value: u64) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is the thread itself, or the thread is not alive yet, so nothing else writes the word; records are never freed.
         unsafe { (&raw mut (*self.record_pointer()).fs_upper).write_volatile(value) };
     }
 
     /// # Safety
     /// As [`Thread::set_fs_upper`]; the value must be a thread area that nothing else uses.
     pub unsafe fn set_fs_lower(self, value: u64) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is the thread itself, or the thread is not alive yet, so nothing else writes the word; records are never freed.
         unsafe { (&raw mut (*self.record_pointer()).fs_lower).write_volatile(value) };
     }
 }

@@ -61,7 +61,7 @@ fn memory_comes_back_from_several_epochs() {
         if !there {
             std::fs::remove_file(&library).unwrap();
         }
-        // SAFETY: the arena is empty.
+        // SAFETY: `unmap_arena` has emptied the arena.
         unsafe { bring(&reader, &mut InFiles::default()) }.unwrap();
         let mappings = maps::upper().unwrap();
         let start = text.as_ptr() as usize;
@@ -75,7 +75,7 @@ fn memory_comes_back_from_several_epochs() {
     let mut bytes = std::fs::read(&first).unwrap();
     bytes[70] ^= 1;
     std::fs::write(&first, &bytes).unwrap();
-    // SAFETY: as above.
+    // SAFETY: `unmap_arena` has emptied the arena.
     let broken = unsafe { bring(&reader, &mut InFiles::default()) };
     let broken = broken.unwrap_err().to_string();
     assert!(broken.contains("epoch-000001/rank-000000.img"), "{broken}");

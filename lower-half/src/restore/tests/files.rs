@@ -15,7 +15,7 @@ fn files_come_back_with_offset_flags_length_and_duplicates() {
     file.write_all(b"before\n").unwrap();
     let mut read = File::open(&path).unwrap();
     read.seek(SeekFrom::Start(3)).unwrap();
-    // SAFETY: fcntl with numbers.
+    // SAFETY: F_SETFL takes flags; the descriptor is this test's own.
     unsafe {
         libc::fcntl(
             file.as_raw_fd(),
@@ -28,7 +28,7 @@ fn files_come_back_with_offset_flags_length_and_duplicates() {
         at(302, file),
         at(303, read),
     ];
-    // SAFETY: as above.
+    // SAFETY: F_SETFD takes flags; the descriptor is this test's own.
     unsafe { libc::fcntl(303, libc::F_SETFD, libc::FD_CLOEXEC) };
     let image = directory.path().join("image");
     let table = write(&image, &numbers);
@@ -43,7 +43,7 @@ fn files_come_back_with_offset_flags_length_and_duplicates() {
     let mut rest = String::new();
     borrow(303).read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "ore\nagain\n");
-    // SAFETY: as above.
+    // SAFETY: the calls take numbers and read flags; the descriptors are this test's own.
     unsafe {
         assert_eq!(libc::fcntl(301, libc::F_GETFD), 0);
         assert_eq!(libc::fcntl(303, libc::F_GETFD), libc::FD_CLOEXEC);
@@ -206,7 +206,7 @@ fn locks_are_taken_again_or_who_holds_them_is_named() {
         l_pid: 0,
     };
     let numbers = [at(331, File::create(&path).unwrap())];
-    // SAFETY: numbers, and a structure on this stack.
+    // SAFETY: the lock's structure lives on this stack; the descriptor is this test's own.
     unsafe {
         assert_eq!(libc::flock(331, libc::LOCK_EX), 0);
         assert_eq!(libc::fcntl(331, libc::F_SETLK, &raw const range), 0);
@@ -216,7 +216,7 @@ fn locks_are_taken_again_or_who_holds_them_is_named() {
     close(&numbers);
     let other = OpenOptions::new().write(true).open(&path).unwrap();
     let try_lock = || {
-        // SAFETY: as above.
+        // SAFETY: the call takes numbers; the descriptor is this test's own.
         unsafe { libc::flock(other.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }
     };
     assert_eq!(try_lock(), 0);
@@ -226,7 +226,7 @@ fn locks_are_taken_again_or_who_holds_them_is_named() {
             || refused.contains("may hold now"),
         "{refused}"
     );
-    // SAFETY: as above. The open file's lock is in the way of the process's.
+    // SAFETY: the lock's structure lives on this stack; the descriptor is this test's own. The open file's lock is in the way of the process's.
     unsafe {
         libc::flock(other.as_raw_fd(), libc::LOCK_UN);
         let taken = libc::fcntl(other.as_raw_fd(), libc::F_OFD_SETLK, &raw const range);

@@ -149,7 +149,7 @@ fn write_what(path: &Path, numbers: &[RawFd], what: What<'_>) -> Descriptors {
 /// # Safety
 /// Nobody may use the arena.
 unsafe fn bring(reader: &Reader, in_files: &mut InFiles) -> Result<(), RestoreError> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller says that nobody uses the arena, where the image's memory lies.
     unsafe {
         let loaded = memory::read(reader, None, 2)?;
         memory::map(reader, in_files, &mut Objects::default(), &loaded, 2)

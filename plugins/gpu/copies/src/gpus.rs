@@ -303,13 +303,14 @@ impl Device for Gpus<'_> {
 
     fn host(&self, spot: Spot, bytes: u64) -> Result<&[u8], DeviceError> {
         let memory = self.quiet_host(spot, bytes)?;
-        // SAFETY: pinned memory of that length, which no copy uses now; none can begin while the slice is there, since that takes this mutably.
+        // SAFETY: `quiet_host` has found pinned memory of that length, which no copy uses now; none can begin while the slice is borrowed, since `begin` takes
+        // this mutably.
         Ok(unsafe { std::slice::from_raw_parts(memory, bytes as usize) })
     }
 
     fn host_mut(&mut self, spot: Spot, bytes: u64) -> Result<&mut [u8], DeviceError> {
         let memory = self.quiet_host(spot, bytes)?;
-        // SAFETY: as above, and this is borrowed mutably.
+        // SAFETY: `quiet_host` has found pinned memory of that length, which no copy uses now; the mutable borrow keeps out copies and other slices.
         Ok(unsafe { std::slice::from_raw_parts_mut(memory, bytes as usize) })
     }
 

@@ -70,12 +70,12 @@ impl<'d> Context<'d> {
         type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> Code;
         // The driver has no device with a number beyond an int.
         let number = c_int::try_from(number).unwrap_or(c_int::MAX);
-        // SAFETY: the function's type; the place is the call's.
+        // SAFETY: cuDeviceGet has the type `Get`; it writes one int to `place`, which `ask` provides.
         let device =
             driver.ask::<Get, c_int>(GET, 0, |call, place| unsafe { call(place, number) })?;
         let handle =
             driver.ask::<Retain, *mut c_void>(RETAIN, ptr::null_mut(), |call, place| {
-                // SAFETY: as above.
+                // SAFETY: cuDevicePrimaryCtxRetain has the type `Retain`; it writes one handle to `place`, which `ask` provides, and `device` is the driver's.
                 unsafe { call(place, device) }
             })?;
         Ok(Context {

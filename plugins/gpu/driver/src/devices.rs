@@ -59,23 +59,23 @@ fn describe(driver: &Driver, number: c_int) -> Result<Device, Error> {
     type Total = unsafe extern "C" fn(*mut usize, CUdevice) -> Code;
     type Name = unsafe extern "C" fn(*mut c_char, c_int, CUdevice) -> Code;
     const NAME_BYTES: usize = 256;
-    // SAFETY: the function's type; the place is the call's.
+    // SAFETY: cuDeviceGet has the type `Get`; it writes one device to `place`, which `ask` provides.
     let device =
         driver.ask::<Get, CUdevice>(GET, 0, |call, place| unsafe { call(place, number) })?;
     let uuid = CUuuid { bytes: [0; 16] };
-    // SAFETY: as above.
+    // SAFETY: cuDeviceGetUuid has the type `Uuid`; it writes 16 bytes to `place`, which `ask` provides, and `device` is the driver's.
     let uuid =
         driver.ask::<Uuid, CUuuid>(UUID, uuid, |call, place| unsafe { call(place, device) })?;
-    // SAFETY: as above.
+    // SAFETY: the older cuDeviceGetUuid has the type `Uuid` too; it writes 16 bytes to `place`, which `ask` provides, and `device` is the driver's.
     let whole = driver.ask::<Uuid, CUuuid>(UUID_OF_THE_WHOLE, uuid, |call, place| unsafe {
         call(place, device)
     });
-    // SAFETY: as above.
+    // SAFETY: cuDeviceTotalMem has the type `Total`; it writes one number to `place`, which `ask` provides, and `device` is the driver's.
     let bytes =
         driver.ask::<Total, usize>(TOTAL, 0, |call, place| unsafe { call(place, device) })?;
     let name = [0; NAME_BYTES];
     let name = driver.ask::<Name, [c_char; NAME_BYTES]>(NAME, name, |call, place| {
-        // SAFETY: as above; the call is told how long the place is.
+        // SAFETY: cuDeviceGetName has the type `Name`; it writes at most NAME_BYTES bytes to `place`, which `ask` provides with that length.
         unsafe { call(place.cast(), NAME_BYTES as c_int, device) }
     })?;
     let name = name.iter().take_while(|letter| **letter != 0);

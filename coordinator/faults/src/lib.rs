@@ -198,7 +198,7 @@ fn die() -> ! {
 /// Writes to an address without memory, as a bug would.
 fn crash() -> ! {
     let nowhere = std::ptr::without_provenance_mut::<u8>(size_of::<usize>());
-    // SAFETY: never: the process is to end by this.
+    // SAFETY: this is never sound, and is meant to be: the process ends by the fault.
     unsafe { nowhere.write_volatile(0) };
     die()
 }

@@ -85,8 +85,8 @@ impl Library {
         if !file.metadata().ok()?.is_file() {
             return None;
         }
-        // SAFETY: as with any mapped library, cutting it off now ends the process by a signal. Nothing read from it is trusted, and nothing
-        // of it outlives this function.
+        // SAFETY: the mapping is only read, and dropped before this function returns. If the file is cut short meanwhile, a signal ends the process, as with
+        // any mapped library; nothing read from it is trusted.
         let bytes = unsafe { Mmap::map(&file) }.ok()?;
         Library::read(path, &bytes)
     }
@@ -132,7 +132,8 @@ impl Library {
 /// Returns the 32-bit number that a library exports under a name.
 pub fn number(path: &Path, name: &str) -> Option<u32> {
     let file = File::open(path).ok()?;
-    // SAFETY: as in `Library::open`.
+    // SAFETY: the mapping is only read, and dropped before this function returns. If the file is cut short meanwhile, a signal ends the process, as with any
+    // mapped library.
     let bytes = unsafe { Mmap::map(&file) }.ok()?;
     let elf = ElfFile64::<LittleEndian>::parse(&*bytes).ok()?;
     let symbol = elf

@@ -308,7 +308,7 @@ mod tests {
         let start = map.as_ptr() as usize;
         let at = |from: usize, to: usize| start + from * PAGE..start + to * PAGE;
         (map[0], map[4 * PAGE]) = (1, 1);
-        // SAFETY: pages of the map, which nothing touches any more.
+        // SAFETY: the pages lie in the map, and nothing touches them any more.
         if unsafe { libc::madvise(at(4, 7).start as *mut _, 3 * PAGE, 102) } != 0 {
             return;
         }

@@ -26,19 +26,19 @@ const USER_MODE_ONLY: libc::c_long = 1;
 /// This kernel has no such descriptors, or none of this kind.
 pub fn open() -> io::Result<OwnedFd> {
     let flags = libc::c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK) | USER_MODE_ONLY;
-    // SAFETY: makes a descriptor.
+    // SAFETY: the call takes flags, touches no memory, and makes a descriptor.
     let number = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
     if number < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: made just now.
+    // SAFETY: the descriptor has just been made, and nothing else owns it.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number as i32) };
     let mut api = uffdio_api {
         api: API,
         features: WP_ASYNC,
         ioctls: 0,
     };
-    // SAFETY: the kernel reads and fills the structure.
+    // SAFETY: the kernel reads and fills the structure, which lives on this stack and belongs to this request.
     match unsafe { libc::ioctl(descriptor.as_raw_fd(), UFFDIO_API, &raw mut api) } {
         0 => Ok(descriptor),
         _ => Err(io::Error::last_os_error()),
@@ -58,7 +58,7 @@ pub fn register(descriptor: RawFd, range: &Range<usize>) -> io::Result<()> {
         mode: REGISTER_WP,
         ioctls: 0,
     };
-    // SAFETY: nothing but page table entries changes, and no write fails because of it.
+    // SAFETY: the structure lives on this stack; registration changes only page table entries, and no write fails because of it.
     match unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &raw mut register) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -79,7 +79,7 @@ pub fn protect(descriptor: RawFd, range: &Range<usize>) -> io::Result<()> {
         mode: WRITEPROTECT_WP,
     };
     loop {
-        // SAFETY: nothing but page table entries changes, and no write fails because of it.
+        // SAFETY: the structure lives on this stack; the request changes only page table entries, and no write fails because of it.
         match unsafe { libc::ioctl(descriptor, UFFDIO_WRITEPROTECT, &raw mut protect) } {
             0 => return Ok(()),
             _ => match io::Error::last_os_error() {

@@ -20,7 +20,7 @@ pub fn remember() {
 }
 
 fn stderr() -> Option<(u64, u64)> {
-    // SAFETY: only asked for its inode; a number that is not open is an error.
+    // SAFETY: the borrow is used only to ask for the file's inode; if the number is not open, that is an error.
     let descriptor = unsafe { BorrowedFd::borrow_raw(2) };
     let about: FileStat = fstat(descriptor).ok()?;
     Some((about.st_dev, about.st_ino))

@@ -145,7 +145,8 @@ impl Pages for Memory<'_> {
     fn copy(&self, from: u64, into: &mut [u8]) -> io::Result<()> {
         writing::step();
         let _inside = self.access.enter()?;
-        // SAFETY: inside, `through`'s caller says so.
+        // SAFETY: the caller of `through` says that loadable memory stays as long as the access is not revoked, and a revocation waits for this thread, which
+        // is inside.
         unsafe { self.loadable.copy(from as usize, into) }
     }
 }
@@ -164,7 +165,7 @@ mod tests {
         let access = Access::default();
         let text = *b"what is here";
         let loadable = Loadable::default();
-        // SAFETY: the text lives longer, and nothing writes it.
+        // SAFETY: the text and the list live longer than this memory, and nothing writes to the text.
         let memory = unsafe { Memory::through(&access, &loadable) };
         let start = text.as_ptr() as usize;
         let mut copied = [0; 4];

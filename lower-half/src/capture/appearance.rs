@@ -27,7 +27,7 @@ struct MemoryMap {
 pub fn set_name(program: &Path) {
     let name = program.file_name().unwrap_or(program.as_os_str());
     if let Ok(name) = CString::new(name.as_bytes()) {
-        // SAFETY: prctl copies at most 16 bytes of a string that ends in NUL.
+        // SAFETY: prctl reads at most 16 bytes of a string that ends in NUL.
         unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     }
 }
@@ -36,7 +36,7 @@ pub fn set_name(program: &Path) {
 pub fn restore_name(name: &[u8; 16]) {
     let mut name = *name;
     name[15] = 0;
-    // SAFETY: prctl copies at most 16 bytes of a string that ends in NUL.
+    // SAFETY: prctl reads the 16 bytes of the name.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
@@ -89,7 +89,7 @@ fn places() -> Option<[u64; 7]> {
     // The first field behind the name is number 3.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    // SAFETY: sbrk(0) changes nothing.
+    // SAFETY: sbrk(0) changes nothing; it only returns the end of the data.
     let end = unsafe { libc::sbrk(0) } as u64;
     Some([
         field(26)?,

@@ -144,7 +144,7 @@ impl Attribute {
                 prctl(libc::PR_MCE_KILL_GET as usize, 0, 0).map(|value| value as i64)
             }
             How::Personality => {
-                // SAFETY: a number; this one only asks.
+                // SAFETY: the call takes a number and touches no memory; this number only asks.
                 let value = unsafe { syscall3(libc::SYS_personality, 0xffff_ffff, 0, 0) };
                 (!failed(value)).then_some(value as i64)
             }
@@ -169,7 +169,7 @@ impl Attribute {
                 prctl(libc::PR_MCE_KILL as usize, set, number).is_some()
             }
             How::Personality => {
-                // SAFETY: a number.
+                // SAFETY: the call takes a number and touches no memory.
                 !failed(unsafe { syscall3(libc::SYS_personality, number, 0, 0) })
             }
             How::MemoryPolicy => set_memory_policy(value),
@@ -222,7 +222,7 @@ fn own(table: &[Attribute], now: &[Option<i64>], launched: &[Option<i64>]) -> Ve
 
 /// Reads the calling thread's numbers, as an errand.
 unsafe fn look(argument: usize) -> isize {
-    // SAFETY: the agent gave a place that it does not touch before this ends.
+    // SAFETY: the agent gave a pointer to an `OfThread`, waits in `errand::send` until this ends, and does not touch it before.
     unsafe { (argument as *mut OfThread).write(of_this_thread()) };
     0
 }

@@ -66,7 +66,7 @@ fn how_it_ended(pid: u32) -> Option<EndedChild> {
     let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
     let mut usage = vec![0u64; ended_children::USAGE];
     let ways = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the kernel fills both structures.
+    // SAFETY: the kernel fills both structures, which have its lengths and live until the call returns.
     let result = unsafe {
         libc::syscall(
             libc::SYS_waitid,
@@ -77,7 +77,7 @@ fn how_it_ended(pid: u32) -> Option<EndedChild> {
             usage.as_mut_ptr(),
         )
     };
-    // SAFETY: the kernel has filled it, or it is all zeros; these calls take numbers.
+    // SAFETY: the kernel has filled the structure for a child that ended, or left its zeros; getpgid and getpgrp take numbers.
     let (whose, user, status, group, own) = unsafe {
         (
             information.si_pid() as u32,

@@ -72,7 +72,7 @@ impl Contents {
         let bytes = file.metadata()?.len();
         let mut parts = Vec::new();
         for range in data(file, 0..bytes)? {
-            // SAFETY: nothing changes the file: its only users are stopped threads of this process.
+            // SAFETY: the file has no name, no other process was found to have it, and this process's threads are stopped, so nothing changes it.
             let map = unsafe {
                 memmap2::MmapOptions::new()
                     .offset(range.start)

@@ -9,7 +9,7 @@ use crate::arch::{PAGE, springboard};
 
 /// Returns the facts of this machine and build. The caller adds the MPI library's own description.
 pub fn here() -> Environment {
-    // SAFETY: getauxval looks a number up.
+    // SAFETY: getauxval looks numbers up in the auxiliary vector, which the process has from its start.
     let (hwcap, hwcap2) = unsafe {
         (
             libc::getauxval(libc::AT_HWCAP),
@@ -17,13 +17,13 @@ pub fn here() -> Environment {
         )
     };
     let mut name = std::mem::MaybeUninit::<libc::utsname>::zeroed();
-    // SAFETY: uname fills the structure, which may be all zeros too.
+    // SAFETY: uname fills the structure, for which zeros are valid too.
     let name = unsafe {
         libc::uname(name.as_mut_ptr());
         name.assume_init()
     };
     let text = |field: &[libc::c_char]| {
-        // SAFETY: every field of utsname is a NUL-terminated string.
+        // SAFETY: every field of utsname is a string that ends in NUL, and `name` lives on this stack.
         let text = unsafe { CStr::from_ptr(field.as_ptr()) };
         text.to_string_lossy().into_owned()
     };

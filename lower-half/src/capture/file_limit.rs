@@ -117,11 +117,11 @@ fn get(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: the kernel fills the structure.
+    // SAFETY: the kernel fills the structure, which lives on this stack.
     (unsafe { libc::getrlimit(resource, &raw mut limit) } == 0).then_some(limit)
 }
 
 fn set(resource: libc::__rlimit_resource_t, limit: libc::rlimit) -> bool {
-    // SAFETY: the kernel reads the structure.
+    // SAFETY: the kernel reads the structure, which lives on this stack.
     unsafe { libc::setrlimit(resource, &raw const limit) == 0 }
 }

@@ -58,7 +58,7 @@ pub fn hinders() -> Option<String> {
 pub fn lacks() -> Option<String> {
     let both = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a mapping of its own, which nothing touches.
+    // SAFETY: the kernel chooses a free address for the page, and nothing touches it.
     let probe = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, both, flags, -1, 0) };
     if probe == libc::MAP_FAILED {
         return Some(io::Error::last_os_error().to_string());
@@ -70,7 +70,7 @@ pub fn lacks() -> Option<String> {
 }
 
 fn install(range: &Range<usize>) -> io::Result<()> {
-    // SAFETY: pages that hold nothing, and that nothing may touch.
+    // SAFETY: the pages hold nothing, and nothing may touch them: they had guards in the image, or are the probe's own.
     match unsafe { libc::madvise(range.start as *mut _, range.len(), MADV_GUARD_INSTALL) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

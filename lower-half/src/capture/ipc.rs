@@ -71,7 +71,7 @@ pub fn semaphores(id: i32) -> io::Result<Semaphores> {
         status.assume_init()
     };
     let mut values = vec![0u16; status.sem_nsems as usize];
-    // SAFETY: there is room for as many values as the set has.
+    // SAFETY: the vector has room for as many values as the kernel says that the set has, and a set never gets more or fewer.
     if unsafe { libc::semctl(id, 0, libc::GETALL, values.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }

@@ -46,7 +46,7 @@ fn is_locked_from_the_start() -> bool {
     use crate::arch::PAGE;
     let (protection, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     let before = locked_kilobytes();
-    // SAFETY: a mapping of its own, which nothing touches.
+    // SAFETY: the kernel chooses a free address for the page, and nothing touches it.
     let probe = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0) };
     if probe == libc::MAP_FAILED {
         return false;
@@ -61,7 +61,7 @@ impl Locked {
     /// Locks the memory again; returns false if this launch may not.
     pub fn restore(&self) -> bool {
         let lock = |(start, end): &(usize, usize)| {
-            // SAFETY: the call changes no memory.
+            // SAFETY: locking changes nothing in the memory, and the kernel refuses a range that is not mapped.
             unsafe { libc::mlock(*start as *const libc::c_void, end - start) == 0 }
         };
         let future = || {
@@ -92,7 +92,7 @@ mod tests {
             (here, found.future)
         };
         assert_eq!(locked(), (false, false));
-        // SAFETY: memory of ours; locking changes nothing in it.
+        // SAFETY: the address lies in a buffer of this test; locking changes nothing in it.
         if unsafe { libc::mlock(address as *const libc::c_void, 1) } == 0 {
             assert_eq!(locked(), (true, false));
             // SAFETY: this unlocks the page that was locked above; it changes nothing in it.

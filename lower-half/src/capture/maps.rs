@@ -116,7 +116,7 @@ impl Since {
         const PR_GET_MEMORY_MERGE: libc::c_int = 68;
         Since {
             changes: memory::changes(),
-            // SAFETY: reads a setting.
+            // SAFETY: prctl with these arguments only reads a setting, and touches no memory.
             merges: unsafe { libc::prctl(PR_GET_MEMORY_MERGE, 0, 0, 0, 0) },
             swapped_out: free::swapped_out(),
         }

@@ -253,7 +253,7 @@ impl Drop for Opened {
 }
 
 fn protect(start: usize, bytes: usize, protection: i32) -> io::Result<()> {
-    // SAFETY: a mapping of the upper half, whose threads are stopped; only reading is added, or taken back.
+    // SAFETY: the range is a mapping of the upper half, whose threads are stopped; reading is added to its own protection, or taken back.
     match unsafe { libc::mprotect(start as *mut _, bytes, protection) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -350,7 +350,7 @@ fn cached(mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
     let mut at = mapping.start;
     while at < mapping.end {
         let pages = resident.len().min((mapping.end - at) / PAGE);
-        // SAFETY: the vector has a byte for each page that is asked about.
+        // SAFETY: the vector has a byte for each page that is asked about; the kernel refuses pages that are not mapped.
         if unsafe { libc::mincore(at as *mut _, pages * PAGE, resident.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }

@@ -296,7 +296,7 @@ unsafe fn put_down(
         writer.share(sharing);
     }
     let loadable = &surveyed.memory.loadable;
-    // SAFETY: the survey has made readable what is written here; the caller keeps the threads stopped.
+    // SAFETY: the survey has made this memory readable, and the caller keeps the threads stopped as long as `access` is not revoked.
     let live = unsafe { Memory::through(access, loadable) };
     let parted = &surveyed.parted;
     surveyed.contents.write(&mut writer, &live)?;

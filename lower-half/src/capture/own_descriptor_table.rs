@@ -24,7 +24,7 @@ pub fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
 /// Gives this thread a table of its own. Sandboxes may forbid `unshare`, but let descriptors be closed.
 pub fn own_table() -> io::Result<()> {
     const NOTHING: libc::c_uint = libc::c_uint::MAX;
-    // SAFETY: closes no descriptor, since none has that number; it only gives this thread another table.
+    // SAFETY: the call closes no descriptor, since none has that number; it only gives this thread another table.
     let result = unsafe {
         libc::syscall(
             libc::SYS_close_range,
@@ -56,7 +56,7 @@ mod tests {
             l_len: 0,
             l_pid: 0,
         };
-        // SAFETY: the structure lives on this stack.
+        // SAFETY: the kernel reads the lock's structure, which lives on this stack.
         let locked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const range) } == 0;
         assert!(locked);
         let held = || {

@@ -25,7 +25,7 @@ pub struct PageState {
 impl PageState {
     /// Reads the current state.
     pub fn survey() -> PageState {
-        // SAFETY: an application runs, so the page is mapped.
+        // SAFETY: an application runs, so the gate page is mapped and filled.
         let page = unsafe { gate::page() };
         PageState {
             hooks: page.hooks.load(Ordering::Acquire),

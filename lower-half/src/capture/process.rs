@@ -65,7 +65,7 @@ const TIMERS: [i32; 3] = [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_
 pub fn survey() -> io::Result<ProcessState> {
     let directory = directory().map_err(io::Error::other)?;
     let mut subreaper: libc::c_int = 0;
-    // SAFETY: the kernel writes one int.
+    // SAFETY: the kernel writes one int, which lives on this stack.
     unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut subreaper) };
     Ok(ProcessState {
         directory,
@@ -117,7 +117,7 @@ pub fn enterable(directory: &str) -> Result<(), String> {
         return Err(problem("is reached by another path".to_owned()));
     }
     let place = std::ffi::CString::new(directory).map_err(|error| problem(error.to_string()))?;
-    // SAFETY: the path is a C string.
+    // SAFETY: the path ends in NUL, and the kernel only reads it.
     match unsafe { libc::faccessat(libc::AT_FDCWD, place.as_ptr(), libc::X_OK, libc::AT_EACCESS) } {
         0 => Ok(()),
         _ => {
@@ -171,7 +171,7 @@ fn limit(resource: u32) -> Option<libc::rlimit> {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: the kernel fills the structure.
+    // SAFETY: the kernel fills the structure, which lives on this stack.
     (unsafe { libc::getrlimit(resource, &raw mut limit) } == 0).then_some(limit)
 }
 
@@ -184,7 +184,7 @@ fn interval_timer(which: i32) -> Option<(i32, u64, u64)> {
         it_interval: zero,
         it_value: zero,
     };
-    // SAFETY: the kernel fills the structure.
+    // SAFETY: the kernel fills the structure, which lives on this stack.
     if unsafe { libc::getitimer(which as _, &raw mut timer) } != 0 {
         return None;
     }
@@ -252,7 +252,7 @@ impl ProcessState {
                 self.directory
             )
         })?;
-        // SAFETY: these calls touch no memory.
+        // SAFETY: these calls take numbers and touch no memory.
         unsafe {
             libc::umask(self.umask as libc::mode_t);
             libc::prctl(
@@ -280,7 +280,7 @@ impl ProcessState {
                 rlim_cur: (*soft).min(most),
                 rlim_max: most,
             };
-            // SAFETY: the kernel reads the structure. It never refuses a soft limit up to the hard one.
+            // SAFETY: the kernel reads the structure, which lives on this stack. It never refuses a soft limit up to the hard one.
             unsafe { libc::setrlimit(*resource, &raw const wanted) };
             (wanted.rlim_cur < *soft).then(|| {
                 let name = LIMITS.get(*resource as usize).copied().unwrap_or("a limit");
@@ -309,7 +309,7 @@ impl ProcessState {
                 it_interval: time(*interval),
                 it_value: time(*value),
             };
-            // SAFETY: the kernel reads the structure.
+            // SAFETY: the kernel reads the structure, which lives on this stack; null says that the old value is not wanted.
             unsafe { libc::setitimer(*which as _, &raw const timer, std::ptr::null_mut()) };
         }
     }

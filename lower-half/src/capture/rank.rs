@@ -70,7 +70,7 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
         .flatten()
         .map_err(CaptureError::process("page map"))?;
     inside.changes(std::mem::take(&mut memory.opened));
-    // SAFETY: the survey has made readable what is read here; the caller keeps the threads stopped.
+    // SAFETY: the survey has made this memory readable, and the threads are stopped as long as the access is not revoked (`Still::new`).
     let live = unsafe { access::Memory::through(access, &memory.loadable) };
     let private = memory.private.iter().cloned();
     let stretches = private.chain(contents.mapped());
@@ -109,10 +109,10 @@ pub unsafe fn write(
     let mapped_files = still.mapped_files()?.clone();
     let inside = still.enter()?;
     let mappings = still.mappings()?.to_vec();
-    // SAFETY: an application runs, so the page is mapped.
+    // SAFETY: an application runs, so the gate page is mapped and filled.
     let page = unsafe { gate::page() };
     let hooks = page.hooks.load(Ordering::Acquire);
-    // SAFETY: what the upper half registered lives as long as the process.
+    // SAFETY: the pointer is null or that of the hooks, which the upper half registered and never frees.
     let hooks_there = unsafe { (hooks as *const UpperHooks).as_ref() };
     let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
     let alive = still.main_first()?;
@@ -179,6 +179,6 @@ pub fn inventory(hooks: &UpperHooks) -> Vec<u8> {
     if address.is_null() {
         return vec![];
     }
-    // SAFETY: the upper half gives text that stays as it is until its next command.
+    // SAFETY: the upper half gives a text of that many bytes, which stays as it is until its next command.
     unsafe { std::slice::from_raw_parts(address, bytes) }.to_vec()
 }

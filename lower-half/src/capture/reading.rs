@@ -146,14 +146,14 @@ mod tests {
     fn what_cannot_be_read_is_an_error_that_says_where() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(3 * PAGE as u64).unwrap();
-        // SAFETY: nothing loads what the file does not have any more.
+        // SAFETY: nothing loads from the pages that the file does not have any more; the kernel copies them.
         let mut map = unsafe { MmapMut::map_mut(file.as_file()).unwrap() };
         map[PAGE - 1] = 7;
         file.as_file().set_len(PAGE as u64).unwrap();
         let start = map.as_ptr() as usize;
         let mut room = vec![1; 2 * PAGE];
         let loadable = Loadable::new(Vec::new());
-        // SAFETY: nothing is loaded.
+        // SAFETY: the list of loadable memory is empty, so nothing is loaded.
         let read = |from: usize, into: &mut [u8]| unsafe { loadable.copy(from, into) };
         read(start, &mut room[..PAGE]).unwrap();
         assert_eq!((room[0], room[PAGE - 1]), (0, 7));

@@ -67,7 +67,7 @@ static LAUNCHED: Mutex<Option<Attributes>> = Mutex::new(None);
 
 /// Notes the calling thread's values, before the application runs on it.
 pub fn remember() {
-    // SAFETY: the call touches no memory.
+    // SAFETY: prctl with this argument only reads a number, and touches no memory.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
     let attributes = Attributes::of(0, u64::try_from(slack).unwrap_or(0));
     *LAUNCHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(attributes);
@@ -171,16 +171,16 @@ impl Policy {
 
 /// Returns the nice value of a thread.
 pub fn nice(tid: u32) -> Option<i32> {
-    // SAFETY: the system call touches no memory. Its result is 20 - nice.
+    // SAFETY: the call takes numbers and touches no memory. Its result is 20 - nice.
     let result = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) };
     (result >= 0).then_some(20 - result as i32)
 }
 
 fn policy(tid: u32) -> Option<Policy> {
-    // SAFETY: integers only.
+    // SAFETY: the structure consists of integers, for which zeros are valid.
     let mut told: libc::sched_attr = unsafe { std::mem::zeroed() };
     let bytes = size_of::<libc::sched_attr>();
-    // SAFETY: the kernel writes as many bytes.
+    // SAFETY: the kernel writes at most `bytes` bytes, which the structure has.
     let result = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut told, bytes, 0) };
     (result == 0).then_some(Policy {
         policy: told.sched_policy,
@@ -198,7 +198,7 @@ const WORDS: usize = 1024;
 /// Returns the processors that a thread may run on.
 pub fn processors(tid: u32) -> Option<Vec<u32>> {
     let mut words = vec![0u64; WORDS];
-    // SAFETY: the kernel writes at most as many bytes.
+    // SAFETY: the kernel writes at most as many bytes as the set has.
     let bytes = unsafe {
         libc::syscall(
             libc::SYS_sched_getaffinity,
@@ -234,7 +234,7 @@ pub const A_THREAD: i32 = 1;
 
 /// Returns the I/O priority of a thread.
 pub fn io_priority(tid: u32) -> Option<i32> {
-    // SAFETY: the system call touches no memory.
+    // SAFETY: the call takes numbers and touches no memory.
     let result = unsafe { libc::syscall(libc::SYS_ioprio_get, A_THREAD, tid) };
     i32::try_from(result).ok().filter(|priority| *priority >= 0)
 }

@@ -136,7 +136,7 @@ struct Take {
 /// Takes, as an errand, one signal of a set that is pending for the calling thread or the process, the thread's own first.
 unsafe fn take(argument: usize) -> isize {
     let at_once = [0u64; 2];
-    // SAFETY: the agent gave a `Take` that it does not touch before this ends.
+    // SAFETY: the agent gave a pointer to a `Take`, waits in `errand::send` until this ends, and does not touch it before.
     unsafe {
         let take = argument as *mut Take;
         syscall4(
@@ -151,7 +151,7 @@ unsafe fn take(argument: usize) -> isize {
 
 /// Sends, as an errand, a signal to the calling thread's process (`Send::process`) or to the thread itself.
 unsafe fn send_own(argument: usize) -> isize {
-    // SAFETY: the agent gave a `Send` that it does not touch before this ends.
+    // SAFETY: the agent gave a pointer to a `Send`, waits in `errand::send` until this ends, and does not touch it before.
     let send = unsafe { &*(argument as *const Send) };
     send_here(send.process, send.signal, &send.information)
 }
@@ -166,7 +166,7 @@ struct Send {
 /// process.
 fn send_here(process: bool, signal: i32, information: &[u8; INFORMATION_BYTES]) -> isize {
     use crate::arch::syscall::{getpid, gettid};
-    // SAFETY: the kernel reads one siginfo.
+    // SAFETY: the kernel reads one siginfo of INFORMATION_BYTES bytes, which the reference leads to.
     unsafe {
         if process {
             syscall3(

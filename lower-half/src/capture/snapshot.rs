@@ -59,11 +59,11 @@ impl<'a> Snapshot<'a> {
         // SAFETY: without a stack, this makes a process with a copy of all memory, which continues here. No signal reports its end.
         let pid = unsafe { syscall6(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]) };
         if pid == 0 {
-            // SAFETY: this is the new process, which has one thread.
+            // SAFETY: this is the new process, which has this one thread and goes on with copies of everything that is passed.
             unsafe { serve(room, parent, without) }
         }
         if syscall::failed(pid) {
-            // SAFETY: there is no child.
+            // SAFETY: no child was made, so nothing else uses the room.
             unsafe { room.unmap() };
             return Err(io::Error::from_raw_os_error(-pid as i32));
         }
@@ -103,7 +103,7 @@ impl<'a> Snapshot<'a> {
         // SAFETY: integers only, for which zeros are valid.
         let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let ways = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
-        // SAFETY: the kernel fills the structure.
+        // SAFETY: the kernel fills the structure, which lives on this stack.
         let result = unsafe {
             libc::waitid(
                 libc::P_PID,
@@ -112,7 +112,7 @@ impl<'a> Snapshot<'a> {
                 ways,
             )
         };
-        // SAFETY: waitid has filled it, or left its zeros.
+        // SAFETY: waitid has filled the structure for a child, or left its zeros.
         result == 0 && unsafe { information.si_pid() } == 0
     }
 
@@ -164,7 +164,7 @@ impl<'a> Snapshot<'a> {
             let error = slot.error.load(Ordering::Relaxed) as i32;
             return Err(reading::cannot(at, error));
         }
-        // SAFETY: the child has filled as many bytes of the slot's room, and leaves it alone until it is asked again.
+        // SAFETY: `into` has as many bytes as the stretches, which the child has filled in the slot's room; it leaves them alone until it is asked again.
         unsafe {
             std::ptr::copy_nonoverlapping(self.room.bytes(index), into.as_mut_ptr(), into.len());
         }
@@ -199,7 +199,7 @@ impl<'a> Snapshot<'a> {
 impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
         self.end();
-        // SAFETY: the child has ended, and every reader holds a reference.
+        // SAFETY: the child has ended, and every reader borrows this snapshot, so nothing uses the room any more.
         unsafe { self.room.unmap() };
     }
 }

@@ -113,7 +113,7 @@ impl<'a> Still<'a> {
         if let Some(waiting) = self.waiting.get() {
             return Ok(waiting);
         }
-        // SAFETY: `new` demands that the threads are stopped.
+        // SAFETY: the caller of `new` keeps the threads stopped as long as the access is not revoked.
         let found = unsafe { signals::survey(&self.main_first()?)? };
         Ok(self.waiting.get_or_init(|| found))
     }

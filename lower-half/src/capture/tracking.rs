@@ -275,7 +275,7 @@ mod tests {
             let write = |page: usize| unsafe { at(page).cast::<u8>().write_volatile(1) };
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let both = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: the calls below map, move and unmap only pages of this range, which no other code uses.
+            // SAFETY: the calls map, move and unmap only pages of this range, which no other code uses.
             unsafe { libc::mmap(at(0), 8 * PAGE, both, flags, -1, 0) };
             (0..8).for_each(write);
             let mut look = |expected: &[usize], what: &str| {

@@ -179,7 +179,7 @@ impl Carrier {
     }
 
     fn still(&self) -> Still<'_> {
-        // SAFETY: `start` demands that the upper half's threads are stopped.
+        // SAFETY: the caller of `start` keeps the upper half's threads stopped as long as the access is not revoked, and since `seen` was made.
         unsafe { Still::new(&self.access, self.means.page, &self.seen) }
     }
 
@@ -224,7 +224,7 @@ impl Carrier {
         at(Point::Size)?;
         let still = self.still();
         driver::hold(&still)?;
-        // SAFETY: the driver holds.
+        // SAFETY: `driver::hold` has returned, so the driver thread holds.
         let bytes = unsafe { capture::size(&self.means.begin, &still) }?;
         Ok(planned(bytes, &self.access)?)
     }
@@ -244,7 +244,7 @@ impl Carrier {
         let known = self.table.open(begin.dedup, self.means.attempt);
         let apart = || self.say(Progress::Apart);
         let behind = behind.map(|behind| (behind, &apart as &dyn Fn()));
-        // SAFETY: the driver holds.
+        // SAFETY: `driver::hold` has returned, so the driver thread holds.
         let written =
             unsafe { capture::write(&path, begin, store, &still, payloads, known, behind) }?;
         files.finish()?;

@@ -63,12 +63,12 @@ fn name(keeper: u32, attempt: u64) -> String {
 fn make(name: &str) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     let name = std::ffi::CString::new(name)?;
-    // SAFETY: makes a descriptor; the name lives on this stack.
+    // SAFETY: the name ends in NUL and lives on this stack; the call makes a descriptor.
     let number = unsafe { libc::memfd_create(name.as_ptr(), flags) };
     if number < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: made just now.
+    // SAFETY: the descriptor has just been made, and nothing else owns it.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(number) });
     let words = Index::words_for(free::of_the_node());
     let last = ((words - 1) * size_of::<AtomicU64>()) as u64;
@@ -76,7 +76,7 @@ fn make(name: &str) -> io::Result<File> {
     file.write_all_at(&Index::new_seed().to_ne_bytes(), last)?;
     // No process can take away memory that others have mapped.
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    // SAFETY: touches no memory.
+    // SAFETY: the call takes numbers and touches no memory.
     match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
         0 => Ok(file),
         _ => Err(io::Error::last_os_error()),

@@ -103,7 +103,7 @@ fn cannot(what: &str, error: &io::Error) -> String {
 fn written() -> Vec<Written> {
     let open = descriptors::upper().into_iter();
     open.filter_map(|number| {
-        // SAFETY: reads flags of a descriptor, which may be closed: then that is an error.
+        // SAFETY: the call takes a number and touches no memory; if the number has been closed, that is an error.
         let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
         let writes =
             flags >= 0 && flags & libc::O_PATH == 0 && flags & libc::O_ACCMODE != libc::O_RDONLY;
@@ -131,7 +131,7 @@ fn keep_only(files: &[Written]) {
 fn sync(files: Vec<Written>, here: Option<PathBuf>) -> Result<(), String> {
     let mut systems = BTreeSet::new();
     for Written { number, path } in &files {
-        // SAFETY: the table is this thread's alone, and it has closed all but these.
+        // SAFETY: the table is this thread's alone; it has closed all other numbers, and these stay open until the thread ends.
         let file = unsafe { BorrowedFd::borrow_raw(*number) };
         let about = fstat(file).map_err(io::Error::from);
         let about = about.map_err(|error| cannot_sync(path, &error))?;
@@ -157,7 +157,7 @@ fn sync(files: Vec<Written>, here: Option<PathBuf>) -> Result<(), String> {
 }
 
 fn sync_system(descriptor: i32) -> io::Result<()> {
-    // SAFETY: touches no memory.
+    // SAFETY: the call takes a number and touches no memory.
     match unsafe { libc::syncfs(descriptor) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -138,7 +138,7 @@ impl Area {
     fn of_tables(count: usize) -> io::Result<Area> {
         let mut area = Area::map((count + 1) * TABLE)?;
         area.start = area.start.next_multiple_of(TABLE);
-        // SAFETY: the area's own memory. A kernel without huge pages refuses, and has none.
+        // SAFETY: the range is the area's own memory, and the advice changes no byte of it. A kernel without huge pages refuses, and has none.
         unsafe {
             libc::madvise(
                 area.mapped.start as *mut _,
@@ -178,7 +178,7 @@ impl Area {
     }
 
     fn protect(&self, page: usize, bytes: usize, rights: i32) -> io::Result<()> {
-        // SAFETY: the area's own memory.
+        // SAFETY: the range is the area's own memory, and nothing touches it while it lacks these rights.
         match unsafe { libc::mprotect(self.at(page) as *mut _, bytes, rights) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -187,7 +187,7 @@ impl Area {
 
     fn map_anew(&self, page: usize, bytes: usize) -> io::Result<()> {
         let flags = OWN | libc::MAP_FIXED;
-        // SAFETY: in the place of the area's own memory.
+        // SAFETY: the new mapping takes the place of the area's own memory, to which no reference leads.
         let address =
             unsafe { libc::mmap(self.at(page) as *mut _, bytes, ALL_RIGHTS, flags, -1, 0) };
         match address == libc::MAP_FAILED {
@@ -199,7 +199,7 @@ impl Area {
     /// Moves pages, and maps the memory they leave anew, so that the area stays whole.
     fn relocate(&self, from: usize, to: usize, bytes: usize) -> io::Result<()> {
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: from and to the area's own memory.
+        // SAFETY: both ranges are the area's own memory, to which no reference leads.
         let address = unsafe {
             libc::mremap(
                 self.at(from) as *mut _,
@@ -218,7 +218,7 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: the area's own memory, which goes with it.
+        // SAFETY: the range is the area's own memory, which nothing uses after its owner is dropped.
         unsafe { libc::munmap(self.mapped.start as *mut _, self.mapped.len()) };
     }
 }

@@ -91,7 +91,7 @@ impl Frame {
     }
 
     pub fn set_register(self, index: i32, value: usize) {
-        // SAFETY: as `register`.
+        // SAFETY: the context is alive (constructors); indexes are the REG_ constants, below 23. The kernel reads the register when the handler returns.
         unsafe {
             *(&raw mut (*self.0).uc_mcontext.gregs)
                 .cast::<usize>()
@@ -101,18 +101,18 @@ impl Frame {
 
     /// Returns the mask that the return from the handler restores; bit 0 is signal 1.
     pub fn mask(self) -> u64 {
-        // SAFETY: the mask's 8 bytes are part of the kernel's ucontext.
+        // SAFETY: the mask's 8 bytes are part of the kernel's ucontext, which is alive (constructors).
         unsafe { *self.0.cast::<u8>().add(MASK_AT).cast::<u64>() }
     }
 
     pub fn set_mask(self, mask: u64) {
-        // SAFETY: as `mask`.
+        // SAFETY: the mask's 8 bytes are part of the kernel's ucontext, which is alive (constructors).
         unsafe { *self.0.cast::<u8>().add(MASK_AT).cast::<u64>() = mask };
     }
 
     /// Returns the alternate signal stack at the time of the interruption; an empty range if there is none.
     pub fn alternate_stack(self) -> core::ops::Range<usize> {
-        // SAFETY: the context is alive.
+        // SAFETY: the context is alive (constructors).
         let stack = unsafe { (*self.0).uc_stack };
         let start = stack.ss_sp as usize;
         let bytes = if stack.ss_flags & libc::SS_DISABLE == 0 {
@@ -124,7 +124,7 @@ impl Frame {
     }
 
     fn vector_state(self) -> usize {
-        // SAFETY: the context is alive.
+        // SAFETY: the context is alive (constructors).
         unsafe { (*self.0).uc_mcontext.fpregs as usize }
     }
 
@@ -133,7 +133,7 @@ impl Frame {
         if state == 0 {
             return 0;
         }
-        // SAFETY: the kernel put at least the 512-byte legacy area there.
+        // SAFETY: if the pointer is not null, the kernel put at least the 512-byte legacy area there, which holds both words.
         unsafe {
             let software = (state + SW_MAGIC_AT) as *const u32;
             if software.read_unaligned() == SW_MAGIC {
@@ -157,8 +157,8 @@ impl Frame {
         let bytes = self.vector_bytes();
         let state = top.wrapping_sub(bytes) & !63;
         let start = (state.wrapping_sub(HEAD) & !15).wrapping_sub(8);
-        // SAFETY: the caller gives the memory; source and copy do not overlap, as the source lies on
-        // another stack.
+        // SAFETY: the caller says that the memory below `top` is free, which lies on another stack than the frame, so the two do not overlap; the frame is
+        // alive (constructors).
         unsafe {
             core::ptr::copy_nonoverlapping(self.address() as *const u8, start as *mut u8, HEAD);
             core::ptr::copy_nonoverlapping(

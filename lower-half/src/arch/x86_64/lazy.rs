@@ -91,12 +91,12 @@ mod tests {
         let (start, end) = range.split_once('-').unwrap();
         let parse = |text| usize::from_str_radix(text, 16).unwrap();
         let (start, end) = (parse(start), parse(end));
-        // SAFETY: mapped and readable for as long as the process lives.
+        // SAFETY: the line shows this range mapped and readable, and the loader is never unmapped.
         let code = unsafe { std::slice::from_raw_parts(start as *const u8, end - start) };
         let found = numbers(code, start as u64);
         assert!(!found.is_empty(), "{line}");
         for address in found {
-            // SAFETY: a word of the loader's data.
+            // SAFETY: the loader's code refers to this word of its data, which is never unmapped.
             let number = unsafe { (address as *const u64).read() };
             let room = room_for_registers().unwrap();
             assert!(number >= 512 && number <= room, "{number}, {room}");

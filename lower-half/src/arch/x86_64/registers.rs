@@ -17,7 +17,7 @@ static FSGSBASE: AtomicBool = AtomicBool::new(false);
 
 /// Determines how FS and GS are switched here. Called first in a launch, with the lower FS.
 pub fn probe() {
-    // SAFETY: getauxval reads the auxiliary vector.
+    // SAFETY: getauxval reads the auxiliary vector, which the process has from its start.
     let usable = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
     FSGSBASE.store(usable, Ordering::Relaxed);
 }
@@ -67,7 +67,7 @@ pub fn gs() -> u64 {
 #[inline(always)]
 pub unsafe fn record() -> *const ThreadRecord {
     let record;
-    // SAFETY: the record's first word is its own address.
+    // SAFETY: the caller says that the thread has a record; GS leads to it, and its first word is its own address.
     unsafe { asm!("mov {}, gs:[0]", out(reg) record, options(nostack, preserves_flags, readonly)) };
     record
 }
@@ -124,6 +124,6 @@ pub fn wide() -> u64 {
 /// Asks the kernel for the use of one of them; returns whether it is granted.
 pub fn ask_for_wide(feature: usize) -> bool {
     const ASK_PERMISSION: usize = 0x1023;
-    // SAFETY: it touches no memory.
+    // SAFETY: the call takes numbers and touches no memory.
     !failed(unsafe { syscall3(libc::SYS_arch_prctl, ASK_PERMISSION, feature, 0) })
 }

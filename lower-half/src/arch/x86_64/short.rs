@@ -370,7 +370,7 @@ pub fn code() -> &'static [u8] {
     let start = &raw const stillpoint_short_start;
     let bytes = &raw const stillpoint_short_end as usize - start as usize;
     debug_assert!(bytes <= PAGE);
-    // SAFETY: both labels bound the code above, which never changes.
+    // SAFETY: both labels bound the code above, which is part of this executable and never changes.
     unsafe { core::slice::from_raw_parts(start, bytes.min(PAGE)) }
 }
 

@@ -106,7 +106,7 @@ pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// Returns the address behind the `syscall` of the piece at `address`.
 fn after_call(address: usize) -> usize {
-    // SAFETY: the springboard is mapped readable; no piece is longer than 192 bytes before its call.
+    // SAFETY: the address is a piece's, and the springboard is mapped and readable for 192 bytes from there; no piece is longer before its call.
     let code = unsafe { core::slice::from_raw_parts(address as *const u8, 192) };
     let at = code
         .windows(2)
@@ -123,7 +123,8 @@ pub unsafe fn call_behind(rip: usize, rsp: usize) -> Option<usize> {
     if !makes_calls(rip) || !makes_calls(rip - 2) {
         return None;
     }
-    // SAFETY: inside the springboard; every piece in these ranges keeps the number there, in half a word.
+    // SAFETY: `rip - 2` lies in a piece (`makes_calls`); every such piece keeps the number at this place of the thread's stack, to which `rsp` leads as the
+    // caller says.
     unsafe {
         let instruction = ((rip - 2) as *const [u8; 2]).read();
         (instruction == SYSCALL).then(|| ((rsp + 24) as *const u32).read() as usize)
@@ -180,7 +181,7 @@ pub fn code() -> &'static [u8] {
     let start = &raw const stillpoint_springboard_start;
     let bytes = &raw const stillpoint_springboard_end as usize - start as usize;
     debug_assert!(bytes <= SPRINGBOARD_BYTES);
-    // SAFETY: both labels bound the code above, which never changes.
+    // SAFETY: both labels bound the code above, which is part of this executable and never changes.
     unsafe { core::slice::from_raw_parts(start, bytes.min(SPRINGBOARD_BYTES)) }
 }
 

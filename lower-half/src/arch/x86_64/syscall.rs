@@ -78,7 +78,7 @@ pub fn getpid() -> u32 {
 /// Sends a signal to one thread of this process.
 #[inline(always)]
 pub fn tgkill(pid: u32, tid: u32, signal: i32) -> isize {
-    // SAFETY: tgkill touches no memory of ours.
+    // SAFETY: tgkill takes numbers and touches no memory; the signal goes to a thread of the process that is named.
     unsafe {
         syscall3(
             libc::SYS_tgkill,
@@ -109,7 +109,7 @@ fn wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanoseconds: u64, w
     } else {
         &raw const timeout as usize
     };
-    // SAFETY: the word is alive (a reference), the timeout lives on this stack or is absent.
+    // SAFETY: the word is alive (a reference), and the timeout lives on this stack or is absent.
     unsafe {
         syscall6(
             libc::SYS_futex,
@@ -136,7 +136,7 @@ pub fn futex_wake_shared(word: &core::sync::atomic::AtomicU32) {
 }
 
 fn wake(word: &core::sync::atomic::AtomicU32, whose: i32) {
-    // SAFETY: FUTEX_WAKE only looks the address up.
+    // SAFETY: FUTEX_WAKE only looks the address up, and the word is alive (a reference).
     unsafe {
         syscall3(
             libc::SYS_futex,

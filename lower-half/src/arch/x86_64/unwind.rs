@@ -34,14 +34,14 @@ unsafe extern "C" {
 /// Returns the innermost frame of the upper half on the calling thread's stack.
 pub fn caller() -> Option<Caller> {
     let mut found: Option<Caller> = None;
-    // SAFETY: the function is called for each frame, with the place that is given here.
+    // SAFETY: `look` is called for each frame with the place that is given here, which lives on this stack.
     unsafe { _Unwind_Backtrace(look, (&raw mut found).cast()) };
     found
 }
 
 /// Called for each frame: the context has the registers after the return of the function that the frame has called.
 unsafe extern "C" fn look(context: *mut Context, found: *mut c_void) -> c_int {
-    // SAFETY: libgcc's context; our place.
+    // SAFETY: libgcc passes a context that is valid during this call; `found` is the place that `caller` gave, which waits.
     unsafe {
         let pc = _Unwind_GetIP(context);
         // At the outermost frame, libgcc returns 0, which is not code of the upper half.

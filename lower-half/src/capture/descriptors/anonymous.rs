@@ -47,13 +47,13 @@ fn eventfd(open: &OpenDescriptor) -> Option<DescriptorKind> {
 /// this takes is put back. The application's threads stand still.
 fn counts_down(number: RawFd, count: u64) -> Option<bool> {
     let add = |count: u64| {
-        // SAFETY: eight bytes are read from this stack. The counter has room: the number was taken out before, or the count is at most 1.
+        // SAFETY: eight bytes of this stack are written. The counter has room: the number was taken out before, or the count is at most 1.
         let written = unsafe { libc::write(number, (&raw const count).cast(), 8) };
         (written == 8).then_some(())
     };
     let take = || {
         let mut taken = 0u64;
-        // SAFETY: eight bytes are written to this stack; there is something to read, so that this does not wait.
+        // SAFETY: eight bytes are read to this stack; there is something to read, so the call does not wait.
         let read = unsafe { libc::read(number, (&raw mut taken).cast(), 8) };
         (read == 8).then_some(taken)
     };
@@ -210,7 +210,7 @@ mod tests {
         for semaphore in [false, true] {
             for count in [0, 1, 2, 77] {
                 let flags = if semaphore { libc::EFD_SEMAPHORE } else { 0 };
-                // SAFETY: makes a descriptor.
+                // SAFETY: the call takes numbers and makes a descriptor, which `owned` takes over at once.
                 let counter = super::super::owned(unsafe {
                     libc::eventfd(count, flags | libc::EFD_NONBLOCK)
                 })

@@ -27,7 +27,7 @@ pub struct Diagnosis {
 
 /// Asks about the socket with this inode.
 pub fn of(inode: u64) -> io::Result<Diagnosis> {
-    // SAFETY: makes a descriptor.
+    // SAFETY: the call takes numbers and makes a descriptor, which `owned` takes over at once.
     let monitor = owned(unsafe {
         libc::socket(
             libc::AF_NETLINK,
@@ -37,7 +37,7 @@ pub fn of(inode: u64) -> io::Result<Diagnosis> {
     })?;
     let request = request(inode as u32);
     let mut answer = [0u8; 4096];
-    // SAFETY: the kernel reads the request, and writes at most what the answer holds.
+    // SAFETY: the kernel reads the request, and writes at most what the answer holds; both live on this stack.
     let bytes = unsafe {
         let number = monitor.as_raw_fd();
         if libc::send(number, request.as_ptr().cast(), request.len(), 0) < 0 {

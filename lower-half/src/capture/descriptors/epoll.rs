@@ -59,7 +59,7 @@ pub fn describe(open: &OpenDescriptor, all: &All<'_>) -> Result<DescriptorKind, 
 /// Returns whether the entry, whose file has this inode, watches the description of `open`.
 fn watches(open: &OpenDescriptor, slot: &Slot, inode: Option<u64>) -> bool {
     const KCMP_EPOLL_TFD: libc::c_int = 7;
-    // SAFETY: kcmp compares; the structure lives on the caller's stack. The descriptor table is this thread's.
+    // SAFETY: kcmp only compares, and reads the slot, which is alive (a reference). The numbers are looked up in this thread's table.
     let result = unsafe {
         let own = libc::gettid();
         libc::syscall(

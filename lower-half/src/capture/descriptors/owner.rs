@@ -65,7 +65,7 @@ fn elsewhere(open: &OpenDescriptor, id: i32) -> String {
 /// Returns the process or thread that the kernel signals, if there is one.
 pub fn raw(number: RawFd) -> Option<RawOwner> {
     let mut owner = RawOwner::default();
-    // SAFETY: the kernel writes the structure.
+    // SAFETY: the kernel writes the structure, which lives on this stack.
     let result = unsafe { libc::fcntl(number, F_GETOWN_EX, &raw mut owner) };
     (result == 0 && owner.id != 0).then_some(owner)
 }

@@ -104,7 +104,7 @@ fn reset(number: RawFd, found: Diagnosis) -> bool {
         events: 0,
         revents: 0,
     };
-    // SAFETY: one structure, and no time to wait.
+    // SAFETY: poll reads and writes one structure, which lives on this stack, and does not wait.
     found.peer == Some(0)
         && unsafe { libc::poll(&raw mut poll, 1, 0) } == 1
         && poll.revents & libc::POLLERR != 0
@@ -113,7 +113,7 @@ fn reset(number: RawFd, found: Diagnosis) -> bool {
 fn option(number: RawFd, name: libc::c_int) -> Option<SocketOption> {
     let mut value = [0u8; 16];
     let mut bytes = value.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes`.
+    // SAFETY: the kernel writes at most `bytes` bytes to the value, which has as many.
     let result = unsafe {
         libc::getsockopt(
             number,

@@ -109,14 +109,14 @@ fn has_other_end(open: &OpenDescriptor, all: &All) -> bool {
         events: 0,
         revents: 0,
     };
-    // SAFETY: one structure, and no time to wait.
+    // SAFETY: poll reads and writes one structure, which lives on this stack, and does not wait.
     unsafe { libc::poll(&raw mut watched, 1, 0) >= 0 && watched.revents & gone == 0 }
 }
 
 /// Copies the contents of a pipe without taking them out: all at once, or packet by packet if they were written so.
 fn peek(number: RawFd, capacity: i32) -> io::Result<Vec<Vec<u8>>> {
     let mut waiting: libc::c_int = 0;
-    // SAFETY: FIONREAD writes one int.
+    // SAFETY: FIONREAD writes one int, which lives on this stack.
     if unsafe { libc::ioctl(number, libc::FIONREAD, &raw mut waiting) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -124,12 +124,12 @@ fn peek(number: RawFd, capacity: i32) -> io::Result<Vec<Vec<u8>>> {
         return Ok(Vec::new());
     }
     let mut ends = [0; 2];
-    // SAFETY: the kernel writes two numbers.
+    // SAFETY: the kernel writes two numbers to the array, which lives on this stack.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let (reader, writer) = (owned(ends[0])?, owned(ends[1])?);
-    // SAFETY: these calls touch no memory. tee duplicates references to the pipe's pages.
+    // SAFETY: these calls touch no memory of ours. tee duplicates references to the pipe's pages, and both descriptors are open.
     let copied = unsafe {
         if libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, capacity) < capacity {
             return Err(io::Error::last_os_error());

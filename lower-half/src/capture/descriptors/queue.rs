@@ -36,7 +36,7 @@ pub fn peek(number: RawFd, stream: bool, shut: u8, writer: Option<RawFd>) -> io:
 
 fn bytes_of_stream(number: RawFd) -> io::Result<Vec<u8>> {
     let mut waiting: libc::c_int = 0;
-    // SAFETY: FIONREAD writes one int.
+    // SAFETY: FIONREAD writes one int, which lives on this stack.
     if unsafe { libc::ioctl(number, libc::FIONREAD, &raw mut waiting) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -102,7 +102,7 @@ fn renew(number: RawFd, writer: Option<RawFd>, waiting: &Waiting) -> io::Result<
 /// Sends bytes without waiting; returns how many were sent.
 pub fn send(number: RawFd, bytes: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: the kernel reads the bytes.
+    // SAFETY: the kernel reads as many bytes as the slice has.
     let sent = unsafe { libc::send(number, bytes.as_ptr().cast(), bytes.len(), flags) };
     if sent < 0 {
         return Err(io::Error::last_os_error());
@@ -123,14 +123,14 @@ fn receive(number: RawFd, room: &mut [u8], flags: i32) -> io::Result<Seen> {
         iov_base: room.as_mut_ptr().cast(),
         iov_len: room.len(),
     };
-    // SAFETY: zeros are a valid header.
+    // SAFETY: zeros are a valid header: null pointers, and lengths of 0.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_iov = &raw mut part;
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast();
     header.msg_controllen = size_of_val(&control);
     let flags = flags | libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
-    // SAFETY: everything that the header leads to is alive.
+    // SAFETY: the header leads to `part`, the room and the control buffer with their lengths, all of which live until the call returns.
     let bytes = unsafe { libc::recvmsg(number, &raw mut header, flags) };
     if bytes < 0 {
         return Err(io::Error::last_os_error());
@@ -149,7 +149,7 @@ fn receive(number: RawFd, room: &mut [u8], flags: i32) -> io::Result<Seen> {
 /// Closes the descriptors that a message has brought; returns whether there were any.
 fn close_received(header: &libc::msghdr) -> bool {
     let mut any = false;
-    // SAFETY: the kernel has filled the control messages that these walk over; the numbers are new, and no other code has them.
+    // SAFETY: the kernel has filled the control messages that these macros walk over; the numbers are new, and no other code has them.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while let Some(part) = message.as_ref() {
@@ -170,7 +170,7 @@ fn close_received(header: &libc::msghdr) -> bool {
 fn peek_offset(number: RawFd) -> io::Result<i32> {
     let mut offset: i32 = -1;
     let mut bytes = size_of::<i32>() as libc::socklen_t;
-    // SAFETY: the kernel writes one int.
+    // SAFETY: the kernel writes one int, as `bytes` says.
     let result = unsafe {
         libc::getsockopt(
             number,
@@ -188,7 +188,7 @@ fn peek_offset(number: RawFd) -> io::Result<i32> {
 }
 
 fn set_peek_offset(number: RawFd, offset: i32) -> io::Result<()> {
-    // SAFETY: the kernel reads one int.
+    // SAFETY: the kernel reads one int, which lives on this stack.
     let result = unsafe {
         libc::setsockopt(
             number,

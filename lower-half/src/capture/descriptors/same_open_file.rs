@@ -95,7 +95,7 @@ fn place(alike: &[(RawFd, usize)], number: RawFd) -> Option<Result<usize, usize>
 /// Returns the order of the files that two numbers lead to; one file is equal to itself.
 fn by_kernel(one: RawFd, other: RawFd) -> Option<Ordering> {
     const KCMP_FILE: libc::c_int = 0;
-    // SAFETY: kcmp compares two descriptors of this thread's table; it touches no memory.
+    // SAFETY: kcmp only compares two descriptors of this thread's table, and touches no memory.
     let result = unsafe {
         let own = libc::gettid();
         libc::syscall(libc::SYS_kcmp, own, own, KCMP_FILE, one, other)
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn files_are_known_again_among_many_that_look_alike() {
         let counter = || {
-            // SAFETY: makes a descriptor.
+            // SAFETY: the call takes numbers and makes a descriptor, which `owned` takes over at once.
             super::super::owned(unsafe { libc::eventfd(0, 0) }).unwrap()
         };
         let files: Vec<OwnedFd> = (0..100).map(|_| counter()).collect();

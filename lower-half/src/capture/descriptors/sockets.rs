@@ -88,7 +88,7 @@ fn unix_name(number: RawFd, call: AddressCall) -> Option<String> {
 fn option(number: RawFd, name: libc::c_int) -> libc::c_int {
     let mut value: libc::c_int = -1;
     let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes one int.
+    // SAFETY: the kernel writes one int, as its length says.
     unsafe {
         libc::getsockopt(
             number,
@@ -117,13 +117,13 @@ fn address(number: RawFd, call: AddressCall) -> Option<String> {
     };
     let address = match i32::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says that this is what the storage holds.
+            // SAFETY: the family says that the storage holds a `sockaddr_in`, which is smaller and not more aligned.
             let v4 = unsafe { *(&raw const storage).cast::<libc::sockaddr_in>() };
             let ip = u32::from_be(v4.sin_addr.s_addr).into();
             SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)))
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says that this is what the storage holds.
+            // SAFETY: the family says that the storage holds a `sockaddr_in6`, which is smaller and not more aligned.
             let v6 = unsafe { *(&raw const storage).cast::<libc::sockaddr_in6>() };
             SocketAddr::V6(SocketAddrV6::new(
                 v6.sin6_addr.s6_addr.into(),

@@ -116,7 +116,7 @@ fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
 fn forget(stream: usize) {
     let number = STREAMS[stream].swap(-1, Ordering::AcqRel);
     if number >= 0 {
-        // SAFETY: the duplicate was made here, and no other code knows it.
+        // SAFETY: the duplicate was made here, and no other code knows its number.
         unsafe { libc::close(number) };
     }
 }

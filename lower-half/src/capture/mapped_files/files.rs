@@ -65,7 +65,7 @@ fn known_or_taken(
 
 /// Returns device and inode of a file as `/proc/self/maps` shows them.
 fn shown_as(file: &File) -> io::Result<(u64, u64)> {
-    // SAFETY: maps over nothing, and nothing touches it.
+    // SAFETY: the kernel chooses a free address for the page, and nothing touches it.
     let place = unsafe {
         libc::mmap(
             std::ptr::null_mut(),

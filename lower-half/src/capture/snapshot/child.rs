@@ -108,7 +108,7 @@ fn fill(room: SharedSlots, index: usize, own: usize) -> u32 {
 
 fn leave() -> ! {
     loop {
-        // SAFETY: ends this process.
+        // SAFETY: the call takes a number and ends this process.
         unsafe { syscall3(libc::SYS_exit_group, 0, 0, 0) };
     }
 }

@@ -56,7 +56,7 @@ pub struct SharedSlots {
 
 impl SharedSlots {
     pub fn head(&self) -> &Head {
-        // SAFETY: mapped as long as the snapshot, aligned, and made of atomics.
+        // SAFETY: the room is mapped as long as the snapshot, begins at a page, and a head is made of atomics.
         unsafe { &*(self.start as *const Head) }
     }
 
@@ -79,7 +79,7 @@ impl SharedSlots {
 
 impl SharedSlots {
     pub fn map(slots: usize) -> io::Result<SharedSlots> {
-        // SAFETY: new memory, at an address of the kernel's choice.
+        // SAFETY: the kernel chooses a free address for this memory.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -106,7 +106,7 @@ impl SharedSlots {
     /// # Safety
     /// Nothing may use it any more.
     pub unsafe fn unmap(self) {
-        // SAFETY: exactly what was mapped.
+        // SAFETY: the caller says that nothing uses the memory any more; it is exactly what `map` mapped.
         unsafe { libc::munmap(self.start as *mut _, SharedSlots::bytes_of(self.slots)) };
     }
 }

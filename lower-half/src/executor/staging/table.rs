@@ -20,7 +20,7 @@ const STANDARD: usize = 3;
 /// The system's error, if it has no memory for a table.
 pub fn own() -> io::Result<()> {
     unshare(CloneFlags::CLONE_FILES)?;
-    // SAFETY: the table is this thread's alone, and nothing on this thread's stack owns a descriptor.
+    // SAFETY: the table is this thread's alone, and no value on this thread's stack owns a descriptor.
     if unsafe { libc::close_range(0, libc::c_uint::MAX, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }

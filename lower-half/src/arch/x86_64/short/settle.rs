@@ -31,7 +31,8 @@ pub fn settle(frame: Frame) {
         return to_before(frame);
     }
     let kept = |at: usize| {
-        // SAFETY: the interrupted code has put it there.
+        // SAFETY: between these labels the interrupted code has filled a `Kept` there, on the thread's own stack, and does not go on before the handler
+        // returns.
         unsafe { &*(at as *const Kept) }
     };
     if within(

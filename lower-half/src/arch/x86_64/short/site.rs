@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn this_machines_c_library_has_a_function_for_any_call() {
         let function = libc::syscall as *const () as *const [u8; BEFORE + SITE];
-        // SAFETY: code of the C library, longer than that.
+        // SAFETY: the address is a function's of the C library, which is longer than these bytes and never unmapped.
         let code = unsafe { function.read() };
         let (before, site) = code.split_at(BEFORE);
         assert_eq!(makes(before, site.try_into().unwrap()), Some(Makes::Any));

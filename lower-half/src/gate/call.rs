@@ -56,7 +56,7 @@ impl Call {
 
     /// Makes the call here, with other arguments.
     pub fn make_with(&self, arguments: [usize; 6]) -> isize {
-        // SAFETY: the application made this very call; a caller that changes arguments has checked them.
+        // SAFETY: the application made this very call about its own process; a caller that passes other arguments has checked them.
         unsafe { syscall6(self.number(), arguments) }
     }
 

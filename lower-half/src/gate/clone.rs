@@ -73,7 +73,7 @@ pub fn on_clone(call: &mut Call) -> isize {
     if flag(libc::CLONE_CHILD_CLEARTID) {
         notes.clear_tid.store(child_tid as u64, Ordering::Relaxed);
     }
-    // SAFETY: the record is not anybody's yet.
+    // SAFETY: the record has just been taken, and no thread has it yet.
     unsafe {
         thread.set_fs_upper(if flag(libc::CLONE_SETTLS) {
             tls as u64
@@ -162,20 +162,20 @@ unsafe fn lay_beginning(call: &Call, thread: Thread, stack: usize, child_tid: us
 
 /// Whether the application's ids may differ from the kernel's.
 pub fn restarted() -> bool {
-    // SAFETY: the gate page is mapped wherever an application runs.
+    // SAFETY: an application runs, so the gate page is mapped and filled.
     unsafe { page() }.restarted.load(Ordering::Relaxed) != 0
 }
 
 /// A new thread's first steps: all signals blocked, its own upper FS in place, GS still its maker's.
 unsafe extern "C" fn begin(beginning: usize) -> ! {
-    // SAFETY: `on_clone` wrote it for this thread.
+    // SAFETY: `on_clone` wrote the structure below this thread's stack, for this thread alone.
     let Beginning {
         frame,
         thread,
         child_tid,
     } = unsafe { (beginning as *const Beginning).read() };
     if thread.shares_memory() && identity::is_taken(syscall::getpid()) {
-        // SAFETY: nothing of this child is needed: its parent makes another one.
+        // SAFETY: this child and its stack are not needed: its parent makes another one.
         unsafe { enter::exit_thread(0) }
     }
     if !thread.shares_memory() {
@@ -184,7 +184,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
             user::write(child_tid, id).ok();
         }
     }
-    // SAFETY: the record was taken for this thread; the frame is the copy made for it.
+    // SAFETY: the record was taken for this thread, and `frame` is the copy that was made for it, with the FS that is in place.
     unsafe {
         thread.adopt();
         sigreturn(frame)
@@ -258,7 +258,7 @@ fn on_shared_stack(
     }
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let mapping = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-    // SAFETY: a mapping of its own.
+    // SAFETY: the kernel chooses a free address for this memory.
     let kept = unsafe {
         syscall6(
             libc::SYS_mmap,
@@ -284,17 +284,18 @@ fn on_shared_stack(
     } else {
         registers::fs()
     };
-    // SAFETY: the record is not anybody's yet. The stack between here and the application's part of it is this handler's; it fits.
+    // SAFETY: the record has just been taken, and no thread has it yet. The stack between here and the application's part of it is this handler's; it fits into
+    // `kept`.
     let result = unsafe {
         thread.set_fs_upper(fs);
         enter::clone_onto(flags, parent_tid, child_tid, tls, end, kept as usize)
     };
     if result == 0 {
         if identity::is_taken(syscall::getpid()) {
-            // SAFETY: as in `begin`.
+            // SAFETY: this child is not needed: its parent makes another one.
             unsafe { enter::exit_thread(0) }
         }
-        // SAFETY: the record was taken for this child.
+        // SAFETY: the record was taken for this child, which runs here.
         unsafe { thread.adopt() };
         return 0;
     }
@@ -319,10 +320,10 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
     // Memory of the parent that has not come yet would be missing in the child.
     arriving::wait();
     identity::step_over_taken();
-    // SAFETY: without CLONE_VM the child goes on with a copy of this very stack.
+    // SAFETY: without CLONE_VM the child goes on with a copy of this very stack, and the other arguments are the application's.
     let result = gate::while_still(|| unsafe { syscall6(libc::SYS_clone, arguments) });
     if result == 0 && identity::is_taken(syscall::getpid()) {
-        // SAFETY: as in `begin`.
+        // SAFETY: this child is not needed: its parent makes another one.
         unsafe { enter::exit_thread(0) }
     }
     if !failed(result) && identity::is_taken(result as u32) {
@@ -340,7 +341,7 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
 
 /// Starts a forked child: one thread, ids of its own, and no part in the job.
 fn start_forked() {
-    // SAFETY: the gate page is mapped; it is this process's own copy.
+    // SAFETY: the gate page is mapped and filled; this child has its own copy of it.
     let page = unsafe { page() };
     if page.mpi_active.load(Ordering::Relaxed) != 0 {
         exec::natively_from_now_on();
@@ -370,7 +371,7 @@ fn start_forked() {
 pub fn on_exit(call: &mut Call) -> isize {
     let status = call.argument(0);
     if let Some(thread) = Thread::current().filter(|thread| !thread.shares_memory()) {
-        // SAFETY: the gate page is mapped wherever an application runs.
+        // SAFETY: an application runs, so the gate page is mapped and filled.
         let page = unsafe { page() };
         let record = thread.record();
         futex::owner_ends(thread);
@@ -381,6 +382,6 @@ pub fn on_exit(call: &mut Call) -> isize {
         areas::give_back(thread);
         thread.give_back();
     }
-    // SAFETY: the record is given back, and nothing of this thread is needed any more.
+    // SAFETY: the record is given back, and the thread is not needed any more: the application ends it.
     unsafe { enter::exit_thread(status) }
 }

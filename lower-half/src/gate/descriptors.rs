@@ -19,7 +19,7 @@ use crate::ground::{arriving, faults};
 use crate::threads::registry::{self, Thread};
 
 fn bits() -> &'static [AtomicU64] {
-    // SAFETY: the gate region is mapped, zero at first, and this part of it holds nothing else.
+    // SAFETY: the gate region is mapped as long as the process lives, zero at first, and this part of it holds nothing but these words.
     unsafe { core::slice::from_raw_parts(DESCRIPTORS as *const AtomicU64, DESCRIPTOR_LIMIT / 64) }
 }
 
@@ -93,7 +93,7 @@ pub fn on_pair(call: &mut Call, argument: usize) -> isize {
     let result = call.make();
     if !failed(result) && !elsewhere() {
         let pair = call.argument(argument) as *const i32;
-        // SAFETY: the kernel has just written both there.
+        // SAFETY: the call has succeeded, so the kernel has just written both numbers there.
         let (first, second) = unsafe { (pair.read_unaligned(), pair.add(1).read_unaligned()) };
         note(first as usize);
         note(second as usize);
@@ -178,7 +178,7 @@ fn belongs(fd: usize) -> bool {
 }
 
 fn is_open(fd: usize) -> bool {
-    // SAFETY: F_GETFD only reads a flag.
+    // SAFETY: F_GETFD only reads a flag; the call takes numbers and touches no memory.
     !failed(unsafe { syscall3(libc::SYS_fcntl, fd, libc::F_GETFD as usize, 0) })
 }
 
@@ -217,12 +217,12 @@ pub fn on_close_range(call: &mut Call) -> isize {
     for fd in first..=last.min(DESCRIPTOR_LIMIT - 1) {
         if belongs(fd) {
             forget(fd);
-            // SAFETY: the application asked for it to be closed.
+            // SAFETY: the number is the application's, which asked for it to be closed.
             unsafe { syscall3(libc::SYS_close, fd, 0, 0) };
         }
     }
     if last >= DESCRIPTOR_LIMIT {
-        // SAFETY: these all belong to the application.
+        // SAFETY: the numbers from DESCRIPTOR_LIMIT on all belong to the application, which asked for them to be closed.
         unsafe { syscall3(libc::SYS_close_range, first.max(DESCRIPTOR_LIMIT), last, 0) };
     }
     0

@@ -21,10 +21,10 @@ pub fn look(address: usize) {
 /// Closes the shortest way down to MPI, once.
 #[cold]
 fn begins() {
-    // SAFETY: the gate page is mapped wherever there is a gate.
+    // SAFETY: this runs only where there is a gate, so the gate page is mapped and filled.
     let page = unsafe { gate::page() };
     let hooks = page.hooks.load(Ordering::Acquire) as *const gate::UpperHooks;
-    // SAFETY: the upper half registers a structure that it never frees. Before that there is none; the upper half checks for itself when it registers.
+    // SAFETY: the pointer is null or that of the hooks, which the upper half never frees; before it registers them, it checks for devices itself.
     let Some(hooks) = (unsafe { hooks.as_ref() }).filter(|hooks| hooks.is_whole()) else {
         return;
     };

@@ -20,7 +20,7 @@ fn are_ours() -> bool {
 
 /// Returns the process group that the application means.
 fn group(id: u32) -> Whom {
-    // SAFETY: the call touches no memory.
+    // SAFETY: the call takes a number and touches no memory.
     let own = unsafe { syscall3(libc::SYS_getpgid, 0, 0, 0) };
     let own = identity::known_process(own as u32);
     match id == 0 || id == own {

@@ -77,7 +77,7 @@ fn signal(thread: Thread, number: u64) -> bool {
     info[4] = identity::real_pid();
     info[6] = number as u32;
     info[7] = MAGIC;
-    // SAFETY: the structure has the kernel's 128 bytes.
+    // SAFETY: the kernel reads the 128 bytes of the structure, which lives on this stack.
     let result = unsafe {
         syscall4(
             libc::SYS_rt_tgsigqueueinfo,
@@ -108,7 +108,7 @@ pub unsafe fn run(info: *const libc::siginfo_t) -> bool {
     };
     let begun = OFFERED.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
     if begun.is_ok() {
-        // SAFETY: the agent stored an errand with what it expects, and waits for its end.
+        // SAFETY: the number is that of the errand on offer, so its sender has stored a function of this type with what it expects, and waits for its end.
         let result = unsafe {
             let errand: Errand = core::mem::transmute(FUNCTION.load(Ordering::Relaxed));
             errand(ARGUMENT.load(Ordering::Relaxed))

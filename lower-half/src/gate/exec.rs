@@ -55,7 +55,7 @@ pub fn natively_from_now_on() {
 }
 
 fn natively() -> bool {
-    // SAFETY: the gate page is mapped wherever an application runs.
+    // SAFETY: an application runs, so the gate page is mapped and filled.
     if unsafe { gate::page() }.mpi_active.load(Ordering::Relaxed) != 0 {
         natively_from_now_on();
     }
@@ -76,7 +76,7 @@ pub fn on_execve(call: &mut Call) -> isize {
         arguments,
         environment,
         |path, arguments, environment| {
-            // SAFETY: all three are what the application gave, or were built from it.
+            // SAFETY: the path and the lists are what the application gave, or were built from that in a room that is still mapped; the kernel checks them.
             unsafe { syscall3(libc::SYS_execve, path, arguments, environment) }
         },
     )
@@ -97,7 +97,7 @@ pub fn on_execveat(call: &mut Call) -> isize {
             arguments,
             environment,
             |path, arguments, environment| {
-                // SAFETY: as in `on_execve`.
+                // SAFETY: the path and the lists are what the application gave, or were built from that in a room that is still mapped; the kernel checks them.
                 unsafe { syscall3(libc::SYS_execve, path, arguments, environment) }
             },
         );
@@ -109,7 +109,7 @@ pub fn on_execveat(call: &mut Call) -> isize {
         return super::call::errno(libc::ENOMEM);
     };
     let environment = room.environment(environment, None);
-    // SAFETY: as in `on_execve`.
+    // SAFETY: the environment was built in a room that is still mapped; the other arguments are the application's, and the kernel checks them.
     let result = with_own_mask(call, 0, || unsafe {
         syscall6(
             libc::SYS_execveat,
@@ -149,7 +149,7 @@ fn start(
     let result = with_own_mask(call, held, || {
         if let Some(signal) = wake::asked_for_suspend().filter(|_| held != 0) {
             // The suspend has not been announced yet: it waits in the kernel.
-            // SAFETY: the signal is blocked here.
+            // SAFETY: the call takes numbers; the signal is blocked here, so it only becomes pending.
             unsafe {
                 syscall3(
                     libc::SYS_kill,
@@ -180,7 +180,7 @@ fn with_own_mask(call: &Call, held: u64, action: impl FnOnce() -> isize) -> isiz
     let mask = syscall::set_mask(believed(call) | held);
     let child = !is_the_rank();
     if Thread::current().is_some_and(Thread::to_be_traced) {
-        // SAFETY: concerns this process alone.
+        // SAFETY: the call touches no memory; it only has this process traced by its parent.
         unsafe { syscall3(libc::SYS_ptrace, libc::PTRACE_TRACEME as usize, 0, 0) };
     }
     let result = if child {
@@ -196,7 +196,7 @@ fn with_own_mask(call: &Call, held: u64, action: impl FnOnce() -> isize) -> isiz
 /// Whether the file is a script or a dynamically linked executable that `execve` would accept. The kernel itself decides about all other files.
 fn can_be_split(path: usize) -> bool {
     let here = libc::AT_FDCWD as usize;
-    // SAFETY: the path is the application's; the kernel checks it.
+    // SAFETY: the path ends in NUL, as the caller has seen (`user::text`), or the kernel refuses it; the call makes a descriptor.
     let fd = unsafe {
         if failed(syscall3(
             libc::SYS_faccessat,
@@ -218,7 +218,7 @@ fn can_be_split(path: usize) -> bool {
         return false;
     }
     let mut head = [0u8; 1024];
-    // SAFETY: reads into this stack, at most what fits, and closes what was opened.
+    // SAFETY: the kernel writes at most `head.len()` bytes to this stack; the descriptor was opened above and is closed once.
     let bytes = unsafe {
         let bytes = syscall4(
             libc::SYS_pread64,
@@ -239,7 +239,7 @@ fn can_be_split(path: usize) -> bool {
 /// Unmaps memory that an `execve` was prepared in.
 pub fn give_back(start: usize, bytes: usize) {
     if start != 0 {
-        // SAFETY: the mapping was made by `ExecLists::map` and nothing uses it any more.
+        // SAFETY: the caller has mapped exactly these bytes, and nothing uses them any more.
         unsafe { syscall3(libc::SYS_munmap, start, bytes, 0) };
     }
 }

@@ -246,7 +246,7 @@ pub fn install(low: LowText, restarted: bool) -> std::io::Result<()> {
     }
     // Without SPEC_ALLOW kernels before 5.16 switch on mitigations that slow the whole program down.
     let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW | libc::SECCOMP_FILTER_FLAG_TSYNC;
-    // SAFETY: the program outlives the call, which copies it.
+    // SAFETY: the kernel copies the filter, whose structure and program live until the call returns.
     let result = unsafe {
         libc::syscall(
             libc::SYS_seccomp,

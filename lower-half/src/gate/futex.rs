@@ -91,7 +91,7 @@ pub fn on_futex(call: &mut Call) -> isize {
     if !aligned {
         return errno(libc::EINVAL);
     }
-    // SAFETY: the word can be read, and is the application's to be changed by all of its threads.
+    // SAFETY: the word is aligned and can be read, and all threads of the application change it atomically.
     let word = unsafe { AtomicU32::from_ptr(address as *mut u32) };
     match operation & !(PRIVATE | REALTIME) {
         LOCK_PI => lock(call, word, me, operation & PRIVATE | REALTIME, true),
@@ -145,7 +145,7 @@ fn in_time(limit: usize, flags: u32) -> Result<(), isize> {
         libc::CLOCK_REALTIME
     };
     let mut now = [0usize; 2];
-    // SAFETY: the kernel writes two words.
+    // SAFETY: the kernel writes two words, which live on this stack.
     unsafe {
         syscall3(
             libc::SYS_clock_gettime,
@@ -178,7 +178,7 @@ fn give(word: &AtomicU32, seen: u32, new: u32, private: u32) -> bool {
     let given = word.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed);
     if given.is_ok() && seen & WAITERS != 0 {
         let (address, wake) = (word.as_ptr() as usize, libc::FUTEX_WAKE as u32 | private);
-        // SAFETY: wakes; changes no memory.
+        // SAFETY: the call wakes a thread and changes no memory; the word's address is only looked up.
         unsafe { syscall6(libc::SYS_futex, [address, wake as usize, 1, 0, 0, 0]) };
     }
     given.is_ok()
@@ -193,7 +193,7 @@ pub fn owner_ends(thread: Thread) {
         return;
     }
     let (mut head, mut bytes) = (0usize, 0usize);
-    // SAFETY: the kernel writes both words.
+    // SAFETY: the kernel writes one word to each place, which live on this stack.
     let told = unsafe {
         syscall3(
             libc::SYS_get_robust_list,
@@ -231,7 +231,7 @@ fn owner_of_ends(address: usize, me: u32) {
     if !address.is_multiple_of(size_of::<u32>()) || user::read::<u32>(address).is_err() {
         return;
     }
-    // SAFETY: as in `on_futex`.
+    // SAFETY: the word is aligned and can be read, and all threads of the application change it atomically.
     let word = unsafe { AtomicU32::from_ptr(address as *mut u32) };
     loop {
         let seen = word.load(Ordering::Relaxed);

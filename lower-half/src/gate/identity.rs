@@ -27,12 +27,12 @@ pub fn real_pid() -> u32 {
 }
 
 fn read(id: Slot) -> u32 {
-    // SAFETY: the gate region is mapped; the word is written at launch and after a fork only.
+    // SAFETY: the gate region is mapped and the word is aligned; it is written at launch and after a fork only, before other threads read it.
     unsafe { (slot(id) as *const u64).read_volatile() as u32 }
 }
 
 fn write(id: Slot, pid: u32) {
-    // SAFETY: the gate region is mapped and writable.
+    // SAFETY: the gate region is mapped and writable and the word is aligned; callers write it at launch and after a fork only, before other threads read it.
     unsafe { (slot(id) as *mut u64).write_volatile(u64::from(pid)) };
 }
 
@@ -139,7 +139,7 @@ static LAST: AtomicI32 = AtomicI32::new(-1);
 fn watch_ids() {
     let path = c"/proc/sys/kernel/ns_last_pid".as_ptr() as usize;
     let (here, flags) = (libc::AT_FDCWD as usize, libc::O_RDONLY | libc::O_CLOEXEC);
-    // SAFETY: the path ends in NUL; what is closed has just been opened.
+    // SAFETY: the path ends in NUL; the descriptor that is closed was opened just before.
     unsafe {
         let opened = syscall::syscall4(libc::SYS_openat, here, path, flags as usize, 0);
         if failed(opened) {
@@ -159,7 +159,7 @@ fn last_id() -> Option<u32> {
     let file = usize::try_from(LAST.load(Ordering::Relaxed)).ok()?;
     let mut text = [0u8; 16];
     let place = text.as_mut_ptr() as usize;
-    // SAFETY: the kernel writes into the text.
+    // SAFETY: the kernel writes at most `text.len()` bytes to the text, which lives on this stack.
     let bytes = unsafe { syscall::syscall4(libc::SYS_pread64, file, place, text.len(), 0) };
     let digits = text.get(..usize::try_from(bytes).ok()?)?;
     let number = core::str::from_utf8(digits).ok()?;
@@ -188,7 +188,7 @@ pub fn step_over_taken() {
 
 fn reap(child: u32) {
     let (all, pid) = (libc::__WALL as usize, child as usize);
-    // SAFETY: no status is asked for.
+    // SAFETY: the call takes numbers; null says that neither status nor usage is asked for.
     while unsafe { syscall::syscall4(libc::SYS_wait4, pid, 0, all, 0) } == errno(libc::EINTR) {}
 }
 
@@ -214,7 +214,7 @@ pub fn discard(child: u32) {
     // SAFETY: the kernel writes at most the 128 bytes of `other`, which lives on this stack; no usage is asked for.
     let found = unsafe { syscall::syscall6(libc::SYS_waitid, [any, 0, place, ways, 0, 0]) };
     if taken == libc::SIGCHLD as isize && (info[4] != child || found == 0 && other[4] != 0) {
-        // SAFETY: a signal to this process.
+        // SAFETY: the call takes numbers; the signal goes to this process.
         unsafe {
             syscall::syscall3(
                 libc::SYS_kill,
@@ -273,7 +273,7 @@ pub fn on_set_tid_address(call: &mut Call) -> isize {
 
 /// Translates ids in a signal's information: the sender's if the process sent it to itself, and a timer's.
 pub fn virtualise_sender(info: *mut libc::siginfo_t) {
-    // SAFETY: the kernel's own structure; for these codes the sender's id is its first field.
+    // SAFETY: every caller is a signal handler and passes the kernel's structure, which is alive; for these codes the sender's id is its first field.
     unsafe {
         let by_user = matches!(
             (*info).si_code,

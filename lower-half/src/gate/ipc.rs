@@ -60,7 +60,7 @@ fn exists(object: Object, id: i32) -> bool {
         libc::IPC_STAT as usize,
         status.as_mut_ptr() as usize,
     );
-    // SAFETY: the kernel fills what it is given.
+    // SAFETY: the kernel writes at most one status structure, for which the place on this stack has room.
     let result = unsafe {
         match object {
             Object::Semaphores => syscall4(libc::SYS_semctl, id, 0, stat, status),

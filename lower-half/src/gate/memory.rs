@@ -68,8 +68,7 @@ fn map(
     fd: usize,
     offset: usize,
 ) -> isize {
-    // SAFETY: all callers map with MAP_FIXED_NOREPLACE, or pass on what the application itself asked for in its
-    // own half.
+    // SAFETY: every caller maps with MAP_FIXED_NOREPLACE, over what it has reserved, or what the application asked for in its own half.
     unsafe {
         syscall6(
             libc::SYS_mmap,
@@ -93,7 +92,7 @@ fn map_free(
         return result;
     }
     // A kernel that does not know the flag took the address as a hint.
-    // SAFETY: unmaps exactly what was just mapped.
+    // SAFETY: this unmaps exactly what was just mapped, which nothing uses yet.
     unsafe { syscall3(libc::SYS_munmap, result as usize, bytes, 0) };
     errno(libc::EEXIST)
 }
@@ -242,7 +241,7 @@ fn remap(call: &Call) -> isize {
         }
         let result = remap(flags | libc::MREMAP_FIXED, place as usize);
         if failed(result) {
-            // SAFETY: gives back exactly what was reserved.
+            // SAFETY: this unmaps exactly what was reserved above, which nothing uses.
             unsafe { syscall3(libc::SYS_munmap, place as usize, new_bytes, 0) };
         }
         result
@@ -272,7 +271,7 @@ pub fn on_brk(call: &mut Call) -> isize {
             return end as isize;
         }
     } else if needed < mapped {
-        // SAFETY: the application gives this part of its break back.
+        // SAFETY: the application gives this part of its break back, which was mapped here.
         unsafe { syscall3(libc::SYS_munmap, needed, mapped - needed, 0) };
     }
     arena.end = wanted;
@@ -304,7 +303,7 @@ pub fn island(reaches: impl Fn(usize) -> bool) -> Option<usize> {
         if reaches(place) {
             return Some(place);
         }
-        // SAFETY: unmaps exactly what was just mapped.
+        // SAFETY: this unmaps exactly what was just mapped, which nothing uses yet.
         unsafe { syscall3(libc::SYS_munmap, place, bytes, 0) };
         None
     };

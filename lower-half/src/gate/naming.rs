@@ -158,7 +158,7 @@ struct Owner {
     id: i32,
 }
 
-// SAFETY: two integers.
+// SAFETY: it consists of two integers without padding, for which any bits are valid.
 unsafe impl user::Plain for Owner {}
 
 impl Owner {

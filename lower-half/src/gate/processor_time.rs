@@ -136,7 +136,7 @@ pub fn on_times(call: &mut Call) -> isize {
 fn counted(clock: i32, whose: i32) -> Time {
     let mut time = [0i64; 2];
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel fills both; zeros are values of them.
+    // SAFETY: the kernel fills both structures, which live on this stack; zeros are values of them too.
     let usage = unsafe {
         syscall3(
             libc::SYS_clock_gettime,
@@ -171,7 +171,7 @@ fn of_children() -> Time {
 
 /// An errand that reads the thread's used time: only the thread itself can.
 unsafe fn tell(place: usize) -> isize {
-    // SAFETY: the sender of the errand waits, and the place is its own `Time`.
+    // SAFETY: the errand's sender gave a pointer to its own `Time`, waits until this ends, and does not touch it before.
     unsafe { *(place as *mut Time) = counted(libc::CLOCK_THREAD_CPUTIME_ID, libc::RUSAGE_THREAD) };
     0
 }
@@ -188,7 +188,7 @@ pub fn save() -> Vec<u8> {
     words.extend(sum(of_children(), load(&CHILDREN)));
     for thread in registry::each() {
         let mut time = Time::default();
-        // SAFETY: the threads stand still while an image is made; the place is this function's.
+        // SAFETY: the threads stand still while an image is made; `tell` expects a pointer to a `Time`, which lives on this stack until `send` returns.
         if unsafe { errand::send(thread, tell, &raw mut time as usize) }.is_some() {
             words.push(i64::from(thread.virtual_tid()));
             words.extend(sum(time, load(thread.used())));

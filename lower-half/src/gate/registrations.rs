@@ -46,7 +46,7 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
         .iter()
         .filter(|command| registered & **command != 0)
     {
-        // SAFETY: it touches no memory.
+        // SAFETY: membarrier takes numbers and touches no memory.
         if failed(unsafe { syscall3(libc::SYS_membarrier, *command as usize, 0, 0) }) {
             return Err(impossible);
         }

@@ -27,7 +27,7 @@ struct Operation {
     flags: i16,
 }
 
-// SAFETY: integers, without padding.
+// SAFETY: it consists of integers without padding, for which any bits are valid.
 unsafe impl user::Plain for Operation {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +188,7 @@ pub fn lost_count() -> bool {
 }
 
 fn exists(set: i32) -> bool {
-    // SAFETY: the call takes numbers only.
+    // SAFETY: GETVAL takes numbers and touches no memory.
     let value = unsafe { libc::semctl(set, 0, libc::GETVAL) };
     let gone = [Some(libc::EINVAL), Some(libc::EIDRM)];
     value >= 0 || !gone.contains(&std::io::Error::last_os_error().raw_os_error())

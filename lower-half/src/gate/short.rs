@@ -58,10 +58,10 @@ pub fn close() {
 
 /// Answers a call that has come the short way, with all signals blocked, on the thread's stack for handlers.
 unsafe extern "C" fn answer(kept: *mut Kept) {
-    // SAFETY: the short way's own, on the stack of the calling thread, which waits.
+    // SAFETY: the short way passes its own structure, on the stack of the calling thread, which waits and does not touch it.
     let kept = unsafe { &mut *kept };
     let mut context = MaybeUninit::<libc::ucontext_t>::uninit();
-    // SAFETY: it stays where it is until this function returns.
+    // SAFETY: the structure stays where it is until this function returns, and every register that is read is set below.
     let frame = unsafe { Frame::of_call(context.as_mut_ptr()) };
     let [first, second, third, fourth] = kept.first;
     let [fifth, sixth] = kept.last;

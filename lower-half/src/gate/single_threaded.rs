@@ -47,7 +47,7 @@ fn pause() {
         tv_sec: 0,
         tv_nsec: PAUSE_NANOSECONDS,
     };
-    // SAFETY: the structure is this function's; the rest of the time is of no use.
+    // SAFETY: the kernel reads the structure, which lives on this stack; null says that the rest of the time is not asked for.
     unsafe {
         syscall4(
             libc::SYS_clock_nanosleep,

@@ -105,7 +105,7 @@ fn change_from(worth: u32) {
     }
     let worth_it = |site: &Site| (worth..NEVER).contains(&site.traps.load(Ordering::Relaxed));
     if alone() && short::is_open() && SITES.iter().any(worth_it) {
-        // SAFETY: a thread that makes threads does not run on that stack; all signals are blocked.
+        // SAFETY: a thread that makes threads does not run on its stack for handlers, and `change` returns; all signals are blocked.
         unsafe { handler_stack::work(Thread::current(), change, worth as usize) };
     }
 }
@@ -137,7 +137,7 @@ fn change(made: i64, behind: usize) -> Option<()> {
     if !is_files_code(first..behind) {
         return None;
     }
-    // SAFETY: on a page that is code of a file's, and stays so while there is one thread.
+    // SAFETY: both ranges lie on a page of a file's code, which can be read, and the only thread, this one, does not unmap it.
     let (before, code) = unsafe {
         (
             core::slice::from_raw_parts(first as *const u8, start - first),
@@ -165,7 +165,7 @@ fn change(made: i64, behind: usize) -> Option<()> {
 /// of the whole mapping with the changed page: 20 us for all of libc's code.
 fn set_apart(at: usize) {
     let page = at & !(PAGE - 1);
-    // SAFETY: tells the kernel how the page is read from its file, and nothing else.
+    // SAFETY: the advice changes no byte: it only tells the kernel how the page is read from its file.
     unsafe { syscall3(libc::SYS_madvise, page, PAGE, libc::MADV_RANDOM as usize) };
 }
 
@@ -176,7 +176,7 @@ fn of_stubs(behind: usize) -> bool {
 
 /// Returns the code of the library of stubs, or `None` if the library does not report it.
 pub fn stubs() -> Option<Range<usize>> {
-    // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
+    // SAFETY: the gate page is mapped; the pointer is null or that of the hooks, which the upper half never frees.
     let hooks =
         unsafe { (region::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
     let [start, end] = hooks.filter(|hooks| hooks.is_whole())?.closed;
@@ -213,7 +213,7 @@ impl Memory {
 
     fn write(&self, at: usize, bytes: &[u8]) -> Option<()> {
         let from = bytes.as_ptr() as usize;
-        // SAFETY: the write goes to an island or a site, which no thread runs now.
+        // SAFETY: the kernel reads `bytes`, and writes to an island or a site, which no thread runs now.
         let written = unsafe { syscall4(libc::SYS_pwrite64, self.0.0, from, bytes.len(), at) };
         (written == bytes.len() as isize).then_some(())
     }
@@ -225,7 +225,7 @@ struct Descriptor(usize);
 impl Descriptor {
     fn open(path: usize, flags: i32) -> Option<Descriptor> {
         let here = libc::AT_FDCWD as usize;
-        // SAFETY: the path ends in NUL.
+        // SAFETY: every caller's path is a constant that ends in NUL; the call makes a descriptor.
         let fd = unsafe { syscall4(libc::SYS_openat, here, path, flags as usize, 0) };
         (!failed(fd)).then_some(Descriptor(fd as usize))
     }
@@ -233,7 +233,7 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: it is this one's own.
+        // SAFETY: the descriptor belongs to this value alone, which is being dropped.
         unsafe { syscall3(libc::SYS_close, self.0, 0, 0) };
     }
 }
@@ -247,7 +247,7 @@ fn is_files_code(range: Range<usize>) -> bool {
     let (mut line, mut length) = ([0; LINE], 0);
     let mut read = [0u8; PAGE];
     loop {
-        // SAFETY: the kernel writes to this buffer.
+        // SAFETY: the kernel writes at most PAGE bytes, which the buffer has.
         let bytes = unsafe { syscall3(libc::SYS_read, maps.0, read.as_mut_ptr() as usize, PAGE) };
         if bytes <= 0 {
             return false;

@@ -33,9 +33,9 @@ pub unsafe extern "C" fn on_stop(
     info: *mut libc::siginfo_t,
     context: *mut libc::ucontext_t,
 ) {
-    // SAFETY: the kernel's own arguments.
+    // SAFETY: the kernel passes this handler a structure that stays until the handler returns.
     let frame = unsafe { Frame::new(context) };
-    // SAFETY: the kernel's own structure, with a value where the code says so.
+    // SAFETY: the kernel passes this handler a structure that stays until the handler returns; with this code it holds the sender's value.
     let agents = unsafe {
         (*info).si_code == libc::SI_QUEUE && (*info).si_value().sival_ptr as usize == MAGIC
     };
@@ -89,14 +89,15 @@ pub unsafe extern "C" fn on_stop(
     descriptors::note_behind(frame);
     // Only the thread itself can read this from the kernel.
     thread.note_timer_slack(timer_slack());
-    // SAFETY: the thread's own record.
+    // SAFETY: the record is this thread's own.
     unsafe { thread.set_fs_upper(fs) };
     record
         .stop_frame
         .store(frame.address() as u64, Ordering::Release);
     futex_wake(&STOPPED);
     let wait = if thread.is_driver() { park } else { hold };
-    // SAFETY: traps do not leave anything there; this handler returns through the frame, in this launch or in another.
+    // SAFETY: the thread works on no other stack of its own, since traps leave nothing there; this handler returns through the frame, in this launch or in
+    // another.
     unsafe { handler_stack::aside(thread, frame, wait, 0) };
     interrupted::goes_on(frame, deadlines::now() - since);
     record.stop_frame.store(0, Ordering::Release);
@@ -104,7 +105,7 @@ pub unsafe extern "C" fn on_stop(
 
 /// Returns the calling thread's timer slack in nanoseconds; 0: not known.
 fn timer_slack() -> u64 {
-    // SAFETY: the call touches no memory.
+    // SAFETY: prctl with this argument only reads a number, and touches no memory.
     let slack = unsafe { syscall3(libc::SYS_prctl, libc::PR_GET_TIMERSLACK as usize, 0, 0) };
     if failed(slack) { 0 } else { slack as u64 }
 }
@@ -140,11 +141,11 @@ fn has(thread: Thread, flag: u64) -> bool {
 
 /// The driver thread's part: the upper half pulls messages in until the checkpoint is over.
 unsafe extern "C" fn park(_nothing: usize) {
-    // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
+    // SAFETY: the gate page is mapped; the pointer is null or that of the hooks, which the upper half never frees.
     let hooks =
         unsafe { (gate::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
     if let Some(park) = hooks.and_then(|hooks| hooks.park) {
-        // SAFETY: called as the hook demands: on the driver thread, the upper FS in place.
+        // SAFETY: the hook demands the driver thread with the upper FS in place, and this runs on that thread, stopped outside of the lower half.
         unsafe { park() };
     }
 }
@@ -206,7 +207,7 @@ fn send(tid: u32) {
         identity::real_pid() as usize,
         signals::stop_signal() as usize,
     );
-    // SAFETY: the structure has the kernel's 128 bytes.
+    // SAFETY: the kernel reads the 128 bytes of the structure, which lives on this stack.
     unsafe {
         syscall4(
             libc::SYS_rt_tgsigqueueinfo,

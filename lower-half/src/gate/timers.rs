@@ -109,7 +109,7 @@ fn create(clock: i32, event: &Event) -> Result<i32, isize> {
         event.thread = identity::real_thread(event.thread as u32) as i32;
     }
     let mut id = 0i32;
-    // SAFETY: both structures live on this stack.
+    // SAFETY: the kernel reads the event and writes the id, which both live on this stack.
     let result = unsafe {
         syscall3(
             libc::SYS_timer_create,
@@ -174,7 +174,7 @@ fn make(clock: i32, event: Option<Event>) -> Result<i32, isize> {
 }
 
 fn kernel_delete(id: i32) {
-    // SAFETY: the kernel's id of a timer of ours.
+    // SAFETY: the call takes the kernel's id of a timer that was made here, and touches no memory.
     unsafe { syscall3(libc::SYS_timer_delete, id as usize, 0, 0) };
 }
 
@@ -230,7 +230,7 @@ pub fn expire_again(known: i32) -> bool {
     let again = id.is_some_and(|id| {
         // `struct itimerspec`: interval, value.
         let mut value = [0i64; 4];
-        // SAFETY: four words are what the structure holds.
+        // SAFETY: the kernel writes a `struct itimerspec`, which is four words; the array has four.
         unsafe {
             syscall3(
                 libc::SYS_timer_gettime,
@@ -276,7 +276,7 @@ pub fn save() -> Vec<u8> {
     let timers = TIMERS.lock();
     for timer in timers.used() {
         let mut value = [0i64; 4];
-        // SAFETY: four words are what `struct itimerspec` holds.
+        // SAFETY: the kernel writes a `struct itimerspec`, which is four words; the array has four.
         unsafe {
             syscall3(
                 libc::SYS_timer_gettime,
@@ -285,7 +285,7 @@ pub fn save() -> Vec<u8> {
                 0,
             )
         };
-        // SAFETY: the structure is plain words.
+        // SAFETY: an event is 64 bytes of integers without padding, as long as eight words.
         let event: [u64; 8] = unsafe { core::mem::transmute(timer.event) };
         words.extend([timer.known as u32 as u64, timer.clock as u32 as u64]);
         words.extend(event);
@@ -328,7 +328,7 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
         let (known, clock) = (timer[0] as u32 as i32, timer[1] as u32 as i32);
         let mut event = [0u64; 8];
         event.copy_from_slice(&timer[2..10]);
-        // SAFETY: the structure is plain words.
+        // SAFETY: an event is 64 bytes of integers, for which any bits are valid.
         let event: Event = unsafe { core::mem::transmute(event) };
         let mask = syscall::set_mask(u64::MAX);
         let made = create_as(known, clock, &event, &mut passed);
@@ -343,7 +343,7 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
         }
         syscall::set_mask(mask);
         let id = made.map_err(|_| SavedStateError::Value { part: "timers" })?;
-        // SAFETY: four words are what `struct itimerspec` holds.
+        // SAFETY: the kernel reads a `struct itimerspec`, which is four words; the array has four.
         unsafe {
             syscall4(
                 libc::SYS_timer_settime,

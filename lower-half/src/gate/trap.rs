@@ -25,10 +25,10 @@ pub unsafe extern "C" fn on_sigsys(
     info: *mut libc::siginfo_t,
     context: *mut libc::ucontext_t,
 ) {
-    // SAFETY: the kernel's own arguments.
+    // SAFETY: the kernel passes this handler structures that stay until the handler returns.
     let (frame, code) = unsafe { (Frame::new(context), (*info).si_code) };
     if code != SYS_SECCOMP {
-        // SAFETY: the kernel's own argument.
+        // SAFETY: the kernel passes this handler a structure that stays until the handler returns.
         if unsafe { errand::run(info) || starters::ends(info) } {
             if let Some(thread) = Thread::current() {
                 interrupted::make_again(thread, frame);
@@ -43,14 +43,14 @@ pub unsafe extern "C" fn on_sigsys(
         // The call may begin a thread on this stack, or not return to it.
         return finish(&mut call);
     }
-    // SAFETY: no other handler can come before this one is over; the call stays where it is.
+    // SAFETY: all signals are blocked, so no other handler is at work on that stack; `finish_there` returns, and `call` stays here until then.
     unsafe {
         handler_stack::work(Thread::current(), finish_there, &raw mut call as usize);
     }
 }
 
 unsafe extern "C" fn finish_there(call: usize) {
-    // SAFETY: `on_sigsys` waits for this.
+    // SAFETY: `on_sigsys` passes the address of its call, and waits for this function.
     let call = unsafe { &mut *(call as *mut Call) };
     let (number, behind) = (call.number(), call.frame().register(PC));
     finish(call);

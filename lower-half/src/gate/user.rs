@@ -94,7 +94,7 @@ pub fn write_word(address: usize, value: u64) -> Result<(), isize> {
     if address == 0 || !touch_words(0, address) {
         return write(address, value);
     }
-    // SAFETY: the kernel has just written there, for the application, which gave it room for this.
+    // SAFETY: the kernel has just written a word there, so it can be written, and the application gave this room for the value.
     unsafe { (address as *mut u64).write_unaligned(value) };
     Ok(())
 }
@@ -112,7 +112,7 @@ pub fn write_bytes(address: usize, bytes: &[u8]) -> Result<(), isize> {
     if !writable(address, bytes.len()) {
         return Err(errno(libc::EFAULT));
     }
-    // SAFETY: the kernel has just written to every page of it, for the application, which gave it room for this.
+    // SAFETY: the kernel has just written to every page of the range, and the application gave this room for these bytes.
     unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
     Ok(())
 }
@@ -136,10 +136,10 @@ pub fn text_of_many(address: usize, known: &mut usize) -> Option<&'static [u8]> 
             *known = at / PAGE;
         }
         let rest = PAGE - at % PAGE;
-        // SAFETY: the rest of a page of which a byte can be read.
+        // SAFETY: a byte of the page has been read, so the rest of the page can be read too.
         let bytes = unsafe { core::slice::from_raw_parts(at as *const u8, rest) };
         if bytes.contains(&0) {
-            // SAFETY: every page of it can be read, and there is a NUL.
+            // SAFETY: every page from `address` to the NUL that was just found can be read.
             return Some(unsafe { CStr::from_ptr(address as *const c_char) }.to_bytes());
         }
         at = at.checked_add(rest)?;
@@ -161,7 +161,7 @@ pub fn list_length(address: usize) -> Option<usize> {
             }
             known = last / PAGE;
         }
-        // SAFETY: all of it lies in pages that can be read.
+        // SAFETY: every page that the entry lies in has been read.
         if unsafe { (at as *const usize).read_unaligned() } == 0 {
             return Some(entries);
         }

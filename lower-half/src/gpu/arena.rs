@@ -73,7 +73,7 @@ pub fn receive(from: &UnixStream) -> io::Result<OwnedFd> {
         _ => None,
     });
     let number = files.ok_or(io::ErrorKind::UnexpectedEof)?;
-    // SAFETY: it has just arrived, and nothing else owns it.
+    // SAFETY: the number has just come with the message, and nothing else owns it.
     hidden_child::out_of_the_way(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

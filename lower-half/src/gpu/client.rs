@@ -130,7 +130,7 @@ impl Client {
         let answer = self.exchange(request, behind, within);
         if answer.as_ref().is_err_and(|error| waited(error.kind())) {
             // The helper hangs. The next one asks the driver for the state of the process.
-            // SAFETY: ends the helper, which this job has started; its other ranks start another one too.
+            // SAFETY: the call takes numbers; this job has started the helper, and its other ranks start another one too.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
         }
         match answer.map_err(helper("does not answer"))? {

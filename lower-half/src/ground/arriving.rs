@@ -32,7 +32,7 @@ pub fn ended() {
     MISSING.store(0, Ordering::SeqCst);
     let all = i32::MAX as usize;
     let word = (&raw const MISSING) as usize;
-    // SAFETY: wakes the threads that wait at this word.
+    // SAFETY: the call wakes the threads that wait at this word, which is static, and touches no memory.
     unsafe { syscall6(libc::SYS_futex, [word, PRIVATE_WAKE, all, 0, 0, 0]) };
 }
 
@@ -44,7 +44,7 @@ pub fn wait() {
     in_full();
     while MISSING.load(Ordering::SeqCst) != 0 {
         let word = (&raw const MISSING) as usize;
-        // SAFETY: waits as long as the word is 1.
+        // SAFETY: the call waits as long as the word is 1; the word is static.
         let result = unsafe { syscall6(libc::SYS_futex, [word, PRIVATE_WAIT, 1, 0, 0, 0]) };
         if syscall::failed(result) {
             syscall::yield_now();

@@ -41,11 +41,12 @@ pub fn come_back(area: u64) {
         return;
     }
     let before = registers::fs();
-    // SAFETY: the area is this thread's own, and not in use: the thread has come here from the application.
+    // SAFETY: the area is this thread's own and not in use, since the thread has come here from the application; the agent's code, which runs next, belongs to
+    // it.
     unsafe { registers::set_fs(area) };
-    // SAFETY: the agent's own function.
+    // SAFETY: `AGAIN` holds the agent's own function of this type, which is set before its thread can be away.
     unsafe { std::mem::transmute::<usize, fn()>(AGAIN.load(Ordering::Relaxed))() };
-    // SAFETY: as it was.
+    // SAFETY: this is the area that was in place before, and the caller's code, which runs next, belongs to it.
     unsafe { registers::set_fs(before) };
 }
 

@@ -36,7 +36,7 @@ const fn turn(seconds: u64, give_way: fn()) -> Turn {
 /// Adds to this thread's nice value, and asks for short time slices.
 fn give_way(more: i32) {
     let this_thread = libc::PRIO_PROCESS as usize;
-    // SAFETY: the call touches no memory. It returns 20 minus the nice value.
+    // SAFETY: the call takes numbers and touches no memory. It returns 20 minus the nice value.
     let found = unsafe { syscall3(libc::SYS_getpriority, this_thread, 0, 0) };
     let before = if syscall::failed(found) {
         0
@@ -54,8 +54,8 @@ fn give_way(more: i32) {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the kernel reads the structure, and the other call touches no memory. Where either is refused - an older kernel, a real-time
-    // policy - the thread only competes.
+    // SAFETY: the kernel reads the structure, which lives on this stack, and the other call touches no memory. Where either is refused - an older kernel, a
+    // real-time policy - the thread only competes.
     unsafe {
         syscall3(libc::SYS_setpriority, this_thread, 0, nice as usize);
         let attributes = &raw const attributes as usize;
@@ -74,7 +74,7 @@ mod tests {
     /// Returns how much a turn adds to the nice value of a thread.
     fn added(turn: &Turn) -> i32 {
         let give_way = turn.give_way;
-        // SAFETY: the call touches no memory.
+        // SAFETY: the call takes numbers and touches no memory.
         let nice = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
         let thread = std::thread::spawn(move || {
             let before = nice();

@@ -69,7 +69,7 @@ pub fn wait() -> bool {
         tv_sec: 0,
         tv_nsec: PAUSE,
     };
-    // SAFETY: the structure is this function's; the remaining time is not used.
+    // SAFETY: the kernel reads the structure, which lives on this stack; null says that the remaining time is not asked for.
     unsafe {
         syscall4(
             libc::SYS_clock_nanosleep,
@@ -88,7 +88,7 @@ fn now() -> u64 {
         tv_nsec: 0,
     };
     let clock = libc::CLOCK_MONOTONIC as usize;
-    // SAFETY: the kernel fills the structure.
+    // SAFETY: the kernel fills the structure, which lives on this stack.
     unsafe { syscall3(libc::SYS_clock_gettime, clock, &raw mut time as usize, 0) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

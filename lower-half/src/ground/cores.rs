@@ -39,7 +39,7 @@ fn share(cores: usize, mine: usize, ranks: usize) -> usize {
 }
 
 fn online() -> usize {
-    // SAFETY: sysconf touches no memory.
+    // SAFETY: sysconf takes a number and touches no memory of ours.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
 }
 

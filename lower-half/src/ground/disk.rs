@@ -52,7 +52,7 @@ pub fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let start = offset.next_multiple_of(page);
     let end = (offset + bytes.len() as u64) & !(page - 1);
     if start < end {
-        // SAFETY: touches no memory. The call promises nothing, so its errors mean nothing: the sync reports errors.
+        // SAFETY: the call takes numbers and touches no memory. It promises nothing, so its errors mean nothing: the sync reports errors.
         unsafe {
             libc::sync_file_range(
                 file.as_raw_fd(),

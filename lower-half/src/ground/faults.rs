@@ -40,7 +40,7 @@ pub fn let_go() {
 
 fn close(number: RawFd) {
     if number >= 0 {
-        // SAFETY: it was this module's, and nothing else uses it.
+        // SAFETY: the descriptor was opened by this module, and nothing else uses it.
         unsafe { syscall3(libc::SYS_close, number as usize, 0, 0) };
     }
 }

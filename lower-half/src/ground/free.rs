@@ -44,9 +44,9 @@ pub fn workers(most: usize) -> usize {
 
 /// Returns how much memory this node has.
 pub fn of_the_node() -> u64 {
-    // SAFETY: integers only, for which zeros are valid.
+    // SAFETY: the structure consists of integers, for which zeros are valid.
     let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills the structure.
+    // SAFETY: the kernel fills the structure, which lives on this stack.
     match unsafe { libc::sysinfo(&raw mut about) } {
         0 => about.totalram.saturating_mul(about.mem_unit.into()),
         _ => 0,

@@ -21,7 +21,7 @@ const UNIT: usize = 64;
 #[repr(align(4096))]
 struct HeapMemory(UnsafeCell<[u8; BYTES]>);
 
-// SAFETY: blocks are handed out once, and the memory between them is touched with the lock held.
+// SAFETY: each block of the room is handed out to one owner at a time, and the memory between blocks is touched only with the lock held.
 unsafe impl Sync for HeapMemory {}
 
 static ROOM: HeapMemory = HeapMemory(UnsafeCell::new([0; BYTES]));
@@ -143,7 +143,7 @@ impl Reserve {
     }
 }
 
-// SAFETY: blocks are the C library's, or the reserve's: handed out once, as large and as aligned as asked for, and given back to whom they belong.
+// SAFETY: a block is the C library's or the reserve's, as large and as aligned as asked for, handed out once, and given back to where it came from.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller gives a layout whose size is not 0, as `GlobalAlloc` demands.

@@ -54,7 +54,7 @@ pub fn start(command: &Path, arguments: &[&CStr], stdout: Option<OwnedFd>) -> io
 impl Child {
     /// Waits for its end. Fails if the application waits for children of every kind, and has already reaped it.
     pub fn reap(self) {
-        // SAFETY: no status is asked for.
+        // SAFETY: the call takes numbers; null says that no status is asked for.
         unsafe { libc::waitpid(self.0, ptr::null_mut(), libc::__WALL) };
     }
 }
@@ -65,7 +65,7 @@ impl Child {
 /// The kernel's.
 pub fn out_of_the_way(descriptor: OwnedFd) -> io::Result<OwnedFd> {
     let number = fcntl(descriptor.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(LOWEST))?;
-    // SAFETY: the number is new, and nothing else has it.
+    // SAFETY: the descriptor has just been made, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -102,9 +102,9 @@ fn spawn(steps: &Steps) -> io::Result<i32> {
 
 /// Runs in the child, which shares all memory with this process: raw system calls only.
 extern "C" fn first_steps(steps: *mut c_void) -> c_int {
-    // SAFETY: the parent gave it, and waits.
+    // SAFETY: the parent gave its steps, and stands still until this child has become another program or ended.
     let steps = unsafe { &*(steps as *const Steps) };
-    // SAFETY: the child's descriptors are its own, the texts are the parent's and end in NUL.
+    // SAFETY: the child's descriptors are its own; the texts and lists are the parent's, which stands still, and end in NUL or null.
     let result = unsafe {
         for (from, to) in [(steps.nowhere, 0), (steps.stdout, 1), (steps.nowhere, 2)] {
             syscall3(libc::SYS_dup3, from as usize, to, 0);

@@ -25,7 +25,7 @@ unsafe extern "C" fn look() {
     let mut ignored = 0;
     for signal in 1..=64usize {
         let mut action = [0usize; 4];
-        // SAFETY: four words are the kernel's `struct sigaction`.
+        // SAFETY: the kernel writes a `struct sigaction`, which is four words; the array has four.
         let result = unsafe {
             syscall4(
                 libc::SYS_rt_sigaction,
@@ -41,7 +41,7 @@ unsafe extern "C" fn look() {
     }
     IGNORED.store(ignored, Ordering::Relaxed);
     let mut mask = 0u64;
-    // SAFETY: reads the mask into 8 bytes.
+    // SAFETY: the kernel writes the mask to 8 bytes, which live on this stack.
     unsafe {
         syscall4(
             libc::SYS_rt_sigprocmask,
@@ -59,11 +59,11 @@ unsafe extern "C" fn look() {
 fn look_at_descriptors() {
     let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) as usize;
     let path = c"/proc/self/fd".as_ptr() as usize;
-    // SAFETY: opens a directory by a constant path.
+    // SAFETY: the path is a constant that ends in NUL; the call makes a descriptor.
     let directory = unsafe { syscall4(libc::SYS_openat, libc::AT_FDCWD as usize, path, flags, 0) };
     if failed(directory) {
         for fd in 0..MOST {
-            // SAFETY: F_GETFD only reads a flag.
+            // SAFETY: F_GETFD only reads a flag; the call takes numbers and touches no memory.
             if !failed(unsafe { syscall3(libc::SYS_fcntl, fd, libc::F_GETFD as usize, 0) }) {
                 note(fd);
             }
@@ -72,7 +72,7 @@ fn look_at_descriptors() {
     }
     let mut entries = [0u8; 2048];
     loop {
-        // SAFETY: the kernel fills at most what the buffer holds.
+        // SAFETY: the kernel fills at most as many bytes as the buffer has.
         let bytes = unsafe {
             syscall3(
                 libc::SYS_getdents64,
@@ -104,7 +104,7 @@ fn look_at_descriptors() {
             }
         }
     }
-    // SAFETY: closes what was opened above.
+    // SAFETY: the directory was opened above, and nothing uses it any more.
     unsafe { syscall3(libc::SYS_close, directory as usize, 0, 0) };
 }
 

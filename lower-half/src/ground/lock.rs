@@ -14,7 +14,7 @@ pub struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by the lock's holder only.
+// SAFETY: only the lock's holder reaches the value, and taking the lock is atomic.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 pub struct Guard<'a, T>(&'a Lock<T>);
@@ -42,14 +42,14 @@ impl<T> Lock<T> {
 impl<T> Deref for Guard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: the guard holds the lock.
+        // SAFETY: the guard holds the lock, so no other guard leads to the value.
         unsafe { &*self.0.value.get() }
     }
 }
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard holds the lock.
+        // SAFETY: the guard holds the lock and is borrowed mutably, so nothing else leads to the value.
         unsafe { &mut *self.0.value.get() }
     }
 }

@@ -26,7 +26,7 @@ impl Page {
     /// The gate page must be mapped and filled.
     pub unsafe fn mapped() -> Self {
         Self {
-            // SAFETY: passed on to the caller.
+            // SAFETY: the caller says that the gate page is mapped and filled.
             page: unsafe { stillpoint_wrappers::gate::page() },
         }
     }
@@ -34,8 +34,7 @@ impl Page {
     /// Returns the upper half's functions and data, once its constructor has run.
     pub fn hooks(&self) -> Option<&'static UpperHooks> {
         let address = self.page.hooks.load(Ordering::Acquire) as *const UpperHooks;
-        // SAFETY: the upper half registers a structure that it never frees, and its version was
-        // compared when the library started.
+        // SAFETY: the pointer is null or that of the hooks, which the upper half never frees; its version was compared when the library started.
         unsafe { address.as_ref() }
     }
 
@@ -74,7 +73,7 @@ impl Page {
             && hooks.long_way.load(Ordering::SeqCst) == 0
         {
             let table = self.page.dispatch as *const Dispatch;
-            // SAFETY: the tables of this launch's MPI, which are never freed.
+            // SAFETY: the pointer leads to the tables of this launch's MPI, which are never freed; only an address in them is taken.
             let direct = unsafe { &raw const (*table).direct };
             self.page.direct.store(direct as u64, Ordering::SeqCst);
         }
@@ -178,7 +177,7 @@ impl Page {
         });
         behind
             .map(|(index, _)| {
-                // SAFETY: the upper half keeps as many names as cells there. It may write one meanwhile: a text for people.
+                // SAFETY: the upper half keeps as many names as cells, which never move. It may write one meanwhile: the name is a text for people.
                 let name = unsafe { names.add(index).read_volatile() };
                 let end = name.iter().position(|byte| *byte == 0);
                 String::from_utf8_lossy(&name[..end.unwrap_or(CLOCK_NAME)]).into_owned()
@@ -223,7 +222,7 @@ impl Page {
                 teller: cell.rank.load(Ordering::SeqCst),
                 ..Operation::default()
             };
-            // SAFETY: called as the hook demands; if it returns 0, nothing is written.
+            // SAFETY: the index is that of a cell, and the place lives on this stack, as the hook demands; if it returns 0, nothing is written.
             unsafe { tell(index as u32, number, &raw mut operation) };
             operation
         };
@@ -257,7 +256,7 @@ impl Page {
     /// Returns the answer, or the name that the thread has noted by itself.
     pub fn call(&self) -> Option<String> {
         let name = self.grown_hooks()?.call.load(Ordering::SeqCst) as *const core::ffi::c_char;
-        // SAFETY: the upper half gives a name in its own text, which it keeps.
+        // SAFETY: a pointer that is not null leads to a name in the upper half's own text, which it keeps.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })?;
         Some(name.to_string_lossy().into_owned())
     }
@@ -299,7 +298,7 @@ impl Page {
         if hooks.hindrances == 0 {
             return Vec::new();
         }
-        // SAFETY: the upper half keeps that many counters there, which never move.
+        // SAFETY: the upper half keeps as many counters there as this array has, which never move.
         let counts = unsafe { &*(hooks.hindrances as *const [AtomicU32; HINDRANCES.len()]) };
         let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
         let there = counts.zip(HINDRANCES).filter(|(count, _)| *count != 0);
@@ -357,7 +356,7 @@ impl Page {
 /// which takes seconds on a busy machine.
 pub fn prepare_fence() {
     const REGISTER: i32 = 1 << 4;
-    // SAFETY: membarrier(2) touches no memory of ours.
+    // SAFETY: membarrier takes numbers and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, REGISTER, 0, 0) };
 }
 
@@ -367,7 +366,7 @@ fn fence_everywhere() {
     const GLOBAL: i32 = 1;
     const EXPEDITED: i32 = 1 << 3;
     let fence = |command: i32| {
-        // SAFETY: membarrier(2) touches no memory of ours.
+        // SAFETY: membarrier takes numbers and touches no memory of ours.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     };
     if fence(EXPEDITED) {
@@ -381,7 +380,7 @@ fn fence_everywhere() {
 
 /// Runs this thread on each of its permitted processors in turn: each then switches threads, which is a fence.
 fn visit_processors() {
-    // SAFETY: sets of processors are bits; the kernel reads and writes as many as there are.
+    // SAFETY: both sets live on this stack, and any bits are a set; the kernel reads and writes as many bytes as they have.
     unsafe {
         let bytes = size_of::<libc::cpu_set_t>();
         let mut all: libc::cpu_set_t = core::mem::zeroed();

@@ -38,7 +38,8 @@ pub fn apart<T: Send>(work: impl Fn() -> T + Sync) -> T {
 
 /// Gives this thread an empty table of its own: the end of a pipe that stayed open here would keep its readers waiting.
 fn empty_table() -> bool {
-    // SAFETY: this thread owns no descriptor. If the kernel does not know the flag, or a sandbox forbids the call, nothing is closed.
+    // SAFETY: this thread owns no descriptor, so none that is in use is closed. If the kernel does not know the flag, or a sandbox forbids the call, nothing is
+    // closed.
     let result = unsafe {
         libc::syscall(
             libc::SYS_close_range,

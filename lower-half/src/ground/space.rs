@@ -15,7 +15,7 @@ fn limit() -> Option<u64> {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: the kernel fills the structure.
+    // SAFETY: the kernel fills the structure, which lives on this stack.
     unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
     (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
@@ -40,7 +40,7 @@ pub fn used() -> u64 {
 /// Has threads share one heap if addresses are scarce: the C library reserves 64 MiB of them for each further heap.
 pub fn be_sparing() {
     if limit().is_some() {
-        // SAFETY: sets the number of heaps; existing ones do not change.
+        // SAFETY: mallopt takes numbers and sets the most heaps that there may be; existing ones do not change.
         unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
     }
 }

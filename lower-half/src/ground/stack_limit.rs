@@ -63,7 +63,7 @@ fn again(limit: libc::rlimit, wanted: libc::rlim_t, arguments: &[OsString]) -> i
 
 /// Returns the dynamic linker's address: the kernel maps it first, and everything else lies below it.
 fn linker() -> usize {
-    // SAFETY: reads what the kernel has told this process.
+    // SAFETY: getauxval looks a number up in the auxiliary vector, which the process has from its start.
     unsafe { libc::getauxval(libc::AT_BASE) as usize }
 }
 
@@ -72,7 +72,7 @@ fn limit() -> io::Result<libc::rlimit> {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: getrlimit fills the structure.
+    // SAFETY: getrlimit fills the structure, which lives on this stack.
     match unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) } {
         0 => Ok(limit),
         _ => Err(io::Error::last_os_error()),
@@ -80,7 +80,7 @@ fn limit() -> io::Result<libc::rlimit> {
 }
 
 fn set(limit: libc::rlimit) -> io::Result<()> {
-    // SAFETY: the kernel reads the structure.
+    // SAFETY: setrlimit reads the structure, which the caller keeps.
     match unsafe { libc::setrlimit(libc::RLIMIT_STACK, &limit) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -130,7 +130,7 @@ pub fn end(rank: u32, status: i32, stderr: Option<RawFd>) {
         if starter.pid == first && told(first, status) {
             continue;
         }
-        // SAFETY: the call touches no memory.
+        // SAFETY: the call takes numbers and touches no memory; the process is a starter of this program, which still waits.
         unsafe { libc::kill(starter.pid as libc::pid_t, libc::SIGKILL) };
         await_end(starter.pid);
     }
@@ -147,7 +147,7 @@ fn told(pid: u32, status: i32) -> bool {
         info[6] = status as u32;
         info[7] = MAGIC;
         // To its main thread, which then does not reach the script's next line.
-        // SAFETY: the structure has the kernel's 128 bytes.
+        // SAFETY: the kernel reads the 128 bytes of the structure, which lives on this stack.
         let sent = unsafe {
             syscall4(
                 libc::SYS_rt_tgsigqueueinfo,
@@ -196,7 +196,7 @@ fn say(first: u32, stderr: Option<RawFd>, text: &str) {
     if said.is_err()
         && let Some(own) = stderr
     {
-        // SAFETY: writes bytes of ours. An error cannot be reported any more.
+        // SAFETY: the kernel reads the text's bytes. An error cannot be reported any more.
         unsafe { libc::write(own, text.as_ptr().cast(), text.len()) };
     }
 }

@@ -132,7 +132,7 @@ pub fn ring() {
     let descriptor = DESCRIPTOR.load(Ordering::Acquire);
     if descriptor >= 0 {
         let one = 1u64;
-        // SAFETY: writes eight bytes of ours into the eventfd; a full counter rings as well.
+        // SAFETY: the kernel reads eight bytes, which live on this stack; a full counter rings as well.
         unsafe {
             syscall::syscall3(
                 libc::SYS_write,

@@ -26,7 +26,7 @@ fn processor_time() -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the kernel fills the structure.
+    // SAFETY: the kernel fills the structure, which lives on this stack.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -32,7 +32,7 @@ fn count(list: usize) -> usize {
 }
 
 fn entry(list: usize, index: usize) -> usize {
-    // SAFETY: as `count`, whose result bounds the index.
+    // SAFETY: every caller's list is `sound`, and its index is below the list's length (`count`), so the entry can be read.
     unsafe { (list as *const usize).add(index).read_unaligned() }
 }
 
@@ -53,7 +53,7 @@ impl ExecLists {
         let bytes = (8 * pointers + preload + 4096 + usize::from(path != 0)) & !4095;
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-        // SAFETY: a mapping of its own.
+        // SAFETY: the kernel chooses a free address for this memory.
         let start =
             unsafe { syscall6(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) };
         if failed(start) {
@@ -86,7 +86,7 @@ impl ExecLists {
 
     fn push(&mut self, pointer: usize) {
         if self.used + 8 <= self.bytes {
-            // SAFETY: inside the mapping.
+            // SAFETY: the eight bytes lie in the room's own mapping, as was just checked.
             unsafe { ((self.start + self.used) as *mut usize).write_unaligned(pointer) };
             self.used += 8;
         }
@@ -94,7 +94,7 @@ impl ExecLists {
 
     fn push_bytes(&mut self, bytes: &[u8]) {
         if self.used + bytes.len() <= self.bytes {
-            // SAFETY: inside the mapping.
+            // SAFETY: the bytes lie in the room's own mapping, as was just checked, and their source lies elsewhere.
             unsafe {
                 core::ptr::copy_nonoverlapping(
                     bytes.as_ptr(),

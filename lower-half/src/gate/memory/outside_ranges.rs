@@ -16,7 +16,7 @@ use crate::arch::syscall::{failed, syscall3, syscall4};
 use crate::gate::call::{Call, errno};
 
 fn unmap(range: Range<usize>) -> isize {
-    // SAFETY: what is unmapped was mapped by the caller, or is the application's by the list.
+    // SAFETY: the range was mapped by the caller just before, or the list says that it is the application's.
     unsafe { syscall3(libc::SYS_munmap, range.start, range.len(), 0) }
 }
 
@@ -222,7 +222,7 @@ pub fn on_shmdt(call: &mut Call) -> isize {
 fn is_mapped(page: usize) -> bool {
     let mut resident = 0u8;
     let place = &raw mut resident as usize;
-    // SAFETY: the kernel writes one byte for one page.
+    // SAFETY: the kernel writes one byte for one page, to a place on this stack.
     let result = unsafe { syscall4(libc::SYS_mincore, page, PAGE, place, 0) };
     result != errno(libc::ENOMEM)
 }

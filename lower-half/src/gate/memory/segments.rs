@@ -8,10 +8,10 @@ use crate::gate::call::Call;
 /// Answers `shmat`: attaches segments in the arena too, or where the application wants them.
 pub fn on_shmat(call: &mut Call) -> isize {
     let [id, address, flags, ..] = call.arguments();
-    // SAFETY: as the application asks, once the place is known to be its own.
+    // SAFETY: the application asks for this; the place is the kernel's choice, the application's own, or reserved in the arena.
     let attach = |address, flags| unsafe { syscall3(libc::SYS_shmat, id, address, flags) };
     let mut status = core::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
-    // SAFETY: IPC_STAT fills the structure.
+    // SAFETY: IPC_STAT fills the structure, which lives on this stack.
     let result = unsafe {
         syscall4(
             libc::SYS_shmctl,
@@ -24,7 +24,7 @@ pub fn on_shmat(call: &mut Call) -> isize {
     if failed(result) {
         return result;
     }
-    // SAFETY: zero is a valid value for every field, and the kernel has filled it.
+    // SAFETY: zeros are valid for every field, and the kernel has filled them.
     let bytes = unsafe { status.assume_init_ref() }.shm_segsz;
     if address != 0 {
         let rounds = flags & libc::SHM_RND as usize != 0;
@@ -47,7 +47,7 @@ pub fn on_shmat(call: &mut Call) -> isize {
     }
     let result = attach(place as usize, flags | libc::SHM_REMAP as usize);
     if failed(result) {
-        // SAFETY: gives back exactly what was reserved.
+        // SAFETY: this unmaps exactly what was reserved above, which nothing uses.
         unsafe { syscall3(libc::SYS_munmap, place as usize, bytes, 0) };
     }
     result

@@ -78,7 +78,7 @@ static ACTIONS: Lock<[Action; MOST_SIGNALS]> = Lock::new([Action::DEFAULT; MOST_
 fn kernel_action(signal: i32, new: Option<&Action>, old: Option<&mut Action>) -> isize {
     let new = new.map_or(0, |action| action as *const Action as usize);
     let old = old.map_or(0, |action| action as *mut Action as usize);
-    // SAFETY: both are absent or alive; only handlers of our own are installed, or none.
+    // SAFETY: both pointers are null or lead to an action that is alive; only handlers of our own, or none, are installed.
     unsafe { syscall4(libc::SYS_rt_sigaction, signal as usize, new, old, 8) }
 }
 
@@ -176,10 +176,10 @@ unsafe extern "C" fn on_suspend(
     context: *mut libc::ucontext_t,
 ) {
     if let Some(thread) = Thread::current() {
-        // SAFETY: the kernel's own argument.
+        // SAFETY: the kernel passes this handler a structure that stays until the handler returns.
         interrupted::make_again(thread, unsafe { Frame::new(context) });
     }
-    // SAFETY: the kernel's own structure, alive until this returns.
+    // SAFETY: the kernel passes this handler a structure that stays until the handler returns.
     let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
     if !was_given_back(signal, code, sender) {
         wake::suspend_wanted(signal);

@@ -27,7 +27,7 @@ pub(super) unsafe fn came(signal: i32, info: *mut libc::siginfo_t, frame: Frame)
         frame.set_mask(frame.mask() | bit(signal));
         // As the application sees it, the signal has not come yet.
         actions::tell_again(signal);
-        // SAFETY: the kernel's own structure, sent on as it came.
+        // SAFETY: this is the kernel's own structure, which the caller gives, sent on as it came.
         unsafe {
             syscall3(
                 libc::SYS_rt_sigqueueinfo,
@@ -45,7 +45,7 @@ pub(super) unsafe fn came(signal: i32, info: *mut libc::siginfo_t, frame: Frame)
 
 fn report(signal: i32, code: i32, address: usize, instruction: usize) {
     let mut name = [0u8; 16];
-    // SAFETY: the kernel writes at most 16 bytes.
+    // SAFETY: the kernel writes at most 16 bytes, which the array has.
     unsafe {
         syscall3(
             libc::SYS_prctl,
@@ -67,7 +67,7 @@ fn report(signal: i32, code: i32, address: usize, instruction: usize) {
         let _ = write!(text, " in {}", line.as_str());
     }
     let _ = text.write_str("\n");
-    // SAFETY: writes bytes of ours. Nobody is left to tell where it fails.
+    // SAFETY: the kernel reads the text's bytes, which live on this stack. An error cannot be reported.
     unsafe { syscall3(libc::SYS_write, 2, text.bytes.as_ptr() as usize, text.used) };
 }
 
@@ -112,7 +112,7 @@ impl<const ROOM: usize> Write for Text<ROOM> {
 fn line_of<const ROOM: usize>(address: usize, line: &mut Text<ROOM>) -> bool {
     let path = c"/proc/self/maps".as_ptr() as usize;
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
-    // SAFETY: opens a file by a constant path.
+    // SAFETY: the path is a constant that ends in NUL; the call makes a descriptor.
     let file = unsafe { syscall4(libc::SYS_openat, libc::AT_FDCWD as usize, path, flags, 0) };
     if failed(file) {
         return false;
@@ -121,7 +121,7 @@ fn line_of<const ROOM: usize>(address: usize, line: &mut Text<ROOM>) -> bool {
     let mut some = [0u8; 1024];
     'lines: loop {
         let (at, room) = (some.as_mut_ptr() as usize, some.len());
-        // SAFETY: the kernel writes at most as many bytes as there is room for.
+        // SAFETY: the kernel writes at most `room` bytes, for which there is room at `at`.
         let bytes = unsafe { syscall3(libc::SYS_read, file as usize, at, room) };
         if bytes <= 0 {
             break;
@@ -138,7 +138,7 @@ fn line_of<const ROOM: usize>(address: usize, line: &mut Text<ROOM>) -> bool {
             line.used = 0;
         }
     }
-    // SAFETY: a descriptor of ours.
+    // SAFETY: the descriptor was opened above, and nothing else uses it.
     unsafe { syscall3(libc::SYS_close, file as usize, 0, 0) };
     found
 }

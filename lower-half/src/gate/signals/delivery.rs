@@ -36,11 +36,11 @@ unsafe extern "C" fn enter(
     context: *mut libc::ucontext_t,
 ) -> Entered {
     let Some(thread) = Thread::current() else {
-        // SAFETY: the kernel's own arguments.
+        // SAFETY: the trampoline passes the kernel's own arguments, which stay until the handler returns.
         unsafe { below::came(signal, info, Frame::new(context)) };
         return Entered::NONE;
     };
-    // SAFETY: the kernel's own argument.
+    // SAFETY: the trampoline passes the kernel's own structure, which stays until the handler returns.
     let frame = unsafe { Frame::new(context) };
     let Some(action) = actions::take(signal) else {
         interrupted::make_again(thread, frame);
@@ -59,8 +59,8 @@ unsafe extern "C" fn enter(
     let fs = registers::fs();
     if fs != 0 && fs == thread.fs_lower() {
         way_back |= fs;
-        // SAFETY: the thread was in the lower half, and its upper thread area was noted when it went there;
-        // the application's handler belongs to that area.
+        // SAFETY: the thread was in the lower half, and its upper thread area was noted when it went there; the application's handler, which runs next, belongs
+        // to that area.
         unsafe { registers::set_fs(thread.fs_upper()) };
     }
     Entered {
@@ -72,7 +72,7 @@ unsafe extern "C" fn enter(
 /// Called by the trampoline after the application's handler.
 unsafe extern "C" fn leave(way_back: u64, context: *mut libc::ucontext_t) {
     if let Some(thread) = Thread::current().filter(|_| way_back & ENTERED != 0) {
-        // SAFETY: as in `enter`.
+        // SAFETY: the trampoline passes the kernel's own structure, which stays until the handler returns.
         masks::left(thread, unsafe { Frame::new(context) });
         if way_back & ON_TOP != 0 {
             beneath::left(thread);
@@ -80,7 +80,7 @@ unsafe extern "C" fn leave(way_back: u64, context: *mut libc::ucontext_t) {
     }
     let fs = way_back & !(ON_TOP | ENTERED);
     if fs != 0 {
-        // SAFETY: what `enter` found there; the lower half carries on.
+        // SAFETY: this is the area that `enter` found in place; the lower half, which it belongs to, runs next.
         unsafe { registers::set_fs(fs) };
     }
 }
@@ -89,8 +89,8 @@ unsafe extern "C" fn leave(way_back: u64, context: *mut libc::ucontext_t) {
 pub fn deliver_here(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     let action = actions::of(signal);
     if action.handles() {
-        // SAFETY: the application says that this is a handler; it runs here with the upper FS in place, or the
-        // lower half's where it was interrupted there, which `enter` sees to.
+        // SAFETY: the application says that this is a handler, and the arguments are the kernel's. `enter` sets the FS that belongs to the handler, and `leave`
+        // puts back the one before.
         unsafe {
             let entered = enter(signal, info, context);
             if entered.handler != 0 {
@@ -103,7 +103,7 @@ pub fn deliver_here(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
     } else if action.is_default() {
         // The default action of both ends the process.
         actions::reset_in_kernel(signal);
-        // SAFETY: the frame is the kernel's, of the handler that called us.
+        // SAFETY: the caller is a handler and passes the kernel's own structure, which stays until the handler returns.
         let frame = unsafe { Frame::new(context) };
         frame.set_mask(frame.mask() & !bit(signal));
         syscall::tgkill(syscall::getpid(), syscall::gettid(), signal);
@@ -113,7 +113,7 @@ pub fn deliver_here(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
 /// Fills the springboard's words. Part of filling the gate region.
 pub fn fill_slots() {
     let slots = SLOTS as *mut u64;
-    // SAFETY: the gate region is mapped and writable while it is being filled.
+    // SAFETY: the gate region is mapped and writable while it is being filled, and each word lies in it.
     unsafe {
         slots
             .add(Slot::EnterHandler as usize)

@@ -43,7 +43,7 @@ impl Direct {
             offset_alignment: 0,
             behind: [0; 0x60],
         };
-        // SAFETY: the kernel fills the structure, which is as long as its own, of integers.
+        // SAFETY: the kernel fills the structure, which consists of integers and is as long as the kernel's own.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_statx,

@@ -161,14 +161,14 @@ impl Feeder {
         };
         if let Some(before) = self.unread {
             let mut waiting: libc::c_int = 0;
-            // SAFETY: FIONREAD writes one int.
+            // SAFETY: FIONREAD writes one int, which lives on this stack.
             let told = unsafe { libc::ioctl(sink, libc::FIONREAD, &raw mut waiting) } == 0;
             if told && (waiting as usize) < before {
                 self.unread = None;
             }
         }
         let rest = &self.ahead[self.fed..];
-        // SAFETY: the kernel reads what is there; the pipe's writing end does not block.
+        // SAFETY: the kernel reads the bytes of the slice; the pipe's writing end does not block.
         let wrote = unsafe { libc::write(sink, rest.as_ptr().cast(), rest.len()) };
         let wrote = wrote.max(0) as usize;
         self.fed += wrote;
@@ -190,7 +190,7 @@ impl Feeder {
         let Ok((line, _)) = self.listener.accept() else {
             return;
         };
-        // SAFETY: the call touches no memory.
+        // SAFETY: geteuid takes nothing and touches no memory.
         let own = unsafe { libc::geteuid() };
         let user = getsockopt(&line, PeerCredentials).map(|peer| peer.uid());
         if user.is_ok_and(|user| user == own || user == 0)
@@ -263,7 +263,7 @@ impl Feeder {
         let Some(number) = self.source.number() else {
             return false;
         };
-        // SAFETY: the source is open as long as it has a number.
+        // SAFETY: the source has a number, so it is open; nothing closes it before the borrow ends.
         let source = unsafe { BorrowedFd::borrow_raw(number) };
         let mut watched = [PollFd::new(source, PollFlags::POLLIN)];
         let wait = PollTimeout::try_from(wait.as_millis()).unwrap_or(PollTimeout::ZERO);
@@ -290,7 +290,7 @@ impl Feeder {
 /// Makes writes never wait.
 fn never_wait(sink: &OwnedFd) -> io::Result<()> {
     let number = sink.as_raw_fd();
-    // SAFETY: these calls take numbers.
+    // SAFETY: these calls take numbers and touch no memory; the descriptor is open (a reference).
     let result = unsafe {
         let flags = libc::fcntl(number, libc::F_GETFL);
         libc::fcntl(number, libc::F_SETFL, flags | libc::O_NONBLOCK)

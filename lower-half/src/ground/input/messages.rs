@@ -102,7 +102,7 @@ pub fn receive<M: DeserializeOwned>(
             ControlMessageOwned::ScmRights(files) => files.first().copied(),
             _ => None,
         });
-        // SAFETY: it has just come, and nothing else owns it.
+        // SAFETY: the number has just come with the message, and nothing else owns it.
         let file = file.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
         (message.bytes, file)
     };

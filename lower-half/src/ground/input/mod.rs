@@ -132,7 +132,7 @@ pub fn start() -> io::Result<()> {
     let status = fstat(&reader)?;
     let source = process::duplicate(0)?;
     let socket = process::start(Some(source), Some(writer), most())?;
-    // SAFETY: descriptor 0 becomes the fed pipe, for a program that has not begun.
+    // SAFETY: both numbers are open; descriptor 0 becomes the fed pipe, for a program that has not begun.
     if unsafe { libc::dup2(reader.as_raw_fd(), 0) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -158,7 +158,7 @@ pub fn variable() -> Option<String> {
 
 /// Whether this is a pipe with a writer. A pipe without one already holds all of its input.
 fn is_a_pipe_with_a_writer(number: RawFd) -> bool {
-    // SAFETY: the structure is this function's, and the call fills it; for a closed number it fails.
+    // SAFETY: zeros are a valid structure, which lives on this stack; fstat fills it, and fails for a number that is closed.
     let pipe = unsafe {
         let mut status: libc::stat = std::mem::zeroed();
         libc::fstat(number, &raw mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFIFO
@@ -168,7 +168,7 @@ fn is_a_pipe_with_a_writer(number: RawFd) -> bool {
         events: 0,
         revents: 0,
     };
-    // SAFETY: one structure, and no time to wait.
+    // SAFETY: poll reads and writes one structure, which lives on this stack, and does not wait.
     pipe && unsafe { libc::poll(&raw mut watched, 1, 0) } >= 0
         && watched.revents & libc::POLLHUP == 0
 }
@@ -322,13 +322,13 @@ pub fn follow(saved: &Saved) -> Result<(), String> {
 pub fn move_above(highest: RawFd) -> io::Result<()> {
     let mut input = input();
     if let Some(line) = &input.line {
-        // SAFETY: takes numbers and touches no memory.
+        // SAFETY: the call takes numbers and touches no memory.
         let moved =
             unsafe { libc::fcntl(line.as_raw_fd(), libc::F_DUPFD_CLOEXEC, highest.max(63) + 1) };
         if moved < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the number is new, and nothing else has it.
+        // SAFETY: the descriptor has just been made, and nothing else owns it.
         input.line = Some(unsafe { OwnedFd::from_raw_fd(moved) }.into());
     }
     Ok(())

@@ -35,11 +35,11 @@ pub fn start(source: Option<OwnedFd>, sink: Option<OwnedFd>, most: u64) -> io::R
             Ok(_) => 0,
             Err(error) => error.raw_os_error().unwrap_or(libc::EAGAIN),
         };
-        // SAFETY: ends this process, which has shared nothing.
+        // SAFETY: this process has only copies of the program's memory; the call ends it and takes a number.
         unsafe { libc::_exit(status) };
     }
     let mut status = 0;
-    // SAFETY: waits for the child just made, whose end causes no signal.
+    // SAFETY: the call writes one int, which lives on this stack; it waits for the child just made, whose end causes no signal.
     let waited = unsafe { libc::waitpid(child, &raw mut status, libc::__WALL) };
     match libc::WEXITSTATUS(status) {
         0 if waited == child && libc::WIFEXITED(status) => Ok(socket),
@@ -64,7 +64,8 @@ fn work(means: Means) {
         means.sink.as_ref().map(AsRawFd::as_raw_fd),
         Some(means.listener.as_raw_fd()),
     ];
-    // SAFETY: this process's own mask, name and directory. Nothing here depends on a signal.
+    // SAFETY: these calls change this process's own mask, name and directory; the set lives on this stack, and the texts end in NUL. Nothing here depends on a
+    // signal.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
@@ -88,10 +89,10 @@ fn close_all_but(kept: &[Option<RawFd>]) {
         .into_iter()
         .filter(|number| !kept.contains(&Some(*number)))
     {
-        // SAFETY: a copy of the parent's, which nothing here uses. The directory's own is closed already.
+        // SAFETY: the table is a copy of the parent's, and nothing here uses this number; that of the directory is closed already.
         unsafe { libc::close(number) };
     }
-    // SAFETY: the lowest numbers lead to /dev/null, so that no other file gets them.
+    // SAFETY: the path ends in NUL; the numbers that open returns are left open, so that the lowest ones lead to /dev/null and no other file gets them.
     unsafe {
         while (0..2).contains(&libc::open(
             c"/dev/null".as_ptr(),
@@ -113,7 +114,7 @@ fn show_name() {
     {
         let name = NAME.to_bytes();
         let shown = name.len().min(end - start - 1);
-        // SAFETY: the kernel says that the arguments lie there, on this process's stack; nothing reads them any more.
+        // SAFETY: the kernel says that the arguments lie there, on this process's stack; nothing reads them any more, and `shown` is less than their length.
         unsafe {
             std::ptr::write_bytes(start as *mut u8, 0, end - start);
             std::ptr::copy_nonoverlapping(name.as_ptr(), start as *mut u8, shown);
@@ -123,7 +124,7 @@ fn show_name() {
 
 fn random() -> io::Result<u128> {
     let mut bytes = [0u8; 16];
-    // SAFETY: the kernel writes at most what the buffer holds.
+    // SAFETY: the kernel writes at most as many bytes as the array has.
     match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } {
         16 => Ok(u128::from_ne_bytes(bytes)),
         _ => Err(io::Error::last_os_error()),
@@ -137,14 +138,14 @@ pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     if made < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the number is new, and nothing else has it.
+    // SAFETY: the descriptor has just been made, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
 /// Makes a pipe that blocks like this one and has the same size; its writing end never blocks.
 pub fn pipe_like(number: RawFd) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
-    // SAFETY: the kernel writes two numbers, which are nobody else's; the other calls take numbers.
+    // SAFETY: the kernel writes two numbers to the array, which are nobody else's; the other calls take numbers.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return Err(io::Error::last_os_error());

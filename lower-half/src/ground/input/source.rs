@@ -106,7 +106,7 @@ impl Source {
     pub fn read(&mut self, ahead: &mut Vec<u8>) {
         let Some(number) = self.number() else { return };
         let mut piece = vec![0u8; PIECE];
-        // SAFETY: the kernel writes at most what the buffer holds.
+        // SAFETY: the kernel writes at most as many bytes as the buffer has.
         let got = unsafe { libc::read(number, piece.as_mut_ptr().cast(), piece.len()) };
         match got {
             1.. => {

@@ -85,7 +85,7 @@ unsafe extern "C" fn start(
     foreign_mpi::refuse();
     before();
     let code = children::while_mpi_starts(|| {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller gives what `MPI_Init_thread` takes, and passes it on to the library's own function.
         scheduling::while_mpi_binds(|| unsafe { start(argc, argv, required, provided) })
     });
     if code == 0 {
@@ -119,7 +119,7 @@ mod tests {
             cancelled: 4,
             bytes: 5,
         };
-        // SAFETY: both are plain numbers, of the same size.
+        // SAFETY: both structures consist of integers and have the same size, as was just compared.
         let theirs: ffi::MPI_Status = unsafe { std::mem::transmute(status) };
         assert_eq!(
             (theirs.MPI_SOURCE, theirs.MPI_TAG, theirs.MPI_ERROR),

@@ -28,7 +28,7 @@ pub unsafe fn hear(launch: &Launch) -> Result<Launch, LaunchError> {
     match launch.awaits.take() {
         None => return Ok(launch),
         Some(Awaits::Coordinator { answer, first }) => {
-            // SAFETY: the command has left it open for this alone.
+            // SAFETY: the command has left the number open for this process, and nothing else here uses it.
             let answer = unsafe { File::from_raw_fd(answer) };
             let heard = launch_start::hear(answer, first);
             forget_its_end();
@@ -64,7 +64,7 @@ fn forget_its_end() {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: both structures are this function's; the sender of the signal is of no interest.
+    // SAFETY: both structures live on this stack; null says that the signal's sender is not asked for.
     unsafe {
         let mut ended: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut ended);

@@ -71,7 +71,7 @@ fn check(path: &Path) -> Result<(), LaunchError> {
     }
     let text = std::ffi::CString::new(path.as_os_str().as_bytes())
         .map_err(|_| LaunchError::Argument(shown(path)))?;
-    // SAFETY: access reads a path that ends in NUL.
+    // SAFETY: the path ends in NUL, and access only reads it.
     if unsafe { libc::access(text.as_ptr(), libc::X_OK) } != 0 {
         return Err(unreadable(io::Error::last_os_error()));
     }

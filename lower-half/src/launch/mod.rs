@@ -129,7 +129,8 @@ pub fn run(
     appearance::set_name(&program.asked);
     appearance::show(&stack);
     drop(program.file);
-    // SAFETY: everything that the interpreter expects is in place. This stack's contents stay there for ever.
+    // SAFETY: entry and stack are those that were built for this interpreter, GS leads to this thread's record, and nothing of the lower half is needed on this
+    // thread any more. The stack that this runs on is never freed.
     unsafe {
         process::drop_alternate_stack();
         crate::arch::registers::set_fs(0);
@@ -181,7 +182,7 @@ fn note_executable(program: &command::Program) {
 fn adopt_this_thread() -> Result<(), LaunchError> {
     let thread = Thread::take().ok_or(LaunchError::Usage)?;
     (thread.record().virtual_tid).store(identity::virtual_pid(), Relaxed);
-    // SAFETY: the record was taken for this thread; the process's own thread area is nobody else's.
+    // SAFETY: the record was taken for this thread, and its area is the process's own, which no other thread uses.
     unsafe {
         thread.set_fs_lower(crate::arch::registers::fs());
         thread.adopt();

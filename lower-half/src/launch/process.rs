@@ -47,7 +47,7 @@ pub fn offer_mpi() {
 
 /// Returns the lower half's services for the upper half besides MPI; the agent adds its own.
 fn services() -> Services {
-    // SAFETY: the springboard's piece is a function without arguments, at this address once the region is filled.
+    // SAFETY: the springboard's piece is a function without arguments, at this address once the region is filled; it is called only after that.
     let park_self =
         unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(Piece::ParkSelf.address()) };
     Services {
@@ -70,13 +70,13 @@ unsafe extern "C" fn futex_wait(
     expected: u32,
     nanoseconds: u64,
 ) {
-    // SAFETY: the caller gives a word that is alive.
+    // SAFETY: the caller, the upper half, gives a word that is alive until this returns.
     crate::arch::syscall::futex_wait(unsafe { &*word }, expected, nanoseconds);
 }
 
 /// `Services::print`.
 unsafe extern "C" fn print(bytes: *const u8, count: usize) {
-    // SAFETY: the caller gives bytes that are alive.
+    // SAFETY: the caller, the upper half, gives `count` bytes that are alive until this returns.
     unsafe { crate::arch::syscall::syscall3(libc::SYS_write, 2, bytes as usize, count) };
 }
 
@@ -159,6 +159,6 @@ pub unsafe fn drop_alternate_stack() {
         ss_flags: libc::SS_DISABLE,
         ss_size: 0,
     };
-    // SAFETY: the kernel reads the structure.
+    // SAFETY: the kernel reads the structure, which lives on this stack; null says that the old stack is not asked for.
     unsafe { libc::sigaltstack(&none, std::ptr::null_mut()) };
 }

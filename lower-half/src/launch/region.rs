@@ -24,7 +24,7 @@ const _: () = assert!(GATE_ADDRESS as u64 == RANK_MARK);
 pub fn fill(services: Services, contract: u32) -> io::Result<&'static GatePage> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-    // SAFETY: a fresh mapping at an address that must be free.
+    // SAFETY: MAP_FIXED_NOREPLACE maps over nothing.
     let mapped =
         unsafe { libc::mmap(GATE_ADDRESS as *mut _, GATE_BYTES, protection, flags, -1, 0) };
     if mapped != GATE_ADDRESS as *mut _ {
@@ -35,7 +35,7 @@ pub fn fill(services: Services, contract: u32) -> io::Result<&'static GatePage> 
         });
     }
     let page = mapped.cast::<GatePage>();
-    // SAFETY: the region is mapped, writable and zero, which is a valid value of every field of the page.
+    // SAFETY: the region has just been mapped, writable and zero, and zero is a valid value of every field of the page.
     let page = unsafe {
         (*page).magic = GATE_MAGIC;
         (*page).version = contract;
@@ -62,7 +62,7 @@ pub fn fill(services: Services, contract: u32) -> io::Result<&'static GatePage> 
 /// Copies code to a part of the region.
 fn put_code(part: usize, bytes: usize, code: &[u8]) -> io::Result<()> {
     let protection = libc::PROT_READ | libc::PROT_EXEC;
-    // SAFETY: this part of the region is the code's and large enough; only its protection changes.
+    // SAFETY: the part is mapped, writable and as large as the code; nothing runs there before its protection is changed.
     let result = unsafe {
         std::ptr::copy_nonoverlapping(code.as_ptr(), part as *mut u8, code.len());
         libc::mprotect(part as *mut _, bytes, protection)
@@ -75,7 +75,7 @@ fn put_code(part: usize, bytes: usize, code: &[u8]) -> io::Result<()> {
 
 /// Notes the tables of this launch's MPI.
 pub fn set_dispatch(table: &'static Dispatch) {
-    // SAFETY: the region is mapped and writable, and the application does not run yet.
+    // SAFETY: the region is mapped and writable, and the application, which reads these words, does not run yet.
     let page = unsafe { &mut *(GATE_ADDRESS as *mut GatePage) };
     page.dispatch = std::ptr::from_ref(table) as u64;
     *page.direct.get_mut() = std::ptr::from_ref(&table.direct) as u64;

@@ -62,14 +62,14 @@ pub fn run<J: Job>(
         refused(error.to_string())
     };
     at(Point::RestartOpen)?;
-    // SAFETY: no application has been started in this process.
+    // SAFETY: no application has been started in this process, so the upper half's addresses are free.
     let restore = unsafe { Restore::open(wanted, launch.rank, launch.size, workers, parts::check) };
     let restore = restore.map_err(failed)?;
     if restore.needs_launchers_input() {
         // As at a fresh start: if the input cannot be fed, a checkpoint names the reason.
         input::start().unwrap_or_default();
     }
-    // SAFETY: no other thread has been started yet.
+    // SAFETY: Stillpoint has no other thread yet: those that read the image have ended.
     let launch = &unsafe { launch::begin::hear(launch) }?;
     at(Point::RestartReserve)?;
     let restore = restore.reserve_descriptors().map_err(failed)?;
@@ -83,7 +83,7 @@ pub fn run<J: Job>(
 
     // No signal may come before the application can take it; the lower half's threads keep this mask for ever.
     syscall::set_mask(process::LOWER_MASK);
-    // SAFETY: no other thread has been started yet.
+    // SAFETY: Stillpoint has no other thread yet: those that read the image have ended.
     unsafe {
         environment::prepare_for_mpi(BACKEND.environment, BACKEND.unless_told);
         mpi::load(launch).map_err(&refused)?;
@@ -119,7 +119,7 @@ pub fn run<J: Job>(
     let low_text = low_text(&back.restore);
     launch::configure_exec(Some(&launch.upper_library), low_text)?;
     at(Point::RestartMain)?;
-    // SAFETY: this is the main thread, which is not a thread of the upper half yet.
+    // SAFETY: this is the process's main thread, which is not a thread of the upper half yet.
     unsafe { adopt_main(main) }.map_err(LaunchError::set_up("the main thread's record"))?;
     gate::signals::suspend_by(launch);
     process::begin(Some(launch), low_text)?;
@@ -136,7 +136,7 @@ pub fn run<J: Job>(
     arriving::in_full();
     go();
     stop::release_all();
-    // SAFETY: everything is in place; nothing of the lower half is needed on this thread any more.
+    // SAFETY: the main thread is adopted, and memory and the process's state are in place; nothing of the lower half is needed on this thread any more.
     unsafe {
         process::drop_alternate_stack();
         resume_main(main)
@@ -148,7 +148,7 @@ fn make(others: &[Returning], launch: &Launch) -> Result<Vec<Thread>, LaunchErro
     let mut made = Vec::new();
     for thread in others {
         strike(Point::RestartThreads).map_err(LaunchError::set_up("the application's threads"))?;
-        // SAFETY: the upper half's memory is in place.
+        // SAFETY: the upper half's memory is in place, as it was when the thread was saved.
         let thread = unsafe { recreate(thread.clone()) }
             .map_err(LaunchError::set_up("the application's threads"))?;
         made.push(thread);
@@ -172,7 +172,7 @@ fn make(others: &[Returning], launch: &Launch) -> Result<Vec<Thread>, LaunchErro
 fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), String> {
     let refused =
         |what: &str, error: i32| format!("MPI cannot be started again: {what} returns {error}");
-    // SAFETY: the table was put there by `process::prepare` and lives for ever.
+    // SAFETY: `process::offer_mpi` has stored the pointer, which leads to a table that is never freed.
     let dispatch = unsafe { &*(page.dispatch as *const Dispatch) };
     let predefined = page
         .services
@@ -181,7 +181,7 @@ fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), String>
     /// `MPI_COMM_WORLD` of the standard ABI.
     const COMM_WORLD: i32 = 0x101;
     let (mut provided, mut rank, mut size) = (-1, -1, -1);
-    // SAFETY: MPI is started once, on the main thread, with the lower FS; null arguments are allowed.
+    // SAFETY: MPI is started here once, on the main thread, with the lower FS; MPI allows null arguments, and the places live on this stack.
     unsafe {
         let error = (dispatch.init_thread)(
             std::ptr::null_mut(),

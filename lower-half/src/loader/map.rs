@@ -257,7 +257,7 @@ fn map_segment(file: &File, load: &Elf64_Phdr, base: usize) -> Result<(), MapErr
     if load.p_memsz > load.p_filesz {
         if in_file < file_end && load.p_filesz > 0 && load.p_flags & libc::PF_W != 0 {
             // The whole rest of the page: ld.so's first allocator uses the memory behind its own data there.
-            // SAFETY: the page was mapped just now, writable.
+            // SAFETY: the page was mapped just now, writable, and `file_end` is its end.
             unsafe { std::ptr::write_bytes(in_file as *mut u8, 0, file_end - in_file) };
         }
         if end > file_end {
@@ -269,7 +269,7 @@ fn map_segment(file: &File, load: &Elf64_Phdr, base: usize) -> Result<(), MapErr
 
 /// Whether a segment's bytes hold a `syscall` instruction, or something that looks like one.
 fn has_system_call(base: usize, load: &Elf64_Phdr) -> bool {
-    // SAFETY: the segment has been mapped, and text is readable.
+    // SAFETY: the segment has been mapped in full length; its bytes are read only if it may be read.
     let text = unsafe {
         std::slice::from_raw_parts(
             (base + load.p_vaddr as usize) as *const u8,

@@ -44,7 +44,7 @@ impl Writer {
     /// Puts bytes below everything so far.
     fn put(&mut self, bytes: &[u8]) -> usize {
         self.at -= bytes.len();
-        // SAFETY: the stack is mapped; `build` has checked that everything fits.
+        // SAFETY: the stack is mapped and writable, and `build` has checked that everything fits above its lower end.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at as *mut u8, bytes.len()) };
         self.at
     }
@@ -71,7 +71,7 @@ fn limit() -> usize {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: getrlimit fills the structure.
+    // SAFETY: getrlimit fills the structure, which lives on this stack.
     unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
     (limit.rlim_cur as usize).clamp(1 << 20, STACK_MOST)
 }
@@ -129,7 +129,7 @@ pub fn build(
     let (arguments, argument_bytes) = writer.strings(arguments);
     let platform = writer.put(arch::PLATFORM);
     let mut random = [0u8; 16];
-    // SAFETY: getrandom fills the bytes given.
+    // SAFETY: getrandom writes at most as many bytes as the array has.
     unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
     let random = writer.put(&random);
 
@@ -143,7 +143,7 @@ pub fn build(
     let before = words.len();
     words.extend(&auxiliary);
     let pointer = (writer.at - words.len() * 8) & !15;
-    // SAFETY: the stack is mapped down to far below.
+    // SAFETY: the stack is mapped and writable down to SPARE bytes below all that `build` has counted, and the words fit.
     unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), pointer as *mut u64, words.len()) };
     Ok(Stack {
         pointer,

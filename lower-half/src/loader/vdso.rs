@@ -254,7 +254,7 @@ pub fn map() -> io::Result<usize> {
     if failed(mapped) {
         return Err(io::Error::from_raw_os_error(-mapped as i32));
     }
-    // SAFETY: the page has just been mapped for this, and the image is smaller.
+    // SAFETY: the page has just been mapped for this, writable; at most PAGE bytes are copied, and nothing runs there before its protection is changed.
     let result = unsafe {
         std::ptr::copy_nonoverlapping(image.as_ptr(), VDSO as *mut u8, image.len().min(PAGE));
         libc::mprotect(VDSO as *mut _, PAGE, libc::PROT_READ | libc::PROT_EXEC)
@@ -267,7 +267,7 @@ pub fn map() -> io::Result<usize> {
 
 /// Points the image's functions at this kernel's, or at plain system calls if it has none.
 pub fn fill_slots() {
-    // SAFETY: a library that the kernel has mapped, or nothing.
+    // SAFETY: the name ends in NUL; RTLD_NOLOAD loads nothing, so no library's code runs.
     let library = unsafe {
         libc::dlopen(
             c"linux-vdso.so.1".as_ptr(),
@@ -278,7 +278,7 @@ pub fn fill_slots() {
         let found = if library.is_null() {
             std::ptr::null_mut()
         } else {
-            // SAFETY: a look-up by name in an open library.
+            // SAFETY: the name ends in NUL, and the library is open.
             unsafe { libc::dlsym(library, name.as_ptr()) }
         };
         let address = if found.is_null() {
@@ -286,7 +286,7 @@ pub fn fill_slots() {
         } else {
             found as usize
         };
-        // SAFETY: the gate region is mapped and writable while it is being filled.
+        // SAFETY: the gate region is mapped and writable while it is being filled, and each word lies in it.
         unsafe { (SLOTS as *mut u64).add(word as usize).write(address as u64) };
     }
 }

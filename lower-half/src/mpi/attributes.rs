@@ -35,7 +35,7 @@ unsafe fn convert(keyval: i32, place: *mut c_void) {
         _ => return,
     };
     let place: *mut *const i32 = place.cast();
-    // SAFETY: these attributes' values are pointers to integers (MPI 5.0, sections 9.1.2, 12.2.6).
+    // SAFETY: the caller gives the place that MPI has written; these attributes' values are pointers to integers (MPI 5.0, sections 9.1.2, 12.2.6).
     unsafe {
         COPY.set(to_neutral(**place));
         *place = COPY.with(Cell::as_ptr);
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn comm_get_attr(
     attribute_val: *mut c_void,
     flag: *mut i32,
 ) -> i32 {
-    // SAFETY: the stub's places.
+    // SAFETY: the stub passes what `MPI_Comm_get_attr` takes; if the flag is set, MPI has written the attribute's value to the place.
     unsafe {
         let keyval = abi::keyval_from_neutral(comm_keyval);
         let code = ffi::MPI_Comm_get_attr(convert::handle(comm), keyval, attribute_val, flag);
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn attr_get(
     attribute_val: *mut c_void,
     flag: *mut i32,
 ) -> i32 {
-    // SAFETY: the same function under its older name.
+    // SAFETY: this is the same function under its older name, with the same arguments.
     unsafe { comm_get_attr(comm, keyval, attribute_val, flag) }
 }
 
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn win_get_attr(
     attribute_val: *mut c_void,
     flag: *mut i32,
 ) -> i32 {
-    // SAFETY: the stub's places.
+    // SAFETY: the stub passes what `MPI_Win_get_attr` takes; if the flag is set, MPI has written the attribute's value to the place.
     unsafe {
         let keyval = abi::keyval_from_neutral(win_keyval);
         let code = ffi::MPI_Win_get_attr(convert::handle(win), keyval, attribute_val, flag);

@@ -19,7 +19,7 @@ use crate::arch::{registers, trampoline};
 
 /// Returns the functions and data that the upper half has registered.
 fn hooks() -> Option<&'static UpperHooks> {
-    // SAFETY: the page is mapped; hooks are registered before MPI starts and stay.
+    // SAFETY: the gate page is mapped; the pointer is null or that of the hooks, which are registered before MPI starts and never freed.
     unsafe {
         let hooks = gate::page().hooks.load(Ordering::Relaxed) as *const UpperHooks;
         hooks.as_ref()
@@ -33,7 +33,7 @@ fn hooks() -> Option<&'static UpperHooks> {
 /// On a thread of the upper half that is in the lower half; `call` must only call the upper half.
 #[inline(always)]
 unsafe fn ascend<R>(call: impl FnOnce() -> R) -> R {
-    // SAFETY: GS leads to the thread's record, in which the crossing has noted the upper half's thread pointer.
+    // SAFETY: the caller says that this is a thread of the upper half, so GS leads to its record, in which the crossing has noted both thread pointers.
     unsafe {
         let record = registers::record();
         let (upper, lower) = ((*record).fs_upper, (*record).fs_lower);
@@ -65,7 +65,7 @@ unsafe extern "C" fn operate(
     let Some(call) = hooks().and_then(|hooks| hooks.call_op) else {
         return;
     };
-    // SAFETY: the real MPI's arguments; the upper half made the operator with this context.
+    // SAFETY: MPI gives the arguments of an operator's function, and the upper half made the operator with this context.
     unsafe {
         let word = library::word(*datatype);
         ascend(|| call(context, input.cast(), inout.cast(), len, word));
@@ -74,7 +74,7 @@ unsafe extern "C" fn operate(
 
 /// `MPI_Grequest_query_function`.
 unsafe extern "C" fn query(context: *mut c_void, status: *mut abi::Status) -> i32 {
-    // SAFETY: the real MPI's status.
+    // SAFETY: MPI gives a status that this function is to fill, and the upper half made the request with this context.
     unsafe {
         let mut neutral: Status = library::written(&*status, 0);
         let error = grequest(
@@ -89,13 +89,13 @@ unsafe extern "C" fn query(context: *mut c_void, status: *mut abi::Status) -> i3
 
 /// `MPI_Grequest_free_function`.
 unsafe extern "C" fn free(context: *mut c_void) -> i32 {
-    // SAFETY: the context is the upper half's.
+    // SAFETY: the upper half made the request with this context.
     unsafe { grequest(Callback::GrequestFree, context, 0) }
 }
 
 /// `MPI_Grequest_cancel_function`.
 unsafe extern "C" fn cancel(context: *mut c_void, complete: i32) -> i32 {
-    // SAFETY: the context is the upper half's.
+    // SAFETY: the upper half made the request with this context.
     unsafe { grequest(Callback::GrequestCancel, context, complete as u64) }
 }
 
@@ -103,7 +103,7 @@ unsafe fn grequest(kind: Callback, context: *mut c_void, argument: u64) -> i32 {
     let Some(call) = hooks().and_then(|hooks| hooks.call_grequest) else {
         return 0;
     };
-    // SAFETY: the upper half gave the context.
+    // SAFETY: MPI calls back on the thread that called it, which is the upper half's; the caller gives the upper half's context.
     let error =
         unsafe { ascend(|| call(kind as u32, context.expose_provenance() as u64, argument)) };
     abi::error_from_neutral(error)
@@ -131,7 +131,7 @@ static MADE: Mutex<Made> = Mutex::new(Made {
 
 impl Block {
     fn new() -> std::io::Result<Self> {
-        // SAFETY: a file without a name, mapped twice; the mappings outlive its descriptor.
+        // SAFETY: the kernel chooses free addresses for both mappings of the file; they outlive its descriptor, which is this function's own.
         unsafe {
             let file = libc::memfd_create(c"stillpoint-callbacks".as_ptr(), libc::MFD_CLOEXEC);
             if file < 0 || libc::ftruncate(file, BLOCK as libc::off_t) != 0 {
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn make_callback(kind: u32, context: u64) -> u64 {
         return 0;
     };
     let code = trampoline::code(operate as *const () as usize, context);
-    // SAFETY: a slot of ours that is not executed yet.
+    // SAFETY: the slot is writable, has SLOT bytes, and belongs to no function, so nothing executes it.
     unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), written as *mut u8, SLOT) };
     executed as u64
 }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_made_function_is_executable_and_reused() {
-        // SAFETY: no hooks are registered where there is no gate; the functions are not called.
+        // SAFETY: there are no hooks without a gate, and the functions are not called; each has SLOT bytes that can be read.
         unsafe {
             let one = make_callback(Callback::Operator as u32, 1);
             let two = make_callback(Callback::Operator as u32, 2);

@@ -208,7 +208,7 @@ impl OwnArray<abi::Status> {
     /// `statuses` must be the pointer that [`statuses`] was given; its elements must be writable.
     pub unsafe fn give(&self, statuses: *mut Status) {
         for (index, status) in self.values.iter().enumerate() {
-            // SAFETY: as many elements as were read.
+            // SAFETY: the caller says that each element can be written to, and there are as many as were read from the array.
             unsafe {
                 let place = statuses.add(index);
                 *place = library::written(status, (*place).error);
@@ -239,7 +239,7 @@ impl OwnArray<i32> {
     /// `integers` must be the pointer that [`integers`] was given; its elements must be writable.
     pub unsafe fn give(&self, integers: *mut i32, to_neutral: impl Fn(i32) -> i32) {
         for (index, value) in self.values.iter().enumerate() {
-            // SAFETY: as many elements as were read.
+            // SAFETY: the caller says that each element can be written to, and there are as many as were read from the array.
             unsafe { *integers.add(index) = to_neutral(*value) };
         }
     }

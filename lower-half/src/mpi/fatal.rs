@@ -20,7 +20,7 @@ pub unsafe extern "C" fn fatal(kind: u32, object: Word, error: i32, function: *c
         HandleKind::File,
     ];
     let on = kinds.into_iter().find(|it| *it as u32 == kind);
-    // SAFETY: the name of a function, and an object of that kind.
+    // SAFETY: the upper half gives a function's name that ends in NUL, and an object of that kind; MPI_Abort ends the job.
     unsafe {
         match BACKEND.fatal {
             Some(own) => own(on, object, code, function),
@@ -38,17 +38,17 @@ unsafe fn say_it(on: Option<HandleKind>, code: i32, function: &CStr) {
         say::line(format_args!(
             "{function} was called before MPI had started or after it had ended"
         ));
-        // SAFETY: ends the process, which MPI cannot do before it starts or after it ends.
+        // SAFETY: the call ends the process, which MPI cannot do before it starts or after it ends.
         unsafe { libc::_exit(1) };
     }
     let mut text = [0 as c_char; abi::MAX_ERROR_STRING];
     let mut length = 0;
-    // SAFETY: the place has the maximal length of the library's texts, including the terminating NUL.
+    // SAFETY: the place has the maximal length of the library's texts, including the terminating NUL, and both places live on this stack.
     let told = unsafe {
         ffi::MPI_Error_string(code, text.as_mut_ptr(), &mut length) == 0 && text.last() == Some(&0)
     };
     let text = if told {
-        // SAFETY: it contains a NUL.
+        // SAFETY: the last byte is a NUL, as was just checked.
         unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy()
     } else {
         format!("error {code}").into()

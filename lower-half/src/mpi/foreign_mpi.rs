@@ -45,7 +45,7 @@ pub fn refuse() {
         "this program has loaded {family} ({}), but it was launched for {own}: use what is built for {own}",
         library.display()
     ));
-    // SAFETY: ends the process; no code of either half must run any more.
+    // SAFETY: the call ends the process and takes a number; no code of either half must run any more.
     unsafe { libc::_exit(NOT_EXECUTABLE) }
 }
 

@@ -37,7 +37,7 @@ pub fn extra() -> Extra {
 /// Whether a checkpoint is pending.
 #[inline(always)]
 fn pending() -> bool {
-    // SAFETY: the page is mapped before the application's first instruction.
+    // SAFETY: the gate page is mapped before the application's first instruction, and as long as the process lives.
     unsafe { gate::page() }.pending.load(Ordering::Relaxed) != 0
 }
 
@@ -74,7 +74,7 @@ unsafe extern "C" fn recv(
     status: *mut Status,
     request: *mut Word,
 ) -> i32 {
-    // SAFETY: arguments as for MPI_Irecv; the stub's places.
+    // SAFETY: the stub passes what `MPI_Irecv` takes, and a status that is null or can be written to.
     unsafe {
         let code = ffi::MPI_Irecv(
             buf,
@@ -107,7 +107,7 @@ unsafe extern "C" fn sendrecv(
     status: *mut Status,
     request: *mut Word,
 ) -> i32 {
-    // SAFETY: arguments as for MPI_Irecv and MPI_Send; the stub's places.
+    // SAFETY: the stub passes what `MPI_Irecv` and `MPI_Send` take, and a status that is null or can be written to.
     unsafe {
         let code = ffi::MPI_Irecv(
             recvbuf,
@@ -139,7 +139,7 @@ unsafe extern "C" fn sendrecv(
 }
 
 unsafe extern "C" fn wait(request: *mut Word, status: *mut Status) -> i32 {
-    // SAFETY: the stub's request and status.
+    // SAFETY: the stub passes an active request, and a status that is null or can be written to.
     unsafe { poll(request.cast(), status) }
 }
 
@@ -150,7 +150,7 @@ unsafe extern "C" fn waitall(
     done: *mut i32,
     failed: *mut i32,
 ) -> i32 {
-    // SAFETY: the stub's arrays of `count` elements and its places.
+    // SAFETY: the stub passes arrays of `count` requests and statuses, neither of them null, and places that it has filled.
     unsafe {
         while *done < count {
             let index = *done as usize;
@@ -175,7 +175,7 @@ unsafe extern "C" fn waitany(
 ) -> i32 {
     loop {
         let mut flag = 0;
-        // SAFETY: the stub's array and places.
+        // SAFETY: the stub passes an array of `count` requests, a place for the index, and a status that is null or can be written to.
         unsafe {
             let mut own = convert::status(status);
             let code = ffi::MPI_Testany(count, requests.cast(), index, &mut flag, own.place());
@@ -197,7 +197,7 @@ unsafe extern "C" fn waitsome(
     indices: *mut i32,
     statuses: *mut Status,
 ) -> i32 {
-    // SAFETY: the stub's arrays and places.
+    // SAFETY: the stub passes arrays of `count` elements and a place for their number; `statuses` may be null.
     unsafe {
         let mut own = convert::statuses(statuses, count);
         loop {
@@ -217,7 +217,7 @@ unsafe extern "C" fn waitsome(
 unsafe extern "C" fn probe(source: i32, tag: i32, comm: Word, status: *mut Status) -> i32 {
     loop {
         let mut flag = 0;
-        // SAFETY: the stub's status.
+        // SAFETY: the stub passes what `MPI_Iprobe` takes, and a status that is null or can be written to.
         unsafe {
             let mut own = convert::status(status);
             let code = ffi::MPI_Iprobe(
@@ -247,7 +247,7 @@ unsafe extern "C" fn mprobe(
 ) -> i32 {
     loop {
         let mut flag = 0;
-        // SAFETY: the stub's places.
+        // SAFETY: the stub passes what `MPI_Improbe` takes, a place for the message, and a status that is null or can be written to.
         unsafe {
             let mut own = convert::status(status);
             let code = ffi::MPI_Improbe(

@@ -29,7 +29,7 @@ pub unsafe extern "C" fn pull(
     message: *mut Word,
     status: *mut Status,
 ) -> i32 {
-    // SAFETY: the upper half's places.
+    // SAFETY: the upper half gives a communicator, and places that can be read and written to, none of them null.
     unsafe {
         let mut own = convert::status(status);
         let code = ffi::MPI_Iprobe(
@@ -63,9 +63,11 @@ struct Bytes {
 }
 
 impl Bytes {
+    /// # Safety
+    /// MPI must be running.
     unsafe fn new(bytes: u64) -> Self {
         const CHUNK: u64 = 1 << 30;
-        // SAFETY: MPI is running; the datatype's parts are in bounds of their types.
+        // SAFETY: the caller says that MPI runs; the datatype's parts are in bounds of their types, and all places live on this stack.
         unsafe {
             let byte: ffi::MPI_Datatype =
                 convert::handle(predefined(HandleKind::Datatype as u32, BYTE));
@@ -104,7 +106,7 @@ impl Bytes {
 impl Drop for Bytes {
     fn drop(&mut self) {
         if self.own {
-            // SAFETY: made by `new`; operations that use it keep it alive themselves.
+            // SAFETY: `new` made this datatype, and operations that use it keep it alive themselves.
             unsafe { ffi::MPI_Type_free(&mut self.datatype) };
         }
     }
@@ -117,7 +119,7 @@ pub unsafe extern "C" fn receive_bytes(
     bytes: u64,
     request: *mut Word,
 ) -> i32 {
-    // SAFETY: the upper half's message, and a buffer of that many bytes.
+    // SAFETY: the upper half gives a message that was pulled, a buffer of `bytes` bytes, and a place for the request.
     unsafe {
         let form = Bytes::new(bytes);
         let mut last = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +152,7 @@ fn own_communicator() -> &'static Mutex<Word> {
     OWN.get_or_init(|| {
         let own = predefined(HandleKind::Communicator as u32, SELF);
         let mut word: Word = 0;
-        // SAFETY: MPI is running; copying a communicator of one process involves no other process.
+        // SAFETY: MPI runs; copying a communicator of one process involves no other process.
         unsafe { ffi::MPI_Comm_dup(convert::handle(own), (&raw mut word).cast()) };
         Mutex::new(word)
     })
@@ -169,7 +171,8 @@ pub unsafe extern "C" fn deliver(
     let own = own_communicator()
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: the bytes are the upper half's; buffer, count and datatype the application's.
+    // SAFETY: the upper half gives `bytes` packed bytes and a status that is null or can be written to; buffer, count and datatype are the application's
+    // receive.
     unsafe {
         let form = Bytes::new(bytes);
         let mut place = convert::status(status);

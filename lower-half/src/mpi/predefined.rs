@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn words_are_the_handles_of_the_real_mpi() {
         let word = |kind: HandleKind, standard| predefined(kind as u32, standard);
-        // SAFETY: rsmpi's statics are copies of MPI's handles, which are pointers.
+        // SAFETY: rsmpi's statics are copies of MPI's handles, which are pointers, as wide as a word.
         unsafe {
             let bits = |handle: &ffi::MPI_Comm| std::mem::transmute_copy::<_, Word>(handle);
             assert_eq!(

@@ -52,7 +52,7 @@ pub fn pending(pending: bool) {
 
 /// Has [`waiting`] called, and returns in which functions that is possible.
 fn register() -> Calls {
-    // SAFETY: it may be called at any moment while the real MPI waits.
+    // SAFETY: `waiting` may be called at any moment while the real MPI waits, with any FS, which is what `while_it_waits` demands.
     BACKEND
         .while_it_waits
         .map_or(Calls::Never, |register| unsafe { register(waiting) })
@@ -60,7 +60,7 @@ fn register() -> Calls {
 
 /// Called by the real MPI on a thread that waits, with whatever FS it has. Returns that nothing has happened.
 unsafe extern "C" fn waiting() -> c_int {
-    // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
+    // SAFETY: the gate page is mapped; the pointer is null or that of the hooks, which the upper half never frees. `waiting` may be called where MPI waits.
     unsafe {
         let page = gate::page();
         if page.pending.load(Ordering::Relaxed) != 0
@@ -83,7 +83,7 @@ unsafe fn stand(hooks: &UpperHooks) {
     let (Some(stands), Some(stand)) = (hooks.stands, hooks.stand) else {
         return;
     };
-    // SAFETY: called as the hooks demand, on a thread of the upper half that waits in the real MPI.
+    // SAFETY: this is a thread of the upper half that waits in the real MPI, which is what the hooks demand; `caller` lives on this stack.
     unsafe {
         let asked = &gate::page().asked;
         if asked.load(Ordering::Relaxed) != 0
@@ -108,7 +108,7 @@ pub(super) fn caller() -> Option<Caller> {
     if area == 0 || before == area {
         return unwind::caller();
     }
-    // SAFETY: the area is this thread's own, and not in use: the thread has come here without a crossing.
+    // SAFETY: the area is this thread's own, and not in use: the thread has come here without a crossing. The code between the switches belongs to it.
     unsafe {
         registers::set_fs(area);
         let caller = unwind::caller();

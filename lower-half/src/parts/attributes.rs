@@ -27,7 +27,7 @@ impl Part<Still<'_>, Back> for Attributes {
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
         at(Point::CaptureAttributes)?;
         let _inside = still.enter()?;
-        // SAFETY: the threads stand still, and this is inside.
+        // SAFETY: the threads are stopped as long as the access is not revoked (`Still::new`), and a revocation waits for this thread, which is inside.
         let found = unsafe { attributes::survey(&still.main_first()?) };
         let found =
             found.ok_or_else(|| Failure::Refused("a stopped thread does not answer".into()))?;

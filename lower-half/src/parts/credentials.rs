@@ -25,7 +25,7 @@ impl Part<Still<'_>, Back> for Credentials {
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
         at(Point::CaptureCredentials)?;
         let _inside = still.enter()?;
-        // SAFETY: the threads stand still, and this is inside.
+        // SAFETY: the threads are stopped as long as the access is not revoked (`Still::new`), and a revocation waits for this thread, which is inside.
         let found = unsafe { credentials::survey(&still.main_first()?) };
         let found = found.ok_or_else(|| {
             Failure::Refused("the kernel does not tell whose its threads are: try again".into())

@@ -45,7 +45,7 @@ impl Part<Still<'_>, Back> for Descriptors {
     }
 
     fn open(&self, back: &mut Back) -> Done {
-        // SAFETY: memory is in place, and no application runs in a process that is coming back.
+        // SAFETY: `map` has been called, and no application runs in a process that is coming back.
         unsafe { back.restore.files() }.map_err(|error| error.to_string())?;
         Ok(())
     }

@@ -26,7 +26,7 @@ impl Part<Still<'_>, Back> for Gpu {
     }
 
     fn quiet(&self, given_up: &dyn Fn() -> bool) -> Done {
-        // SAFETY: an application runs, so the page is mapped.
+        // SAFETY: an application runs, so the gate page is mapped and filled.
         let page = unsafe { Page::mapped() };
         held::lock(page, given_up).map_err(|reason| Failure::Hindered(vec![reason]))
     }

@@ -57,7 +57,7 @@ impl Part<Still<'_>, Back> for Memory {
     }
 
     fn map(&self, back: &mut Back) -> Done {
-        // SAFETY: no application runs in a process that is coming back.
+        // SAFETY: no application runs in a process that is coming back, so the upper half's addresses are free.
         unsafe { back.restore.map(back.lost) }.map_err(|error| error.to_string())?;
         Ok(())
     }

@@ -20,7 +20,7 @@ impl Part<Still<'_>, Back> for Objects {
     fn rebuild(&self, back: &mut Back) -> Done {
         at(Point::RestartRebuild)?;
         let hooks = back.page.hooks.load(Ordering::Acquire);
-        // SAFETY: this phase's: on the main thread, adopted, the upper half's memory in place, MPI running.
+        // SAFETY: this phase runs on the main thread, which is adopted, with the upper half's memory in place and MPI running.
         unsafe { upper::rebuild(hooks, back.main.record.thread_pointer) }?;
         Ok(())
     }

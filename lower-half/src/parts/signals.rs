@@ -36,7 +36,7 @@ impl Part<Still<'_>, Back> for Signals {
         let mut waiting: Waiting = restore::read(&back.restore, &KIND)?;
         let threads = back.restore.threads().iter();
         let frames = threads.map(|thread| (thread.virtual_tid, thread.stop_frame as usize));
-        // SAFETY: the image's memory is in place, with the frames that its threads return through.
+        // SAFETY: the image's memory is in place, and with it the frames that its threads return through; an address is 0 without one.
         waiting.leave_out_launchs(&unsafe { launch_signals::masks(frames) });
         for pending in &waiting.process {
             pending.restore(true);

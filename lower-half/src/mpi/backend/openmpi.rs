@@ -42,7 +42,7 @@ unsafe extern "C" {
 /// [`Backend::fatal`].
 unsafe fn fatal(on: Option<HandleKind>, mut object: Word, mut code: i32, function: *const c_char) {
     let null = core::ptr::null_mut();
-    // SAFETY: the name of a function, and an object of that kind; handlers as `mpi.h` declares them.
+    // SAFETY: the caller gives a function's name and an object of that kind; the handlers have the types of `mpi.h`, and the places live on this stack.
     unsafe {
         match on {
             Some(HandleKind::Window) => {
@@ -63,7 +63,7 @@ type Register = unsafe extern "C" fn(Waiting) -> c_int;
 /// Implements [`Backend::while_it_waits`]: called in one of eight rounds of progress. Its libraries export the function, and its own nonblocking collectives
 /// call MPI from there.
 unsafe fn while_it_waits(function: Waiting) -> Calls {
-    // SAFETY: looks up a name; the symbol with this name is such a function.
+    // SAFETY: the name ends in NUL, and a symbol with this name is such a function; `function` may be called where MPI waits.
     let registered = unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_progress_register_lp".as_ptr());
         !found.is_null() && core::mem::transmute::<*mut c_void, Register>(found)(function) == 0
@@ -77,7 +77,7 @@ unsafe fn while_it_waits(function: Waiting) -> Calls {
 /// Implements [`Backend::alone`]. In a program of several threads, the thread that has waited longest makes progress for all, and the others sleep until it is
 /// done. A thread behind one that was stopped in its wait would sleep for ever. In a program of one thread, each wait makes its own progress.
 unsafe fn alone() {
-    // SAFETY: looks up a name; the symbol is the `bool` of opal/threads/thread_usage.h, which the library's functions read before they wait.
+    // SAFETY: the name ends in NUL, and the symbol is the `bool` of opal/threads/thread_usage.h, which the library's functions read before they wait.
     unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_uses_threads".as_ptr()).cast::<bool>();
         if !found.is_null() {

@@ -59,7 +59,7 @@ pub unsafe fn while_it_waits(function: Waiting) -> Calls {
     let mut seen = trial::tried();
     seen.yields |= heavy::sleeps_between_rounds(version, &text);
     let place = choose(version, &seen, several);
-    // SAFETY: functions of those types.
+    // SAFETY: the functions have the types of those that they replace: `ucp_worker_progress` and `sched_yield`.
     unsafe {
         match place {
             None => (),
@@ -137,7 +137,7 @@ type Set = unsafe extern "C" fn(*const c_char, *const c_char) -> i8;
 /// Implements [`Backend::alone`](super::Backend). UCX warns of each message and receive that it finds open.
 pub unsafe fn alone() {
     if let Some(set) = named(c"ucs_global_opts_set_value") {
-        // SAFETY: the symbol with this name is such a function.
+        // SAFETY: a symbol with this name is such a function, and both texts end in NUL.
         unsafe {
             let set = core::mem::transmute::<*const c_void, Set>(set);
             set(c"LOG_LEVEL".as_ptr(), c"error".as_ptr());
@@ -148,7 +148,7 @@ pub unsafe fn alone() {
 /// Returns the library's version text.
 fn text() -> [u8; abi::MAX_LIBRARY_VERSION_STRING] {
     let (mut text, mut length) = ([0u8; abi::MAX_LIBRARY_VERSION_STRING], 0);
-    // SAFETY: the buffer has the size that the standard demands.
+    // SAFETY: the buffer has the size that the standard demands, and both places live on this stack.
     unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &raw mut length) };
     text
 }
@@ -165,7 +165,7 @@ fn version_in(text: &[u8]) -> Option<(u32, u32)> {
 /// Whether the program may call MPI from several threads at once.
 fn several_threads() -> bool {
     let mut level = abi::THREAD_MULTIPLE;
-    // SAFETY: MPI runs; a place of ours.
+    // SAFETY: MPI runs, and the place lives on this stack.
     let code = unsafe { ffi::MPI_Query_thread(&raw mut level) };
     code != 0 || level == abi::THREAD_MULTIPLE
 }
@@ -174,20 +174,20 @@ fn several_threads() -> bool {
 #[inline(always)]
 unsafe fn wait() {
     let waiting = WAITING.load(Ordering::Relaxed) as *const ();
-    // SAFETY: the library's backend got this function, which may be called where the library waits.
+    // SAFETY: `while_it_waits` has stored this function, which may be called where the library waits, and the caller is in such a place.
     unsafe { core::mem::transmute::<*const (), Waiting>(waiting)() };
 }
 
 /// Whether a checkpoint is still pending.
 #[inline(always)]
 fn is_pending() -> bool {
-    // SAFETY: the gate page is mapped.
+    // SAFETY: the gate page is mapped as long as the process lives.
     unsafe { gate::page().pending.load(Ordering::Relaxed) != 0 }
 }
 
 /// Replaces the call of UCX, with any FS.
 unsafe extern "C" fn asked(worker: *mut c_void) -> c_uint {
-    // SAFETY: the library waits, without a lock; the worker is the caller's.
+    // SAFETY: the library calls this in place of UCX's function while it waits, without a lock, and gives it a worker of its own.
     unsafe {
         if is_pending() {
             wait();
@@ -207,7 +207,7 @@ fn note() {
 /// Has a call that has made a round stop when it takes this lock again. The function that notes such calls must be in place.
 fn stand_at(lock: usize) {
     GUARD.store(lock, Ordering::SeqCst);
-    // SAFETY: a function of that type.
+    // SAFETY: `taken` has the type of `pthread_mutex_lock`, which it replaces.
     unsafe { LOCK.choose(taken as *const () as usize) };
 }
 
@@ -222,7 +222,7 @@ unsafe extern "C" fn noted(worker: *mut c_void) -> c_uint {
 
 /// Replaces `sched_yield`, with any FS.
 unsafe extern "C" fn yielded() -> c_int {
-    // SAFETY: the library waits, without a lock.
+    // SAFETY: the library calls this in place of `sched_yield` while it waits, without a lock.
     unsafe {
         if is_pending() {
             wait();
@@ -233,7 +233,7 @@ unsafe extern "C" fn yielded() -> c_int {
 
 /// Replaces `pthread_mutex_lock`, with any FS. A call that has not made a round does not wait yet, and may be an operation that cannot be repeated.
 unsafe extern "C" fn taken(mutex: *mut c_void) -> c_int {
-    // SAFETY: the library waits, and has not yet taken the lock again; the mutex is the caller's.
+    // SAFETY: the library calls this in place of `pthread_mutex_lock` with a mutex of its own; a thread stops here only before it takes the lock again.
     unsafe {
         if mutex.addr() == GUARD.load(Ordering::Relaxed)
             && is_pending()
@@ -250,28 +250,28 @@ unsafe extern "C" fn taken(mutex: *mut c_void) -> c_int {
 /// Calls UCX's own function.
 #[inline(always)]
 unsafe fn ask(worker: *mut c_void) -> c_uint {
-    // SAFETY: the library's import led to it; the caller's worker.
+    // SAFETY: the library's import led to this function, which has the type `Ask`; the caller gives the library's worker.
     unsafe { core::mem::transmute::<*const (), Ask>(ASK.own())(worker) }
 }
 
 /// Calls the libc's `sched_yield`.
 #[inline(always)]
 unsafe fn yield_processor() -> c_int {
-    // SAFETY: the library's import led to it.
+    // SAFETY: the library's import led to this function, which has the type `Yield`.
     unsafe { core::mem::transmute::<*const (), Yield>(YIELD.own())() }
 }
 
 /// Calls the libc's `nanosleep`.
 #[inline(always)]
 unsafe fn sleep(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
-    // SAFETY: the library's import led to it; the caller's time and place.
+    // SAFETY: the library's import led to this function, which has the type `Sleep`; the caller gives a time and a place that it takes.
     unsafe { core::mem::transmute::<*const (), Sleep>(NAP.own())(time, left) }
 }
 
 /// Calls the libc's `pthread_mutex_lock`.
 #[inline(always)]
 unsafe fn take(mutex: *mut c_void) -> c_int {
-    // SAFETY: the library's import led to it; the caller's mutex.
+    // SAFETY: the library's import led to this function, which has the type `Mutex`; the caller gives the library's mutex.
     unsafe { core::mem::transmute::<*const (), Mutex>(LOCK.own())(mutex) }
 }
 

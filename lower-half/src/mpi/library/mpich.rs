@@ -47,7 +47,7 @@ pub fn error_to_neutral(code: i32) -> i32 {
         return 0;
     }
     let mut class = code;
-    // SAFETY: a place of ours.
+    // SAFETY: the place lives on this stack.
     let failed = unsafe { ffi::MPI_Error_class(code, &raw mut class) };
     let known = failed == 0 && class <= abi::T_ERR_INVALID;
     abi::error_to_neutral(if known { class } else { abi::ERR_OTHER })
@@ -57,7 +57,7 @@ pub fn error_to_neutral(code: i32) -> i32 {
 pub fn weights_from_neutral(pointer: *const i32) -> *const i32 {
     let held = abi::WEIGHTS.iter().find(|it| it.1 == pointer.addr());
     match held.and_then(|it| found::named(it.0)) {
-        // SAFETY: the library's symbol of this name is such a pointer.
+        // SAFETY: the library's symbol with this name is such a pointer, and the library stays loaded.
         Some(place) => unsafe { place.cast::<*const i32>().read() },
         None => pointer,
     }

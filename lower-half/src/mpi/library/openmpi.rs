@@ -53,7 +53,7 @@ pub fn load(_: Option<&Path>, _: &str) -> Result<(), String> {
 #[repr(transparent)]
 pub struct Address(*const c_void);
 
-// SAFETY: a number that is not dereferenced here.
+// SAFETY: the address is only a number here: nothing reads or writes through it.
 unsafe impl Sync for Address {}
 
 /// Returns the predefined handles: kind, standard-ABI value, whether it is its kind's null handle, and the word.

@@ -50,7 +50,7 @@ pub fn error_to_neutral(code: i32) -> i32 {
         return 0;
     }
     let mut class = code;
-    // SAFETY: a place of ours.
+    // SAFETY: the place lives on this stack.
     let failed = unsafe { ffi::MPI_Error_class(code, &raw mut class) };
     if failed == 0 { class } else { abi::ERR_UNKNOWN }
 }
@@ -66,7 +66,7 @@ pub fn blank(status: &Status) -> abi::Status {
 pub fn given(status: &Status) -> abi::Status {
     let mut own = blank(status);
     let place = (&raw mut own).cast();
-    // SAFETY: a status of ours.
+    // SAFETY: the status is our own and lives on this stack.
     unsafe {
         ffi::MPI_Status_set_elements_x(place, BYTE, status.bytes() as i64);
         ffi::MPI_Status_set_cancelled(place, status.cancelled().into());
@@ -91,7 +91,7 @@ pub fn written(status: &abi::Status, before: i32) -> Status {
     };
     let place = (&raw const *status).cast();
     let (mut cancelled, mut bytes) = (0, 0);
-    // SAFETY: a status that a function of the library has written, or a blank one.
+    // SAFETY: the status is alive (a reference), and a function of the library has written it, or it is blank; the places live on this stack.
     unsafe {
         ffi::MPI_Test_cancelled(place, &raw mut cancelled);
         ffi::MPI_Get_elements_x(place, BYTE, &raw mut bytes);

@@ -29,7 +29,7 @@ pub unsafe fn loaded() {
     // SAFETY: the caller says that no other thread runs yet that could look at the environment.
     unsafe { env::set_var(SLEEPS.0, SLEEPS.1) };
     OURS.store(true, Ordering::Relaxed);
-    // SAFETY: a function of that type.
+    // SAFETY: `nap` has the type of `nanosleep`, which it replaces.
     unsafe { NAP.lead_to(nap as *const () as usize) };
 }
 

@@ -36,7 +36,7 @@ pub fn while_it_waits(text: &[u8], several: bool) -> Calls {
     let lock = several.then(|| trial::tried().outer);
     STANDS.store(!several, Ordering::Relaxed);
     NOTES.store(lock.flatten().is_some(), Ordering::Relaxed);
-    // SAFETY: a function of that type.
+    // SAFETY: `turn` has the type of `sched_yield`, which it replaces.
     unsafe { YIELD.lead_to(turn as *const () as usize) };
     match lock {
         None => Calls::Collective,
@@ -53,14 +53,14 @@ pub fn while_it_waits(text: &[u8], several: bool) -> Calls {
 fn is_crowded() -> bool {
     let ranks = env::var("MPI_LOCALNRANKS").ok();
     let ranks: Option<i64> = ranks.and_then(|ranks| ranks.parse().ok());
-    // SAFETY: takes a number.
+    // SAFETY: sysconf takes a number and touches no memory of ours.
     let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     ranks.is_none_or(|ranks| ranks > processors)
 }
 
 /// Replaces `sched_yield`, with any FS.
 unsafe extern "C" fn turn() -> c_int {
-    // SAFETY: the library waits, without a lock wherever a thread may stop.
+    // SAFETY: the library calls this in place of `sched_yield` while it waits, without a lock if a thread may stop there (`STANDS`).
     unsafe {
         if is_pending() {
             if STANDS.load(Ordering::Relaxed) {

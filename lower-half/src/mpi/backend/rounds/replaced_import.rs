@@ -67,7 +67,7 @@ impl ReplacedImport {
 
     /// Has the original function called again.
     pub fn lead_back(&self) {
-        // SAFETY: the library was linked with this function.
+        // SAFETY: the library was linked with this function, so it has the import's type.
         unsafe { self.lead_to(self.own().addr()) };
     }
 
@@ -83,7 +83,7 @@ impl ReplacedImport {
     pub fn follow(&self, pending: bool) {
         match self.ours.load(Ordering::SeqCst) {
             0 => (),
-            // SAFETY: a function of that type, as `choose` demands.
+            // SAFETY: the function has the import's type, as `choose` demands.
             ours if pending => unsafe { self.lead_to(ours) },
             _ => self.lead_back(),
         }

@@ -44,7 +44,7 @@ pub struct Seen {
 
 /// Runs the test. MPI must have just been started.
 pub fn tried() -> Seen {
-    // SAFETY: functions of those types.
+    // SAFETY: each function has the type of the one that it replaces, and MPI runs.
     unsafe {
         ASK.lead_to(ask as *const () as usize);
         YIELD.lead_to(yielding as *const () as usize);
@@ -152,7 +152,7 @@ unsafe extern "C" fn napping(time: *const libc::timespec, left: *mut libc::times
 
 unsafe extern "C" fn yielding() -> c_int {
     yields();
-    // SAFETY: takes nothing.
+    // SAFETY: the library's import led to the original function, which takes no arguments.
     unsafe { super::yield_processor() }
 }
 
@@ -170,6 +170,6 @@ unsafe extern "C" fn lock(mutex: *mut c_void) -> c_int {
 unsafe extern "C" fn unlock(mutex: *mut c_void) -> c_int {
     HELD.fetch_sub(1, Ordering::Relaxed);
     let own = UNLOCK.own();
-    // SAFETY: the library's import led to it; the caller's mutex.
+    // SAFETY: the library's import led to this function, which has the type `Mutex`; the library gives a mutex of its own.
     unsafe { core::mem::transmute::<*const (), super::Mutex>(own)(mutex) }
 }

@@ -68,7 +68,7 @@ static FINALIZE: OnceLock<usize> = OnceLock::new();
 unsafe extern "C" fn finalize() -> c_int {
     let own = FINALIZE.get().copied().unwrap_or(0);
     let own = core::ptr::with_exposed_provenance::<c_void>(own);
-    // SAFETY: the library's function, which has been found; MPI is not called after it.
+    // SAFETY: this function is in the table only once the library's own was found, which has this type; MPI is not called after it.
     unsafe {
         let code = core::mem::transmute::<*const c_void, unsafe extern "C" fn() -> c_int>(own)();
         if code == 0 {
@@ -80,7 +80,7 @@ unsafe extern "C" fn finalize() -> c_int {
 
 fn open(path: &Path) -> Result<*mut c_void, String> {
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-    // SAFETY: the name ends with a NUL; libraries may run code of their own when they are loaded.
+    // SAFETY: the name ends in NUL. Code of the library's own may run when it is loaded; the user has chosen the library.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     match library.is_null() {
         true => Err(last_error()),
@@ -90,7 +90,7 @@ fn open(path: &Path) -> Result<*mut c_void, String> {
 
 /// Looks up a function by its name, or by the name that MPI-4 gave to a former extension.
 fn look_up(library: *mut c_void, name: &CStr) -> *const c_void {
-    // SAFETY: a name that ends with a nul, in a library that stays loaded.
+    // SAFETY: the name ends in NUL, and the library stays loaded.
     let find = |name: &CStr| unsafe { libc::dlsym(library, name.as_ptr()) }.cast_const();
     let found = find(name);
     let extension = name.to_bytes().strip_prefix(b"MPIX_");
@@ -101,7 +101,7 @@ fn look_up(library: *mut c_void, name: &CStr) -> *const c_void {
 }
 
 fn last_error() -> String {
-    // SAFETY: the linker's own text, or none.
+    // SAFETY: dlerror returns null, or a text that ends in NUL and stays until this thread's next call of the linker.
     unsafe {
         let text = libc::dlerror();
         match text.is_null() {
@@ -128,7 +128,7 @@ pub fn own(name: &CStr) -> Option<*const ()> {
 /// Returns the library's symbol of a name that is not in the table: data, or another function.
 pub fn named(name: &CStr) -> Option<*const c_void> {
     let library = core::ptr::with_exposed_provenance_mut(*LIBRARY.get()?);
-    // SAFETY: a name that ends with a nul, in a library that stays loaded.
+    // SAFETY: the name ends in NUL, and the library stays loaded.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     (!found.is_null()).then_some(found.cast_const())
 }

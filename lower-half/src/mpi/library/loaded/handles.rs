@@ -103,7 +103,7 @@ impl List {
 /// MPI must be running.
 pub unsafe fn peers(comm: Word) -> i32 {
     let (mut inter, mut size) = (0, 0);
-    // SAFETY: places of ours.
+    // SAFETY: the caller says that MPI runs; the places live on this stack.
     unsafe {
         ffi::MPI_Comm_test_inter(comm, &raw mut inter);
         match inter != 0 {
@@ -121,7 +121,7 @@ pub unsafe fn peers(comm: Word) -> i32 {
 pub unsafe fn neighbours(comm: Word) -> (i32, i32) {
     use stillpoint_wrappers::mpich as abi;
     let (mut topology, mut one, mut other, mut weighted) = (0, 0, 0, 0);
-    // SAFETY: places of ours.
+    // SAFETY: the caller says that MPI runs; the places live on this stack.
     unsafe {
         ffi::MPI_Topo_test(comm, &raw mut topology);
         match topology {

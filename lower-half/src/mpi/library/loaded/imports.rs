@@ -44,7 +44,7 @@ impl Import {
             .map(|it| ptr::with_exposed_provenance(library.base.wrapping_add(it.offset)))
             .collect();
         let opened = words.iter().all(|word| open(*word));
-        // SAFETY: words of a library that stays loaded.
+        // SAFETY: each word is aligned data of a library that stays loaded, and everything that changes it is one atomic write.
         let words: Vec<_> = words.into_iter().map(|word| unsafe { &*word }).collect();
         (opened && !words.is_empty()).then_some(Self { words })
     }
@@ -70,7 +70,7 @@ impl Import {
 /// Makes the page of a library's word writable.
 fn open(word: *const AtomicUsize) -> bool {
     let page = word.cast_mut().map_addr(|at| at & !(PAGE - 1));
-    // SAFETY: data of a library, which are read and written.
+    // SAFETY: the page holds data of a library, which stays readable and becomes writable.
     unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
@@ -89,7 +89,7 @@ impl Library {
             base: 0,
             dynamic: 0,
         };
-        // SAFETY: the function takes the structure that it is given.
+        // SAFETY: `look` takes the structure that it is given here, which lives on this stack until the call returns.
         unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut library).cast()) };
         (library.dynamic != 0).then_some(library)
     }
@@ -98,12 +98,12 @@ impl Library {
     fn entry(&self, wanted: usize) -> Option<usize> {
         let mut entry = ptr::with_exposed_provenance::<[usize; 2]>(self.dynamic);
         loop {
-            // SAFETY: up to the entry that ends the section.
+            // SAFETY: the linker has mapped the section, and this does not read past the entry that ends it.
             let [tag, value] = unsafe { entry.read() };
             match tag {
                 DT_NULL => return None,
                 _ if tag == wanted => return Some(value),
-                // SAFETY: this was not the last one.
+                // SAFETY: this entry does not end the section, so another one follows.
                 _ => entry = unsafe { entry.add(1) },
             }
         }
@@ -115,7 +115,7 @@ impl Library {
             let (Some(at), Some(bytes)) = (self.entry(table), self.entry(bytes)) else {
                 return &[] as &[Relocation];
             };
-            // SAFETY: the table that the dynamic section describes.
+            // SAFETY: the dynamic section gives this table's address and length, and the library stays loaded.
             unsafe {
                 slice::from_raw_parts(
                     ptr::with_exposed_provenance(at),
@@ -128,7 +128,7 @@ impl Library {
     fn name_of(&self, symbol: u32) -> Option<&CStr> {
         let symbols = ptr::with_exposed_provenance::<libc::Elf64_Sym>(self.entry(DT_SYMTAB)?);
         let names = ptr::with_exposed_provenance::<c_char>(self.entry(DT_STRTAB)?);
-        // SAFETY: a relocation names a symbol of the table, and that a string of the other.
+        // SAFETY: a relocation's symbol is in the symbol table, and that symbol's name is a text that ends in NUL in the string table.
         unsafe {
             let symbol = symbols.add(symbol as usize).read();
             Some(CStr::from_ptr(names.add(symbol.st_name as usize)))
@@ -138,9 +138,9 @@ impl Library {
 
 /// Called for each library; stops at the one that contains the address.
 unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, library: *mut c_void) -> c_int {
-    // SAFETY: the linker's structure, and the library that is looked for.
+    // SAFETY: the linker gives a structure that is alive during this call, and `library` is what `with` gave, which waits.
     let (info, library) = unsafe { (&*info, &mut *library.cast::<Library>()) };
-    // SAFETY: the linker's own headers.
+    // SAFETY: the linker gives the library's own headers, as many as it says.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let base = info.dlpi_addr as usize;
     let of = |kind: u32| {

@@ -48,7 +48,7 @@ impl Text {
         }
         let all = self.own.split(|byte| *byte == 0).next().unwrap_or(&[]);
         let given = all.len().min(self.room.saturating_sub(1));
-        // SAFETY: the program's places.
+        // SAFETY: the program's place has `room` bytes, as the caller of `text` said, and `given` is less; `length` is null or can be written to.
         unsafe {
             self.place.cast::<u8>().copy_from(all.as_ptr(), given);
             self.place.add(given).write(0);
@@ -67,7 +67,7 @@ mod tests {
     fn a_text_ends_where_the_programs_room_does() {
         let mut place = [7 as c_char; 8];
         let mut length = -1;
-        // SAFETY: places of ours; four bytes are room.
+        // SAFETY: the place has eight bytes, of which four are said to be room, and the text's own place has more than seven.
         unsafe {
             let mut own = text(place.as_mut_ptr(), |_| 4);
             own.place().copy_from(c"longer".as_ptr(), 7);

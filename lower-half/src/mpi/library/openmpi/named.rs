@@ -40,7 +40,7 @@ impl Named {
 }
 
 fn look_up(name: &CStr) -> *mut c_void {
-    // SAFETY: a name that ends with a nul.
+    // SAFETY: the name ends in NUL.
     let find = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     let found = find(name);
     let extension = name.to_bytes().strip_prefix(b"MPIX_");

@@ -41,7 +41,7 @@ fn comes_back() -> bool {
             return false;
         };
         let mut datatype = 0;
-        // SAFETY: predefined communicators and a datatype, and a place of ours. The only error is a number of elements.
+        // SAFETY: the communicators and the datatype are predefined, and the place lives on this stack. The only error is a number of elements.
         unsafe {
             for communicator in COMMUNICATORS {
                 ffi::MPI_Comm_set_errhandler(communicator, handler);
@@ -61,7 +61,7 @@ fn made(create: &CStr) -> Option<Word> {
     type Create = unsafe extern "C" fn(unsafe extern "C" fn(*mut Word, *mut i32), *mut Word) -> i32;
     let create = found::named(create)?;
     let mut made = 0;
-    // SAFETY: the symbol with this name is such a function: a handler may get more arguments than it reads. The place is ours.
+    // SAFETY: a symbol with this name is such a function: a handler may get more arguments than it reads. The place lives on this stack.
     let code = unsafe { transmute::<*const c_void, Create>(create)(nothing, &raw mut made) };
     (code == 0).then_some(made)
 }

@@ -32,7 +32,7 @@ pub unsafe fn MPI_Type_lb(datatype: Word, place: *mut isize) -> i32 {
 /// As the MPI function.
 pub unsafe fn MPI_Type_ub(datatype: Word, place: *mut isize) -> i32 {
     let (mut lower, mut extent) = (0, 0);
-    // SAFETY: places of ours, and the caller's.
+    // SAFETY: the caller gives a place for the upper bound, as for the MPI function; the other places live on this stack.
     unsafe {
         let code = ffi::MPI_Type_get_extent(datatype, &raw mut lower, &raw mut extent);
         if code == 0 {

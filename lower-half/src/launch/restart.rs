@@ -69,7 +69,7 @@ pub fn run<J: Job>(
         // As at a fresh start: if the input cannot be fed, a checkpoint names the reason.
         input::start().unwrap_or_default();
     }
-    // SAFETY: Stillpoint has no other thread yet: those that read the image have ended.
+    // SAFETY: Stillpoint has no other thread at work: those that read the image have finished.
     let launch = &unsafe { launch::begin::hear(launch) }?;
     at(Point::RestartReserve)?;
     let restore = restore.reserve_descriptors().map_err(failed)?;
@@ -83,7 +83,7 @@ pub fn run<J: Job>(
 
     // No signal may come before the application can take it; the lower half's threads keep this mask for ever.
     syscall::set_mask(process::LOWER_MASK);
-    // SAFETY: Stillpoint has no other thread yet: those that read the image have ended.
+    // SAFETY: Stillpoint has no other thread at work: those that read the image have finished.
     unsafe {
         environment::prepare_for_mpi(BACKEND.environment, BACKEND.unless_told);
         mpi::load(launch).map_err(&refused)?;

@@ -65,7 +65,8 @@ unsafe extern "C" fn operate(
     let Some(call) = hooks().and_then(|hooks| hooks.call_op) else {
         return;
     };
-    // SAFETY: MPI gives the arguments of an operator's function, and the upper half made the operator with this context.
+    // SAFETY: MPI gives the arguments of an operator's function, and the upper half made the operator with this context. This relies on MPI calling back on
+    // the thread that called it, which is the upper half's.
     unsafe {
         let word = library::word(*datatype);
         ascend(|| call(context, input.cast(), inout.cast(), len, word));
@@ -103,7 +104,7 @@ unsafe fn grequest(kind: Callback, context: *mut c_void, argument: u64) -> i32 {
     let Some(call) = hooks().and_then(|hooks| hooks.call_grequest) else {
         return 0;
     };
-    // SAFETY: MPI calls back on the thread that called it, which is the upper half's; the caller gives the upper half's context.
+    // SAFETY: this relies on MPI calling back on the thread that called it, which is the upper half's; the caller gives the upper half's context.
     let error =
         unsafe { ascend(|| call(kind as u32, context.expose_provenance() as u64, argument)) };
     abi::error_from_neutral(error)

@@ -64,7 +64,7 @@ pub fn dumpable_again(saved: &Saved) {
     let dumpable = own.map_or(1, |(_, value)| *value);
     // 2 is what the kernel itself sets at such a change.
     if matches!(dumpable, 0 | 1) {
-        // SAFETY: the call takes a number.
+        // SAFETY: the call takes a number and touches no memory.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, dumpable) };
     }
 }

@@ -68,7 +68,7 @@ pub fn leave(region: &Region, in_files: &mut InFiles) -> Result<Vec<Range<usize>
 /// Makes a region writable until it is filled.
 fn open(region: &Region) -> Result<(), RestoreError> {
     let open = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: mapped just now, and nothing uses it yet.
+    // SAFETY: the region has just been mapped by this restart, and nothing uses it yet.
     let result = unsafe { libc::mprotect(region.start as *mut _, size(region), open) };
     check(region, "fill", result)
 }
@@ -149,7 +149,7 @@ mod tests {
         let mut place = vec![1u8; 3 * PAGE];
         let mut wanted = place.clone();
         wanted[PAGE + 5] = 9;
-        // SAFETY: a vector of the same length.
+        // SAFETY: the vector has as many bytes as `wanted`, and is this test's own.
         unsafe { correct(place.as_mut_ptr() as usize, &wanted) };
         assert!(place == wanted);
         // Memory that cannot be written to, and is right already.
@@ -158,7 +158,7 @@ mod tests {
         let mut map = map;
         map.copy_from_slice(&right);
         let map = map.make_read_only().unwrap();
-        // SAFETY: nothing is written.
+        // SAFETY: the page is mapped and holds these bytes already, so nothing is written to it.
         unsafe { correct(map.as_ptr() as usize, &right) };
     }
 }

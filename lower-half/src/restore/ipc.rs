@@ -62,7 +62,7 @@ pub fn give(saved: &Saved) -> Result<(), RestoreError> {
         let named = &set.named;
         let there = is_there(set) || make_semaphores(set) || is_there(set);
         let mut values = set.values.clone();
-        // SAFETY: there are as many values as the set has.
+        // SAFETY: the set is there with as many semaphores as there are values (`is_there`), or was just made with as many.
         if !there || unsafe { libc::semctl(named.id, 0, libc::SETALL, values.as_mut_ptr()) } != 0 {
             return Err(refused("semaphore set", named));
         }
@@ -88,7 +88,7 @@ fn make_semaphores(set: &ipc::Semaphores) -> bool {
     if std::fs::write(NEXT_SEMAPHORES, named.id.to_string()).is_err() {
         return false;
     }
-    // SAFETY: the calls take numbers, and the last a structure that is filled before.
+    // SAFETY: these calls take numbers, but for the last, which reads a structure that lives on this stack; zeros are valid for it.
     unsafe {
         let made = libc::semget(named.key, set.values.len() as libc::c_int, flags(named));
         if made >= 0 && made != named.id {
@@ -110,7 +110,7 @@ fn make_queue(queue: &ipc::Queue) -> bool {
     if std::fs::write(NEXT_QUEUE, named.id.to_string()).is_err() {
         return false;
     }
-    // SAFETY: as in `make_semaphores`.
+    // SAFETY: these calls take numbers, but for the last, which reads a structure that lives on this stack; zeros are valid for it.
     unsafe {
         let made = libc::msgget(named.key, flags(named));
         if made >= 0 && made != named.id {

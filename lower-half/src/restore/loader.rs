@@ -22,7 +22,7 @@ pub fn make_room(reader: &Reader) -> Result<(), RestoreError> {
     let numbers: Vec<u64> = loaders_code(reader.regions())
         .into_iter()
         .flat_map(|range| {
-            // SAFETY: the regions are mapped and readable.
+            // SAFETY: the caller says that the loader's memory is in place: these regions of its code are mapped and readable.
             let code = unsafe {
                 let start = std::ptr::with_exposed_provenance::<u8>(range.start as usize);
                 std::slice::from_raw_parts(start, (range.end - range.start) as usize)
@@ -95,7 +95,7 @@ mod tests {
             .map(|it| std::ptr::from_ref(it).expose_provenance() as u64)
             .collect();
         widen(&addresses, 2048).unwrap();
-        // SAFETY: written behind the compiler's back.
+        // SAFETY: the number is alive (a reference); the kernel has changed it behind the compiler's back, so it is read volatile.
         let now: Vec<u64> = numbers
             .iter()
             .map(|it| unsafe { std::ptr::from_ref(it).read_volatile() })

@@ -31,7 +31,7 @@ struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if self.address != 0 {
-            // SAFETY: a mapping of this one's own, which nothing else uses.
+            // SAFETY: this is a mapping of this value's own, which nothing else uses.
             unsafe { libc::munmap(self.address as *mut _, self.bytes) };
         }
     }
@@ -64,7 +64,7 @@ impl InFiles {
         if region.vm_flags & vm_flags::NO_RESERVE != 0 {
             flags |= libc::MAP_NORESERVE;
         }
-        // SAFETY: maps over nothing.
+        // SAFETY: the kernel chooses a free address for the mapping.
         let place = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -107,7 +107,7 @@ impl InFiles {
             .map_err(|error| failed(region, "map", error))?;
         let (from, to) = (waiting.address as *mut _, region.start as *mut libc::c_void);
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: both belong to this restart, and nothing uses them yet.
+        // SAFETY: the waiting mapping and the addresses that were just claimed both belong to this restart, and nothing uses them yet.
         let moved = unsafe { libc::mremap(from, waiting.bytes, waiting.bytes, flags, to) };
         if moved == libc::MAP_FAILED {
             return Err(failed(region, "move", io::Error::last_os_error()));

@@ -44,7 +44,8 @@ pub unsafe fn read(
             private(region, *filled)?;
         }
     }
-    // SAFETY: the regions have just been mapped, readable and writable where there are runs, and nobody else uses them.
+    // SAFETY: the caller says that the addresses are free; the regions have just been mapped there, readable and writable where there are runs, and nothing
+    // else uses them.
     unsafe { pages::read(reader, late, workers) }
 }
 
@@ -74,8 +75,7 @@ pub unsafe fn map(
             RegionKind::SystemV => shared::system_v(reader, region)?,
         }
     }
-    // SAFETY: the regions have just been mapped, readable and writable where there are runs, and nobody else
-    // uses them.
+    // SAFETY: the regions are mapped by this restart, readable and writable where there are runs, and nothing else uses them.
     unsafe {
         pages::fill(reader, &from_files, loaded, workers)?;
         files::clear(reader, &from_files);
@@ -85,7 +85,7 @@ pub unsafe fn map(
         let opened = *filled || region.kind == RegionKind::PrivateFile;
         if private && opened && region.protection as i32 != READ_WRITE {
             let protection = region.protection as i32;
-            // SAFETY: the region is ours alone.
+            // SAFETY: the region was mapped by this restart and is filled; nothing uses it yet.
             check(region, "protect", unsafe {
                 libc::mprotect(region.start as *mut _, size(region), protection)
             })?;
@@ -178,7 +178,7 @@ pub(super) fn map_at(
         true => flags | libc::MAP_FIXED,
         false => flags | libc::MAP_FIXED_NOREPLACE,
     };
-    // SAFETY: MAP_FIXED_NOREPLACE maps over nothing; reserved addresses were reserved for this.
+    // SAFETY: MAP_FIXED_NOREPLACE maps over nothing; addresses that were reserved (`kept`) were reserved for this region.
     let address = unsafe {
         libc::mmap(
             wanted,
@@ -194,7 +194,7 @@ pub(super) fn map_at(
     }
     if address != wanted {
         // Kernels before 4.17 take the address as a hint.
-        // SAFETY: unmaps exactly what was just mapped.
+        // SAFETY: this unmaps exactly what was just mapped, which nothing uses yet.
         unsafe { libc::munmap(address, size(region)) };
         return Err(io::Error::from_raw_os_error(libc::EEXIST));
     }
@@ -242,7 +242,7 @@ pub(super) fn advise(region: &Region) {
         if region.vm_flags & flag == 0 {
             continue;
         }
-        // SAFETY: neither call changes what the memory holds.
+        // SAFETY: the region was mapped by this restart, and neither call changes what it holds.
         unsafe {
             match flag {
                 vm_flags::LOCKED => libc::mlock(region.start as *const _, size(region)),

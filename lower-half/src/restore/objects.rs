@@ -88,12 +88,12 @@ fn make(table: &Descriptors, content: u32) -> Result<File, RestoreError> {
 fn memory_file(name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: the name is a C string.
+    // SAFETY: the name ends in NUL; the call makes a descriptor.
     let number = unsafe { libc::memfd_create(name.as_ptr(), flags) };
     if number < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the number has just been made for us.
+    // SAFETY: the descriptor has just been made, and nothing else owns it.
     Ok(unsafe { File::from_raw_fd(number) })
 }
 

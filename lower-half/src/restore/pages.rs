@@ -251,7 +251,7 @@ const MANY: usize = 4 * PAGE;
 fn populate(run: &RunRecord) {
     let start = run.address as usize & !(PAGE - 1);
     let end = run.address as usize + run.bytes as usize;
-    // SAFETY: no page that is there changes.
+    // SAFETY: the call makes missing pages of memory that this restart has mapped, and changes no page that is there.
     unsafe {
         libc::madvise(
             start as *mut _,

@@ -39,7 +39,7 @@ fn aside(rehearse: impl FnOnce() -> Vec<String> + Send) -> Vec<String> {
 
 /// Returns a reason if some thread has something of its own that a restart makes once for all threads (`unshare`, `setns`).
 pub fn of_threads() -> Option<String> {
-    // SAFETY: gives a number.
+    // SAFETY: gettid takes nothing and touches no memory.
     let own = unsafe { libc::gettid() };
     threads::list().into_iter().find_map(|thread| {
         let tid = thread.real_tid() as i32;
@@ -53,12 +53,12 @@ pub fn of_threads() -> Option<String> {
 
 /// Whether a thread sees a file descriptor that this thread opens.
 fn sees(thread: i32) -> bool {
-    // SAFETY: makes a descriptor, which is closed below.
+    // SAFETY: the call takes numbers and makes a descriptor, which is closed below.
     let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
     if number < 0 {
         return true;
     }
-    // SAFETY: it has just been made, and nothing else owns it.
+    // SAFETY: the descriptor has just been made, and nothing else owns it.
     let opened = unsafe { OwnedFd::from_raw_fd(number) };
     let shown = std::fs::read_link(format!("/proc/self/task/{thread}/fd/{number}"));
     let own = std::fs::read_link(format!("/proc/thread-self/fd/{number}"));
@@ -79,7 +79,7 @@ fn has_own(one: i32, other: i32) -> Option<String> {
         (KCMP_FILES, "a table of descriptors"),
         (KCMP_FS, "a working directory"),
     ] {
-        // SAFETY: kcmp compares; it touches no memory. Kernels without it give an error: a negative number.
+        // SAFETY: kcmp takes numbers, only compares, and touches no memory. Kernels without it give an error: a negative number.
         let result = unsafe { libc::syscall(libc::SYS_kcmp, one, other, kind, 0, 0) };
         let differs = || match kind {
             KCMP_FILES => !sees(other),

@@ -28,7 +28,7 @@ pub fn keep(regions: &[Region]) -> Result<(), RestoreError> {
     let tries = std::env::var(TRIES).ok().and_then(|text| text.parse().ok());
     let tries: u32 = tries.unwrap_or(0);
     if tries < MOST_TRIES {
-        // SAFETY: both calls only say where the next program is put.
+        // SAFETY: both calls take numbers and touch no memory; they only say where the next program is put.
         unsafe {
             let personality = libc::personality(0xffff_ffff) as libc::c_ulong;
             libc::personality(personality & !ADDR_NO_RANDOMIZE);
@@ -76,7 +76,7 @@ fn wanted(regions: &[Region]) -> Vec<Range<usize>> {
 fn hold(range: Range<usize>) -> Option<String> {
     let flags =
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-    // SAFETY: maps over nothing.
+    // SAFETY: MAP_FIXED_NOREPLACE maps over nothing.
     let place = unsafe {
         libc::mmap(
             range.start as *mut _,

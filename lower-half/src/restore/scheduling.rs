@@ -98,7 +98,7 @@ fn checked(result: libc::c_long) -> io::Result<()> {
 }
 
 fn set_timer_slack(nanoseconds: u64) -> io::Result<()> {
-    // SAFETY: the call touches no memory.
+    // SAFETY: the call takes numbers and touches no memory.
     checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds) }.into())
 }
 
@@ -106,7 +106,7 @@ fn set_nice(tid: u32, nice: i32) -> io::Result<()> {
     if scheduling::nice(tid) == Some(nice) {
         return Ok(());
     }
-    // SAFETY: the call touches no memory.
+    // SAFETY: the call takes numbers and touches no memory.
     checked(unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, tid, nice) })
 }
 
@@ -121,7 +121,7 @@ fn set_policy(tid: u32, policy: &Policy) -> io::Result<()> {
         sched_deadline: policy.deadline,
         sched_period: policy.period,
     };
-    // SAFETY: the kernel reads the structure.
+    // SAFETY: the kernel reads the structure, which lives on this stack and says how long it is.
     checked(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0) })
 }
 
@@ -129,7 +129,7 @@ fn set_io_priority(tid: u32, priority: i32) -> io::Result<()> {
     if scheduling::io_priority(tid) == Some(priority) {
         return Ok(());
     }
-    // SAFETY: the call touches no memory.
+    // SAFETY: the call takes numbers and touches no memory.
     checked(unsafe { libc::syscall(libc::SYS_ioprio_set, A_THREAD, tid, priority) })
 }
 
@@ -141,7 +141,7 @@ fn set_processors(tid: u32, chosen: &Chosen) -> io::Result<()> {
         return Err(elsewhere());
     }
     let mask = scheduling::mask_of(&chosen.processors);
-    // SAFETY: the kernel reads as many bytes.
+    // SAFETY: the kernel reads as many bytes as the set has.
     checked(unsafe {
         libc::syscall(
             libc::SYS_sched_setaffinity,

@@ -242,7 +242,7 @@ fn removed_one(id: libc::c_int, bytes: usize) -> Option<libc::c_int> {
         return Some(*made);
     }
     let new = created(id, libc::IPC_PRIVATE, bytes).or_else(|| {
-        // SAFETY: shmget touches no memory.
+        // SAFETY: shmget takes numbers and touches no memory.
         let new = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | 0o600) };
         (new >= 0).then_some(new)
     })?;
@@ -253,10 +253,10 @@ fn removed_one(id: libc::c_int, bytes: usize) -> Option<libc::c_int> {
 /// Makes a new segment under the same id, which only privileged processes may ask for.
 fn created(id: libc::c_int, key: libc::key_t, bytes: usize) -> Option<libc::c_int> {
     std::fs::write("/proc/sys/kernel/shm_next_id", id.to_string()).ok()?;
-    // SAFETY: shmget touches no memory.
+    // SAFETY: shmget takes numbers and touches no memory.
     let made = unsafe { libc::shmget(key, bytes, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
     if made >= 0 && made != id {
-        // SAFETY: removes the segment that was just made.
+        // SAFETY: the segment has just been made here, so it is this process's to remove; IPC_RMID ignores the pointer.
         unsafe { libc::shmctl(made, libc::IPC_RMID, std::ptr::null_mut()) };
     }
     (made == id).then_some(id)

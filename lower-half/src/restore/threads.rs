@@ -52,7 +52,7 @@ impl Returning {
             .store(saved.clear_child_tid, Ordering::Relaxed);
         let believes = [thread_flags::BELIEVES_SIGSYS, thread_flags::BELIEVES_STOP];
         signals::believe_again(thread, believes.map(flag));
-        // SAFETY: the thread does not run yet.
+        // SAFETY: the record has just been taken, and its thread does not run yet.
         unsafe { thread.set_fs_upper(saved.thread_pointer) };
     }
 }
@@ -108,7 +108,8 @@ pub unsafe fn recreate(saved: Returning) -> io::Result<Thread> {
         | libc::CLONE_CHILD_CLEARTID;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let mapping = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a mapping of its own. It is never unmapped: it cannot be told when the thread has left it, and it holds one page or two.
+    // SAFETY: the kernel chooses a free address for this memory. It is never unmapped: it cannot be told when the thread has left it, and it holds one page or
+    // two.
     let stack = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -130,7 +131,8 @@ pub unsafe fn recreate(saved: Returning) -> io::Result<Thread> {
     let beginning = Box::into_raw(Box::new(Beginning { thread, saved }));
     // No signal may find the thread before it has its record: it inherits a mask that blocks all.
     let mask = crate::arch::syscall::set_mask(u64::MAX);
-    // SAFETY: the stack is mapped, the caller vouches for the upper half's memory.
+    // SAFETY: the stack is mapped for this thread alone, `begin` does not return, and the caller says that the upper half's memory is in place, to which the
+    // other addresses lead.
     let result = unsafe {
         enter::clone_into(
             flags as usize,
@@ -144,7 +146,7 @@ pub unsafe fn recreate(saved: Returning) -> io::Result<Thread> {
     };
     crate::arch::syscall::set_mask(mask);
     if failed(result) {
-        // SAFETY: no thread was made: both are still ours.
+        // SAFETY: no thread was made, so the box and the stack are still this function's own.
         unsafe {
             drop(Box::from_raw(beginning));
             libc::munmap(stack, STEPS_BYTES);
@@ -158,7 +160,7 @@ pub unsafe fn recreate(saved: Returning) -> io::Result<Thread> {
 /// First steps, on a stack of the lower half but with the upper FS: no libc, no thread-local storage. (The memory at
 /// `beginning` is never freed: freeing is the lower libc's.)
 unsafe extern "C" fn begin(beginning: usize) -> ! {
-    // SAFETY: `recreate` made it for this thread, and does not touch it again.
+    // SAFETY: `recreate` made the structure for this thread, does not touch it again, and never frees it.
     let beginning = unsafe { &*(beginning as *const Beginning) };
     let saved = &beginning.saved;
     if let Some(change) = &saved.credentials
@@ -170,7 +172,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     attributes::give_thread(&saved.attributes);
     // SAFETY: the record was taken for this thread.
     unsafe { beginning.thread.adopt() };
-    // SAFETY: prctl reads the name, which ends in NUL; the list's head is the application's own.
+    // SAFETY: the name ends in NUL and lives as long as the process; the list's head is the application's own, of this thread.
     unsafe {
         syscall3(
             libc::SYS_prctl,
@@ -209,9 +211,9 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     for pending in &saved.pending {
         pending.restore(false);
     }
-    // SAFETY: the caller of `recreate` vouches for the frame.
+    // SAFETY: the caller of `recreate` says that the upper half's memory is in place, and with it the frame that the thread was stopped in.
     interrupted::carried_on(unsafe { Frame::at(saved.record.stop_frame as usize) });
-    // SAFETY: FS was set by `clone`, GS above; the caller of `recreate` vouches for the frame.
+    // SAFETY: `clone` has set FS and `adopt` GS; the caller of `recreate` says that the frame is in place.
     unsafe { frame::sigreturn(saved.record.stop_frame as usize) }
 }
 
@@ -238,7 +240,7 @@ pub fn go() {
 pub unsafe fn adopt_main(saved: &Returning) -> io::Result<Thread> {
     let thread = Thread::take().ok_or_else(|| io::Error::from_raw_os_error(libc::EAGAIN))?;
     saved.fill(thread);
-    // SAFETY: the record was taken for this thread; the area in place is the process's own, nobody borrows it.
+    // SAFETY: the record was taken for this thread; the area in place is the process's own, and no other thread borrows it.
     unsafe {
         thread.set_fs_lower(registers::fs());
         thread.adopt();

@@ -11,7 +11,7 @@ use crate::arch::registers;
 /// # Safety
 /// On the main thread, after its adoption, with the upper half's memory in place and MPI running.
 pub unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
-    // SAFETY: the hooks lie in memory that has just been restored.
+    // SAFETY: the pointer is null, or leads to hooks in memory that the caller says is in place.
     let Some(hooks) = (unsafe { (hooks as *const UpperHooks).as_ref() }) else {
         return Ok(());
     };
@@ -19,8 +19,8 @@ pub unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
         return Ok(());
     };
     let lower = registers::fs();
-    // SAFETY: the hook wants the upper FS; between the switches nothing uses thread-local storage. It runs on this
-    // stack, which lies outside of everything that was restored.
+    // SAFETY: the hook demands the main thread with the upper FS, and between the switches nothing uses the lower half's thread-local storage. This stack lies
+    // outside of everything that was restored.
     let result = unsafe {
         registers::set_fs(fs_upper);
         let result = function();
@@ -33,7 +33,7 @@ pub unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
     let bytes = (hooks.refusal_bytes.load(Ordering::Acquire) as usize).min(4096);
     let text = match hooks.refusal {
         0 => String::new(),
-        // SAFETY: the upper half keeps 4096 bytes of text there.
+        // SAFETY: the upper half keeps 4096 bytes of text there, and `bytes` is at most as many.
         address => unsafe {
             String::from_utf8_lossy(std::slice::from_raw_parts(address as *const u8, bytes))
                 .into_owned()

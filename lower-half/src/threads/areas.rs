@@ -27,16 +27,16 @@ static KEPT: AtomicBool = AtomicBool::new(false);
 pub fn before_threads(thread: Thread) -> bool {
     unsafe extern "C" fn start(area: usize) {
         let before = registers::fs();
-        // SAFETY: the area is this thread's own and not in use: the thread has come here from the application.
+        // SAFETY: the area is this thread's own and not in use, since the thread has come here from the application; the code that runs next belongs to it.
         unsafe { registers::set_fs(area as u64) };
         // Whether the keeper runs is checked below.
         let _ = start_keeper();
-        // SAFETY: as it was.
+        // SAFETY: this is the area that was in place before, and the code that runs next belongs to it.
         unsafe { registers::set_fs(before) };
     }
     let area = thread.fs_lower();
     if area != 0 && !KEPT.load(Ordering::Acquire) {
-        // SAFETY: the caller is not at work on that stack.
+        // SAFETY: the caller is not at work on its stack for handlers, and `start` returns.
         unsafe { handler_stack::work(Some(thread), start, area as usize) };
     }
     KEPT.load(Ordering::Acquire)
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn borrow(record: *mut ThreadRecord) {
                     .notes()
                     .area
                     .store(number as u64 + 1, Ordering::Relaxed);
-                // SAFETY: the calling thread's own record; the area is lent to nobody else.
+                // SAFETY: the record is the calling thread's own, and the area is lent to nothing else.
                 unsafe { thread.set_fs_lower(area) };
                 return;
             }

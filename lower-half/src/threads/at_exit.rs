@@ -32,7 +32,7 @@ pub unsafe extern "C" fn __cxa_atexit(
         if address == 0 {
             return -1;
         }
-        // SAFETY: the function has this type; the caller's arguments.
+        // SAFETY: libc's function has this type, and the caller gives what it takes.
         unsafe { core::mem::transmute::<usize, Next>(address)(call, argument, library) }
     })
 }
@@ -58,7 +58,7 @@ pub unsafe fn over(function: *const c_void) {
     };
     let asked = ASKED.iter().map(|place| place.load(Ordering::Acquire));
     for handle in asked.filter(|handle| file_of(*handle) == Some(library)) {
-        // SAFETY: a library's own handle; libc forgets what it has called.
+        // SAFETY: the handle is a library's own, which it gave when it registered its functions; libc forgets what it has called.
         unsafe { __cxa_finalize(handle) };
     }
 }
@@ -66,9 +66,9 @@ pub unsafe fn over(function: *const c_void) {
 /// Returns the address at which the file that contains an address is mapped.
 #[cfg(not(library = "openmpi"))]
 fn file_of(address: *const c_void) -> Option<*mut c_void> {
-    // SAFETY: numbers and pointers, which may be 0.
+    // SAFETY: the structure consists of numbers and pointers, for which zeros are valid.
     let mut about: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: only reads, and writes to a place of ours.
+    // SAFETY: dladdr only reads, and writes to the structure, which lives on this stack.
     let found = !address.is_null() && unsafe { libc::dladdr(address, &raw mut about) } != 0;
     found.then_some(about.dli_fbase)
 }

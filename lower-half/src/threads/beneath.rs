@@ -38,7 +38,7 @@ pub fn stays(frame: Frame) -> bool {
 /// returned with an operation that has not been noted. At a system call, the thread can be stopped: while a record says that, stubs make system calls only
 /// where they stand aside.
 pub fn in_stub(frame: Frame) -> bool {
-    // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
+    // SAFETY: the gate page is mapped; the pointer is null or that of the hooks, which the upper half never frees.
     let hooks =
         unsafe { (gate::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
     let [start, end] = hooks
@@ -46,7 +46,7 @@ pub fn in_stub(frame: Frame) -> bool {
         .map_or([0; 2], |hooks| hooks.closed);
     let here = frame.register(PC);
     (start..end).contains(&(here as u64))
-        // SAFETY: code of the library, whose end is not code of a stub.
+        // SAFETY: the address lies in the code of the library of stubs, which is mapped; no stub ends at its end, so two bytes can be read.
         && unsafe { (here as *const [u8; SYSCALL.len()]).read_unaligned() } != SYSCALL
 }
 
@@ -100,7 +100,7 @@ const FIRST_PAUSE: u64 = 5_000_000;
 
 fn now() -> u64 {
     let mut time = [0u64; 2];
-    // SAFETY: the kernel writes seconds and nanoseconds.
+    // SAFETY: the kernel writes seconds and nanoseconds to two words, which live on this stack.
     unsafe {
         syscall3(
             libc::SYS_clock_gettime,

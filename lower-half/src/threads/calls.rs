@@ -225,7 +225,7 @@ pub fn ends(frame: Frame, signal: i32, restarts: bool) -> bool {
         Ends::MaskedBehind(structure) => {
             let structure = argument(frame, Some(structure));
             let mask = match held(frame) && structure != 0 {
-                // SAFETY: the springboard keeps the structure, on the thread's stack.
+                // SAFETY: the thread stands in a piece of the springboard, which keeps the structure on the thread's stack until the call is over.
                 true => unsafe { *(structure as *const usize) },
                 false => 0,
             };
@@ -267,6 +267,6 @@ fn held(frame: Frame) -> bool {
 
 /// Whether a signal is in a call's mask. The springboard makes a call with a mask, and keeps the mask; a call without one is made where it stands.
 fn is_masked(frame: Frame, signal: i32, mask: usize) -> bool {
-    // SAFETY: the springboard has put the mask there, on the thread's stack.
+    // SAFETY: the thread stands in a piece of the springboard, which has put the mask on the thread's stack and keeps it until the call is over.
     held(frame) && mask != 0 && 1u64 << (signal - 1) & unsafe { *(mask as *const u64) } != 0
 }

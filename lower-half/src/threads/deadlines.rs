@@ -25,7 +25,7 @@ const LONGEST: u64 = i32::MAX as u64;
 pub fn now() -> u64 {
     let mut time = [0u64; 2];
     let place = time.as_mut_ptr() as usize;
-    // SAFETY: the kernel writes seconds and nanoseconds.
+    // SAFETY: the kernel writes seconds and nanoseconds to two words, which live on this stack.
     unsafe {
         syscall3(
             libc::SYS_clock_gettime,
@@ -59,7 +59,7 @@ fn piece(frame: Frame) -> Option<Piece> {
 }
 
 fn end(frame: Frame) -> &'static mut u32 {
-    // SAFETY: the piece that the thread stands in has it on the thread's stack, and nothing else uses it.
+    // SAFETY: the piece that the thread stands in keeps this word on the thread's stack; the thread is interrupted, so nothing else uses it.
     unsafe { &mut *((frame.register(SP) + END_AT) as *mut u32) }
 }
 
@@ -97,7 +97,7 @@ fn set_left(frame: Frame, nanoseconds: u64) {
         }
         Goes::Interval(index) => {
             let room = frame.register(SP) + ROOM_AT;
-            // SAFETY: the piece has left room for it there.
+            // SAFETY: the piece that the thread stands in has left room for two words there, on the thread's stack.
             unsafe { *(room as *mut [u64; 2]) = [nanoseconds / SECOND, nanoseconds % SECOND] };
             set(frame, index, room);
         }
@@ -122,7 +122,7 @@ pub fn shorten(frame: Frame, kept: u64) {
         _ => return,
     };
     if time != 0 {
-        // SAFETY: the kernel has written the remaining time there when it ended the call, and reads it when the call is made again.
+        // SAFETY: the kernel has written the remaining time to this place when it ended the call, and reads it when the call is made again.
         let place = unsafe { &mut *(time as *mut [u64; 2]) };
         let all = place[0]
             .saturating_mul(SECOND)
@@ -149,7 +149,7 @@ pub fn begin_anew(frame: Frame) {
     }
     let left = match calls::wait(frame.register(RESULT)).goes {
         Goes::Milliseconds(index) => argument(frame, Some(index)) as u64 * MILLISECOND,
-        // SAFETY: [`set_left`] has put it there.
+        // SAFETY: `set_left` has put two words there, in the piece's room on the thread's stack.
         Goes::Interval(_) => {
             match unsafe { *((frame.register(SP) + ROOM_AT) as *const [u64; 2]) } {
                 [seconds, nanoseconds] => seconds * SECOND + nanoseconds,
@@ -177,7 +177,7 @@ fn of_kind(number: usize) -> Option<(i32, i16)> {
 /// Returns the timeout of a call on a socket, in nanoseconds, or `None` if there is no socket or no timeout.
 fn time_of(fd: usize, option: i32) -> Option<u64> {
     let (mut time, mut bytes) = ([0u64; 2], 16u32);
-    // SAFETY: the kernel writes at most 16 bytes, and their number.
+    // SAFETY: the kernel writes at most 16 bytes to the array, and their number; both live on this stack.
     let result = unsafe {
         syscall6(
             libc::SYS_getsockopt,
@@ -245,7 +245,7 @@ pub fn leave_piece(frame: Frame) -> bool {
         }
         Standing::Calls(piece) => piece.takes().is_some_and(|bytes| {
             let stack = frame.register(SP);
-            // SAFETY: the piece has put the way back there.
+            // SAFETY: the piece that the thread stands in has put the way back on top of the thread's stack.
             frame.set_register(BEHIND, unsafe { *(stack as *const usize) });
             frame.set_register(SP, stack + bytes);
             true

@@ -28,7 +28,7 @@ static PARK: AtomicUsize = AtomicUsize::new(0);
 fn map(bytes: usize) -> usize {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
     let (none, all) = (libc::PROT_NONE, libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: a mapping of its own.
+    // SAFETY: the kernel chooses a free address for this memory, and only this function uses it before it returns.
     unsafe {
         let start = syscall6(
             libc::SYS_mmap,
@@ -106,7 +106,7 @@ pub fn switch_alternate_off() {
         ss_flags: libc::SS_DISABLE,
         ss_size: 0,
     };
-    // SAFETY: the kernel reads the structure.
+    // SAFETY: the kernel reads the structure, which lives on this stack.
     unsafe { syscall3(libc::SYS_sigaltstack, &raw const none as usize, 0, 0) };
 }
 

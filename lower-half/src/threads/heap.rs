@@ -94,7 +94,7 @@ fn sizes_are_known() -> bool {
 fn look(known: &AtomicU8) -> bool {
     let base = |function: usize| {
         let mut found = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: dladdr fills the structure, for which zero is valid.
+        // SAFETY: dladdr fills the structure, for which zeros are valid too, and which lives on this stack.
         unsafe {
             let told = libc::dladdr(function as *const c_void, found.as_mut_ptr());
             (told != 0).then(|| found.assume_init().dli_fbase as usize)
@@ -113,7 +113,7 @@ unsafe fn calloc_of_libc(count: usize, bytes: usize) -> *mut c_void {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     match in_own_area(|| next(&NEXT, c"calloc")) {
         0 => core::ptr::null_mut(),
-        // SAFETY: the function has this type; the caller's arguments.
+        // SAFETY: libc's function has this type, and takes any two numbers.
         found => unsafe {
             core::mem::transmute::<usize, unsafe extern "C" fn(usize, usize) -> *mut c_void>(found)(
                 count, bytes,
@@ -127,7 +127,7 @@ unsafe fn realloc_of_libc(block: *mut c_void, bytes: usize) -> *mut c_void {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     match in_own_area(|| next(&NEXT, c"realloc")) {
         0 => core::ptr::null_mut(),
-        // SAFETY: the function has this type; the caller's arguments.
+        // SAFETY: libc's function has this type, and the caller gives what it takes.
         found => unsafe {
             core::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>(
                 found,
@@ -145,7 +145,7 @@ mod tests {
     /// Returns a block that the thread's cache takes back. The blocks of its size that `malloc` finds in the heap's lists fill the cache; when the cache is
     /// full (7 blocks, 16 since release 2.42), the next freed block goes to the lists.
     unsafe fn block_of_the_cache(bytes: usize) -> *mut core::ffi::c_void {
-        // SAFETY: blocks of this function; the last comes out of a cache that those before it have filled.
+        // SAFETY: each block is freed once; the last comes out of a cache that those before it have filled.
         unsafe {
             let filling: [_; 32] = core::array::from_fn(|_| black_box(malloc(bytes)));
             filling.into_iter().for_each(|block| free(block));
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_small_block_comes_from_the_cache_and_is_zeroed() {
         for bytes in [1, 24, 25, 44, 200, SMALL] {
-            // SAFETY: blocks of this test.
+            // SAFETY: each block is this test's own, is used within its size, and is freed once.
             unsafe {
                 let first = block_of_the_cache(bytes).cast::<u8>();
                 first.write_bytes(0xff, malloc_usable_size(first.cast()));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_small_block_grows_into_one_of_the_cache() {
-        // SAFETY: blocks of this test.
+        // SAFETY: each block is this test's own, is used within its size, and is freed once or moved.
         unsafe {
             let larger = block_of_the_cache(200);
             free(larger);
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn larger_blocks_and_odd_requests_are_libcs() {
-        // SAFETY: blocks of this test.
+        // SAFETY: each block is this test's own, is used within its size, and is freed once or moved.
         unsafe {
             let large = calloc(1 << 10, 1 << 10).cast::<u8>();
             assert!((0..1 << 20).all(|at| large.add(at).read() == 0));

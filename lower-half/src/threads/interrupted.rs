@@ -48,10 +48,10 @@ fn leave_plain(frame: Frame) {
         return;
     }
     let (stack, bytes) = (frame.register(SP), Piece::CallPlain.takes());
-    // SAFETY: the piece has put the return address there.
+    // SAFETY: the piece that the thread stands in has put the return address on top of the thread's stack.
     let behind = unsafe { *(stack as *const usize) };
     let call = behind.wrapping_sub(SYSCALL.len());
-    // SAFETY: code before the return address, through which the thread has come here.
+    // SAFETY: the bytes before the return address are code through which the thread has come here, so they can be read.
     let is_call = unsafe { (call as *const [u8; SYSCALL.len()]).read_unaligned() } == SYSCALL;
     if let Some(bytes) = bytes.filter(|_| is_call) {
         frame.set_register(BEHIND, behind);
@@ -69,7 +69,7 @@ fn set_back(thread: Thread, frame: Frame) -> Option<()> {
         return None;
     }
     let noted = noted.filter(|note| note.end == rip);
-    // SAFETY: both registers are the interrupted thread's.
+    // SAFETY: both registers are those of the interrupted thread, whose stack stays while it is interrupted.
     let number = unsafe { springboard::call_behind(rip, frame.register(SP)) }
         .or_else(|| number_before(rip))
         .or_else(|| noted.as_ref().map(|note| note.number))?;
@@ -129,7 +129,7 @@ fn stands_before_call(frame: Frame) -> bool {
     let rip = frame.register(PC);
     frame.register(BEHIND) == rip.wrapping_add(SYSCALL.len())
         && beneath::stays(frame)
-        // SAFETY: code that the thread has run, and is about to run again.
+        // SAFETY: the thread has run this code and is about to run it again, so it can be read.
         && unsafe { (rip as *const [u8; 2]).read_unaligned() } == SYSCALL
 }
 
@@ -138,7 +138,7 @@ fn number_before(rip: usize) -> Option<usize> {
     if rip % PAGE < LOAD_AND_CALL {
         return None;
     }
-    // SAFETY: on the page that the thread has just run code on.
+    // SAFETY: the bytes lie on the page that the thread has just run code on, so they can be read.
     let code = unsafe { ((rip - LOAD_AND_CALL) as *const [u8; LOAD_AND_CALL]).read() };
     let [0xb8, a, b, c, d, ref call @ ..] = code else {
         return None;
@@ -244,7 +244,7 @@ fn asleep_since(tid: u32) -> Option<u64> {
 
 /// Runs an action on this processor; returns `None` if this thread may not run there.
 fn on_processor<R>(processor: usize, action: impl FnOnce() -> R) -> Option<R> {
-    // SAFETY: sets of processors are bits; the kernel reads and writes as many as there are.
+    // SAFETY: both sets live on this stack, and any bits are a set; the kernel reads and writes as many bytes as they have.
     unsafe {
         let bytes = size_of::<libc::cpu_set_t>();
         let mut before: libc::cpu_set_t = core::mem::zeroed();

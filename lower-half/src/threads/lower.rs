@@ -53,7 +53,7 @@ struct Beginning {
 /// libc's own `pthread_create`.
 fn create() -> Option<Create> {
     static CREATE: OnceLock<usize> = OnceLock::new();
-    // SAFETY: a look-up by a constant name.
+    // SAFETY: the name is a constant that ends in NUL.
     let address =
         *CREATE.get_or_init(
             || unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) } as usize,
@@ -63,12 +63,12 @@ fn create() -> Option<Create> {
 }
 
 unsafe extern "C" fn begin(beginning: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: GS was inherited from the thread that made this one, which may be the upper half's; this one has no record.
+    // SAFETY: GS was inherited from the thread that made this one, which may be the upper half's; this thread has no record.
     unsafe { registers::set_gs(0) };
-    // SAFETY: made by `pthread_create` below for this thread alone.
+    // SAFETY: `pthread_create` below made the box for this thread alone.
     let beginning = unsafe { Box::from_raw(beginning.cast::<Beginning>()) };
     let Beginning { start, argument } = *beginning;
-    // SAFETY: the caller of `pthread_create` gave both.
+    // SAFETY: the caller of `pthread_create` gave the function and its argument.
     unsafe { start(argument) }
 }
 
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn pthread_create(
     let result = in_own_area(|| unsafe { create(thread, attributes, begin, beginning.cast()) });
     syscall::set_mask(mask);
     if result != 0 {
-        // SAFETY: no thread has been made that would take it.
+        // SAFETY: no thread has been made that would take the box, so it is still this function's own.
         drop(unsafe { Box::from_raw(beginning) });
     }
     result

@@ -69,7 +69,8 @@ unsafe fn fill(thread: Thread, room: &Room) -> Reach {
     if !same_libc || !fits || shared || !own_area::found_first() {
         return Reach::Far;
     }
-    // SAFETY: the storage is this thread's, the room is the upper half's for this purpose; they are two areas.
+    // SAFETY: the storage is this thread's, and the upper half keeps the room for this purpose; they are two areas, and the room covers what is written
+    // (`fits`).
     unsafe {
         core::ptr::copy_nonoverlapping(
             storage.start as *const u8,
@@ -99,7 +100,7 @@ fn static_storage(fs: u64) -> Option<Range<u64>> {
         _: usize,
         found: *mut libc::c_void,
     ) -> libc::c_int {
-        // SAFETY: the linker's structure, and the one below.
+        // SAFETY: the linker gives a structure that is alive during this call, with as many headers as it says; `found` is the caller's, who waits.
         unsafe {
             let (info, found) = (&*info, &mut *found.cast::<Found>());
             let start = info.dlpi_tls_data as u64;
@@ -122,7 +123,7 @@ fn static_storage(fs: u64) -> Option<Range<u64>> {
         0
     }
     let mut found = Found { fs, storage: None };
-    // SAFETY: the callback takes the structure that it is given.
+    // SAFETY: `look` takes the structure that it is given here, which lives on this stack until the call returns.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
     found.storage
 }

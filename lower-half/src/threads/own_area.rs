@@ -21,7 +21,7 @@ pub fn in_own_area<R>(call: impl FnOnce() -> R) -> R {
         return call();
     };
     let fs = registers::fs();
-    // SAFETY: the thread's own area; the previous one is restored.
+    // SAFETY: the area is the thread's own, and `call` is code of the lower half; the previous area is put back.
     unsafe {
         registers::set_fs(own);
         let result = call();
@@ -36,7 +36,7 @@ pub fn next(known: &AtomicUsize, name: &'static core::ffi::CStr) -> usize {
     if address != 0 {
         return address;
     }
-    // SAFETY: a look-up by a constant name.
+    // SAFETY: the name is a constant that ends in NUL.
     let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
     known.store(address, Ordering::Relaxed);
     address
@@ -60,7 +60,7 @@ macro_rules! in_own_areas {
                     if address == 0 {
                         return $failure;
                     }
-                    // SAFETY: the function has this type; the caller's arguments.
+                    // SAFETY: libc's function has this type, and the caller gives what it takes.
                     unsafe {
                         core::mem::transmute::<usize, unsafe extern "C" fn($($kind),*) -> $result>(address)($($argument),*)
                     }
@@ -113,7 +113,7 @@ unsafe extern "C" fn open_in_own_area(name: *const c_char, flags: c_int) -> *mut
 
 /// Whether the lower half's libraries find these functions before libc's.
 pub fn found_first() -> bool {
-    // SAFETY: a look-up by a constant name.
+    // SAFETY: the name is a constant that ends in NUL.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tls_get_addr".as_ptr()) };
     core::ptr::eq(first, __tls_get_addr as *const c_void)
 }

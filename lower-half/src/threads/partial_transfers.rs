@@ -97,7 +97,7 @@ fn begin(frame: Frame, piece: Piece, how: usize) {
 }
 
 fn gone(frame: Frame) -> &'static mut usize {
-    // SAFETY: the piece that the thread stands in has it on the thread's stack, and nothing else uses it.
+    // SAFETY: the piece that the thread stands in keeps this word on the thread's stack; the thread is interrupted, so nothing else uses it.
     unsafe { &mut *((frame.register(SP) + GONE_AT) as *mut usize) }
 }
 
@@ -158,7 +158,7 @@ fn finish_here(
     let mut gone = frame.register(RESULT);
     while gone < all {
         let [one, two, three] = arguments(at + gone, all - gone);
-        // SAFETY: the application has made this call, with this memory to write to.
+        // SAFETY: the application has made this call with this memory to write to; the kernel checks the rest of it.
         let result = unsafe { syscall3(number as i64, one, two, three) };
         if result <= 0 {
             break;
@@ -171,9 +171,9 @@ fn finish_here(
 /// Returns `st_mode` and `st_rdev` of a file descriptor.
 fn status(fd: usize) -> Option<(u32, u64)> {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: the kernel fills the structure.
+    // SAFETY: the kernel fills the structure, which lives on this stack.
     let result = unsafe { syscall3(libc::SYS_fstat, fd, status.as_mut_ptr() as usize, 0) };
-    // SAFETY: zeros are a value of it too.
+    // SAFETY: the kernel has filled the structure, or left its zeros, which are a value of it too.
     let status = unsafe { status.assume_init() };
     (!failed(result)).then_some((status.st_mode, status.st_rdev))
 }
@@ -190,7 +190,7 @@ fn waits(fd: usize) -> bool {
         libc::S_IFSOCK => is_stream(fd),
         _ => false,
     };
-    // SAFETY: it touches no memory.
+    // SAFETY: F_GETFL takes numbers and touches no memory.
     let flags = unsafe { syscall3(libc::SYS_fcntl, fd, libc::F_GETFL as usize, 0) };
     whole && !failed(flags) && flags as i32 & libc::O_NONBLOCK == 0
 }
@@ -205,7 +205,7 @@ fn is_stream(fd: usize) -> bool {
     let (mut kind, mut bytes) = (0i32, 4u32);
     let (level, option) = (libc::SOL_SOCKET as usize, libc::SO_TYPE as usize);
     let (kind_at, bytes_at) = (&raw mut kind as usize, &raw mut bytes as usize);
-    // SAFETY: the kernel writes four bytes, and their number.
+    // SAFETY: the kernel writes four bytes, and their number; both live on this stack.
     let result = unsafe {
         syscall6(
             libc::SYS_getsockopt,

@@ -151,7 +151,7 @@ impl Thread {
             }
             USED.fetch_max(index + 1, Ordering::AcqRel);
             let record = thread.record_pointer();
-            // SAFETY: the slot is ours alone until the thread is alive.
+            // SAFETY: the slot has been taken by an atomic exchange, so it is this caller's alone until the thread is alive.
             unsafe {
                 (*record).this = record as u64;
                 (*record).fs_lower = 0;
@@ -254,8 +254,8 @@ impl Thread {
     }
 
     pub fn record(self) -> &'static ThreadRecord {
-        // SAFETY: the table is static; what changes behind this reference is atomic (see `Slot`), the
-        // three plain words are written only by the thread itself or before it is alive.
+        // SAFETY: the table is static; what changes behind this reference is atomic (see `Slot`), and the three plain words are written only by the thread
+        // itself or before it is alive.
         unsafe { &*self.record_pointer() }
     }
 
@@ -341,12 +341,12 @@ impl Thread {
     }
 
     pub fn fs_upper(self) -> u64 {
-        // SAFETY: written by the thread itself; a torn read cannot happen on an aligned word.
+        // SAFETY: the record is never freed; the word is aligned and written in one step, by the thread itself or before it is alive.
         unsafe { (&raw const (*self.record_pointer()).fs_upper).read_volatile() }
     }
 
     pub fn fs_lower(self) -> u64 {
-        // SAFETY: as `fs_upper`.
+        // SAFETY: the record is never freed; the word is aligned and written in one step, by the thread itself or before it is alive.
         unsafe { (&raw const (*self.record_pointer()).fs_lower).read_volatile() }
     }
 

@@ -91,7 +91,7 @@ impl Frame {
     }
 
     pub fn set_register(self, index: i32, value: usize) {
-        // SAFETY: the context is alive (constructors); indexes are the REG_ constants, below 23. The kernel reads the register when the handler returns.
+        // SAFETY: the context is alive (constructors); indexes are the REG_ constants, below 23.
         unsafe {
             *(&raw mut (*self.0).uc_mcontext.gregs)
                 .cast::<usize>()
@@ -157,8 +157,7 @@ impl Frame {
         let bytes = self.vector_bytes();
         let state = top.wrapping_sub(bytes) & !63;
         let start = (state.wrapping_sub(HEAD) & !15).wrapping_sub(8);
-        // SAFETY: the caller says that the memory below `top` is free, which lies on another stack than the frame, so the two do not overlap; the frame is
-        // alive (constructors).
+        // SAFETY: the frame is alive (constructors); the caller says that the memory below `top` is free, so it does not overlap the frame.
         unsafe {
             core::ptr::copy_nonoverlapping(self.address() as *const u8, start as *mut u8, HEAD);
             core::ptr::copy_nonoverlapping(

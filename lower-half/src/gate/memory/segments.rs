@@ -8,7 +8,7 @@ use crate::gate::call::Call;
 /// Answers `shmat`: attaches segments in the arena too, or where the application wants them.
 pub fn on_shmat(call: &mut Call) -> isize {
     let [id, address, flags, ..] = call.arguments();
-    // SAFETY: the application asks for this; the place is the kernel's choice, the application's own, or reserved in the arena.
+    // SAFETY: the application asks for this; the place is its own choice, which has been looked at, or was reserved in the arena.
     let attach = |address, flags| unsafe { syscall3(libc::SYS_shmat, id, address, flags) };
     let mut status = core::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
     // SAFETY: IPC_STAT fills the structure, which lives on this stack.

@@ -62,7 +62,7 @@ impl Door {
 
     /// SAFETY of all requests: the kernel reads and fills the structure that belongs to the request.
     fn ask<T>(&self, request: libc::c_ulong, about: &mut T) -> io::Result<()> {
-        // SAFETY: as said above.
+        // SAFETY: every caller gives the structure that belongs to its request, which lives until the call returns; the kernel reads and fills it.
         match unsafe { libc::ioctl(self.0.as_raw_fd(), request, std::ptr::from_mut(about)) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -111,7 +111,7 @@ impl Door {
     /// Returns the messages that have come so far.
     pub fn told(&self) -> io::Result<Vec<KernelMessage>> {
         let mut messages = [const { MaybeUninit::<uffd_msg>::zeroed() }; MESSAGES];
-        // SAFETY: the kernel writes whole messages there.
+        // SAFETY: the kernel writes whole messages, at most as many as the array has.
         let bytes = unsafe {
             libc::read(
                 self.0.as_raw_fd(),
@@ -128,7 +128,7 @@ impl Door {
         }
         let messages = &messages[..bytes as usize / size_of::<uffd_msg>()];
         let told = messages.iter().filter_map(|message| {
-            // SAFETY: zero bytes, or the kernel's; the event says which member it has filled.
+            // SAFETY: the kernel has filled these messages; the event says which member it has written.
             unsafe {
                 let message = message.assume_init_ref();
                 match u32::from(message.event) {

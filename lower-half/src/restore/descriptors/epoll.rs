@@ -19,7 +19,7 @@ pub fn watch(number: RawFd, watched: &[Watched]) -> io::Result<()> {
             entry.events | (libc::EPOLLIN | libc::EPOLLOUT) as u32,
         )?;
         let mut event = libc::epoll_event { events: 0, u64: 0 };
-        // SAFETY: room for one event; no time to wait.
+        // SAFETY: the kernel writes at most one event, which lives on this stack, and does not wait.
         if unsafe { libc::epoll_wait(number, &raw mut event, 1, 0) } < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -45,13 +45,13 @@ fn add(set: RawFd, entry: &Watched, events: u32) -> io::Result<()> {
     let made = control(set, entry, events);
     match now {
         Some((now, flags)) => {
-            // SAFETY: both are open; the number gets back what it led to.
+            // SAFETY: both are open, and the number gets back the file that it led to.
             if unsafe { libc::dup3(now.as_raw_fd(), entry.number, flags) } < 0 {
                 return Err(io::Error::last_os_error());
             }
         }
         None => {
-            // SAFETY: the number led nowhere before.
+            // SAFETY: the number led to no file that could be duplicated before; what is closed is the duplicate that `put` has put there.
             unsafe { libc::close(entry.number) };
         }
     }
@@ -60,7 +60,7 @@ fn add(set: RawFd, entry: &Watched, events: u32) -> io::Result<()> {
 
 /// Duplicates a descriptor; also returns the original's flags.
 fn duplicate(number: RawFd) -> io::Result<(OwnedFd, i32)> {
-    // SAFETY: these calls take numbers.
+    // SAFETY: these calls take numbers and touch no memory; the duplicate belongs to nothing else.
     unsafe {
         let flags = libc::fcntl(number, libc::F_GETFD);
         let made = owned(libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3))?;
@@ -70,7 +70,7 @@ fn duplicate(number: RawFd) -> io::Result<(OwnedFd, i32)> {
 }
 
 fn put(from: RawFd, onto: RawFd) -> io::Result<()> {
-    // SAFETY: what is open under the number has been duplicated.
+    // SAFETY: the file under this number has been duplicated, or there was none, so nothing is lost; no value owns the number.
     match unsafe { libc::dup3(from, onto, libc::O_CLOEXEC) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -82,7 +82,7 @@ fn control(set: RawFd, entry: &Watched, events: u32) -> io::Result<()> {
         events,
         u64: entry.data,
     };
-    // SAFETY: the structure lives on this stack.
+    // SAFETY: the kernel reads the event, which lives on this stack.
     match unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, entry.number, &raw mut event) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

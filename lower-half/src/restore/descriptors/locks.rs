@@ -75,7 +75,7 @@ fn conflict(name: &str, lock: &Lock, number: RawFd, error: &io::Error) -> String
 /// Returns the process that holds the lock; the kernel names it only for POSIX locks.
 fn holder(lock: &Lock, number: RawFd) -> Option<i32> {
     let mut range = range(lock);
-    // SAFETY: the kernel reads and writes the structure.
+    // SAFETY: the kernel reads and writes the structure, which lives on this stack.
     let result = unsafe { libc::fcntl(number, libc::F_GETLK, &raw mut range) };
     (result == 0 && i32::from(range.l_type) != libc::F_UNLCK && range.l_pid > 0)
         .then_some(range.l_pid)
@@ -102,7 +102,7 @@ fn test(lock: &Lock, number: RawFd) -> io::Result<()> {
         return take(lock, number);
     }
     let mut range = range(lock);
-    // SAFETY: the kernel reads and writes the structure.
+    // SAFETY: the kernel reads and writes the structure, which lives on this stack.
     if unsafe { libc::fcntl(number, libc::F_OFD_GETLK, &raw mut range) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -114,7 +114,7 @@ fn test(lock: &Lock, number: RawFd) -> io::Result<()> {
 
 fn take(lock: &Lock, number: RawFd) -> io::Result<()> {
     let range = range(lock);
-    // SAFETY: the structure lives on this stack.
+    // SAFETY: the kernel reads the structure, which lives on this stack.
     let result = unsafe {
         match lock.kind {
             LockKind::Posix => libc::fcntl(number, libc::F_SETLK, &raw const range),

@@ -90,7 +90,7 @@ pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
         .max()
         .unwrap_or(-1);
     raise_limit(highest);
-    // SAFETY: no other thread has been started yet.
+    // SAFETY: this runs before Stillpoint starts any other thread, so nothing else looks at the environment.
     unsafe { connection::move_above(highest) }.map_err(failed)?;
     input::move_above(highest).map_err(failed)?;
     let null = File::open("/dev/null").map_err(failed)?;
@@ -103,8 +103,7 @@ pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
         if number == null.as_raw_fd() {
             continue;
         }
-        // SAFETY: what is open there now was inherited from the launcher by accident; nothing in this process
-        // uses it yet.
+        // SAFETY: the launcher has left open by accident what is there now, and nothing in this process uses it yet.
         if unsafe { libc::dup3(null.as_raw_fd(), number, libc::O_CLOEXEC) } < 0 {
             return Err(failed(io::Error::last_os_error()));
         }
@@ -126,7 +125,7 @@ fn raise_limit(highest: RawFd) {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: the kernel fills, then reads, the structure.
+    // SAFETY: the kernel fills, then reads, the structure, which lives on this stack.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0
             && limit.rlim_cur <= highest as u64 + 64
@@ -186,7 +185,7 @@ pub fn open_all(
             if source == number.number {
                 continue;
             }
-            // SAFETY: the number was reserved for this, or is a stream that the application had replaced.
+            // SAFETY: the number was reserved for this, or is a stream that the application had replaced; nothing owns it.
             if unsafe { libc::dup3(source, number.number, flags) } < 0 {
                 return Err(RestoreError::System {
                     what: failure(description),
@@ -219,7 +218,7 @@ pub fn finish(table: &Descriptors) -> Result<(), RestoreError> {
     owner::set_all(table)?;
     for stream in 0..3 {
         if !table.numbers.iter().any(|number| number.number == stream) {
-            // SAFETY: a stream of the launcher's; Stillpoint has a duplicate of its own.
+            // SAFETY: this is a stream of the launcher's, which the application had closed; Stillpoint has a duplicate of its own.
             unsafe { libc::close(stream) };
         }
     }

@@ -71,7 +71,7 @@ fn open_flags(flags: i32) -> i32 {
 /// Opens a path with the flags of a descriptor that led there.
 pub fn reopen(path: &str, flags: i32) -> io::Result<OwnedFd> {
     let path = std::ffi::CString::new(path)?;
-    // SAFETY: the path is a C string.
+    // SAFETY: the path ends in NUL; the call makes a descriptor, which `owned` takes over at once.
     owned(unsafe { libc::open(path.as_ptr(), open_flags(flags)) })
 }
 
@@ -82,7 +82,7 @@ fn again(file: &File, flags: i32) -> io::Result<OwnedFd> {
 }
 
 fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    // SAFETY: fchmod touches no memory.
+    // SAFETY: fchmod takes numbers and touches no memory; the file is open (a reference).
     match unsafe { libc::fchmod(file.as_raw_fd(), mode as libc::mode_t) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -94,20 +94,20 @@ pub fn owned(number: libc::c_int) -> io::Result<OwnedFd> {
     if number < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the number has just been made for us.
+    // SAFETY: every caller passes a number that has just been made for it, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Makes a signalfd.
 fn signals(mask: u64, flags: i32) -> io::Result<OwnedFd> {
-    // SAFETY: the call makes a descriptor; what it reads lives on this stack.
+    // SAFETY: the kernel reads the mask's 8 bytes, which live on this stack; the call makes a descriptor, which `owned` takes over.
     unsafe { owned(libc::syscall(libc::SYS_signalfd4, -1, &raw const mask, 8, flags) as i32) }
 }
 
 /// Makes an eventfd with its count.
 fn event(count: u64, semaphore: bool, flags: i32) -> io::Result<OwnedFd> {
     let semaphore = if semaphore { libc::EFD_SEMAPHORE } else { 0 };
-    // SAFETY: the call makes a descriptor.
+    // SAFETY: the call takes numbers and makes a descriptor, which `owned` takes over at once.
     let made = unsafe { owned(libc::eventfd(0, flags | semaphore)) }?;
     if count > 0 {
         File::from(made.try_clone()?).write_all(&count.to_ne_bytes())?;
@@ -201,7 +201,7 @@ pub fn open(
             interval: *interval_nanoseconds,
         }
         .start(file_flags),
-        // SAFETY: the call makes a descriptor.
+        // SAFETY: the call takes flags and makes a descriptor, which `owned` takes over at once.
         DescriptorKind::Epoll { .. } => unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC)) },
         DescriptorKind::Inotify { watches } => inotify(watches, file_flags),
     })
@@ -220,7 +220,7 @@ fn content_of(
 
 /// Seals a memory file as it was; several of its descriptions may ask for the same seals.
 fn seal(file: &File, seals: i32) -> io::Result<()> {
-    // SAFETY: these calls take numbers.
+    // SAFETY: these calls take numbers and touch no memory; the file is open (a reference).
     let result = unsafe {
         match libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) {
             now if now == seals => 0,
@@ -235,7 +235,7 @@ fn seal(file: &File, seals: i32) -> io::Result<()> {
 
 fn inherited(stream: i32, flags: i32) -> io::Result<OwnedFd> {
     match streams::remembered(stream) {
-        // SAFETY: F_DUPFD_CLOEXEC takes a number.
+        // SAFETY: F_DUPFD_CLOEXEC takes a number and makes a descriptor, which `owned` takes over at once.
         Some(number) => owned(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) }),
         // This launch has no such stream.
         None => reopen("/dev/null", flags & libc::O_ACCMODE),

@@ -37,7 +37,7 @@ pub fn set(description: &Description, number: RawFd) -> io::Result<()> {
             Some((THREAD, identity::real_thread(virtual_tid) as i32))
         }
     };
-    // SAFETY: these calls take numbers, and a structure on this stack.
+    // SAFETY: these calls take numbers, and the kernel reads one structure, which lives on this stack.
     let results = unsafe {
         let signalled = match description.signal {
             0 => 0,

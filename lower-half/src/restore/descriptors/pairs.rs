@@ -85,7 +85,7 @@ impl Pairs {
 fn make(socket_type: i32) -> io::Result<Pair> {
     let mut ends = [0; 2];
     let flags = socket_type | libc::SOCK_CLOEXEC;
-    // SAFETY: the kernel writes two numbers.
+    // SAFETY: the kernel writes two numbers to the array, which lives on this stack.
     if unsafe { libc::socketpair(libc::AF_UNIX, flags, 0, ends.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -127,7 +127,7 @@ fn shut(end: &OwnedFd, bits: u8) -> io::Result<()> {
         2 => libc::SHUT_WR,
         _ => libc::SHUT_RDWR,
     };
-    // SAFETY: takes numbers.
+    // SAFETY: shutdown takes numbers and touches no memory; the end is open (a reference).
     match unsafe { libc::shutdown(end.as_raw_fd(), how) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -147,7 +147,7 @@ fn set(end: &OwnedFd, option: &SocketOption) -> io::Result<()> {
 }
 
 fn set_bytes(end: &OwnedFd, name: i32, value: &[u8]) -> io::Result<()> {
-    // SAFETY: the kernel reads the value.
+    // SAFETY: the kernel reads as many bytes as the value has.
     let result = unsafe {
         libc::setsockopt(
             end.as_raw_fd(),

@@ -321,7 +321,7 @@ pub fn look(path: &str, flags: i32) -> std::io::Result<()> {
         libc::O_WRONLY => libc::W_OK,
         _ => libc::R_OK | libc::W_OK,
     };
-    // SAFETY: the path is a C string.
+    // SAFETY: the path ends in NUL, and the kernel only reads it.
     match unsafe { libc::faccessat(libc::AT_FDCWD, place.as_ptr(), mode, libc::AT_EACCESS) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),

@@ -16,7 +16,7 @@ pub fn settle(description: &Description, opened: &OwnedFd) -> io::Result<()> {
     }
     // Sets the flags that `open` did not get: those of pipes, and of objects made by other calls.
     let settable = libc::O_APPEND | libc::O_NONBLOCK | libc::O_DIRECT | libc::O_NOATIME;
-    // SAFETY: these calls take numbers.
+    // SAFETY: these calls take numbers and touch no memory; the descriptor is open (a reference).
     unsafe {
         if libc::fcntl(number, libc::F_SETFL, description.flags & settable) < 0 {
             return Err(io::Error::last_os_error());
@@ -37,7 +37,7 @@ pub fn settle(description: &Description, opened: &OwnedFd) -> io::Result<()> {
 /// beginning for its continuation and finds nothing.
 fn begin_to_read(number: RawFd) {
     let mut entries = [0u64; 128];
-    // SAFETY: the kernel writes at most so many bytes. One that cannot be read has no position to be lost.
+    // SAFETY: the kernel writes at most as many bytes as the array has. A directory that cannot be read has no position to be lost.
     unsafe {
         libc::syscall(
             libc::SYS_getdents64,
@@ -50,7 +50,7 @@ fn begin_to_read(number: RawFd) {
 
 /// Makes a stream of the new launch blocking or not, as the application had set it.
 fn wait_as_before(number: RawFd, flags: i32) -> io::Result<()> {
-    // SAFETY: these calls take numbers.
+    // SAFETY: these calls take numbers and touch no memory.
     let result = unsafe {
         let now = libc::fcntl(number, libc::F_GETFL);
         let wanted = now & !libc::O_NONBLOCK | flags & libc::O_NONBLOCK;

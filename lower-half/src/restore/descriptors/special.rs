@@ -72,7 +72,7 @@ fn fill(writer: &OwnedFd, content: &[u8], packets: &[u32]) -> io::Result<()> {
         return pipe.write_all(content);
     }
     let mode = |flags: libc::c_int| {
-        // SAFETY: F_SETFL takes a number.
+        // SAFETY: F_SETFL takes flags and touches no memory; the writer is open (a reference).
         match unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -92,12 +92,12 @@ fn fill(writer: &OwnedFd, content: &[u8], packets: &[u32]) -> io::Result<()> {
 
 fn make(capacity: i32) -> io::Result<Pipe> {
     let mut ends = [0; 2];
-    // SAFETY: the kernel writes two numbers.
+    // SAFETY: the kernel writes two numbers to the array, which lives on this stack.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let (reader, writer) = (owned(ends[0])?, owned(ends[1])?);
-    // SAFETY: F_SETPIPE_SZ takes a number.
+    // SAFETY: F_SETPIPE_SZ takes a number and touches no memory of ours; the writer is open.
     if unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, capacity) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -111,12 +111,12 @@ fn make(capacity: i32) -> io::Result<Pipe> {
 
 /// Makes watches under their old numbers. The kernel counts up from 1, so gaps are filled and emptied again.
 pub fn inotify(watches: &[Watch], flags: i32) -> io::Result<OwnedFd> {
-    // SAFETY: makes a descriptor.
+    // SAFETY: the call takes flags and makes a descriptor, which `owned` takes over at once.
     let set = owned(unsafe { libc::inotify_init1(flags) })?;
     for watch in watches {
         let path = std::ffi::CString::new(watch.path.as_str())?;
         loop {
-            // SAFETY: the path is a C string.
+            // SAFETY: the path ends in NUL, and the kernel only reads it; the set is open.
             let made =
                 unsafe { libc::inotify_add_watch(set.as_raw_fd(), path.as_ptr(), watch.mask) };
             if made < 0 {
@@ -125,7 +125,7 @@ pub fn inotify(watches: &[Watch], flags: i32) -> io::Result<OwnedFd> {
             if made >= watch.descriptor {
                 break;
             }
-            // SAFETY: removes the watch just made; the event that tells of it is read away below.
+            // SAFETY: the call takes numbers; it removes the watch just made, whose event is read away below.
             unsafe { libc::inotify_rm_watch(set.as_raw_fd(), made) };
         }
     }
@@ -137,8 +137,7 @@ pub fn inotify(watches: &[Watch], flags: i32) -> io::Result<OwnedFd> {
 fn drain(set: &OwnedFd) {
     let mut waiting: libc::c_int = 0;
     let mut buffer = [0u8; 4096];
-    // SAFETY: the kernel writes one int, then at most the buffer's length; a read is made only when there is
-    // something to read, so that it does not block.
+    // SAFETY: the kernel writes one int, then at most the buffer's length; a read is made only when there is something to read, so it does not block.
     unsafe {
         while libc::ioctl(set.as_raw_fd(), libc::FIONREAD, &raw mut waiting) == 0 && waiting > 0 {
             if libc::read(set.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) <= 0 {

@@ -19,7 +19,7 @@ pub struct Timer {
 impl Timer {
     /// Makes the timer, which continues from its state.
     pub fn start(&self, flags: i32) -> io::Result<OwnedFd> {
-        // SAFETY: takes numbers.
+        // SAFETY: the call takes numbers and makes a descriptor, which `owned` takes over at once.
         let made = owned(unsafe { libc::timerfd_create(self.clock, flags) })?;
         match (self.ticks, self.value, self.interval) {
             (1.., 0, 0) => self.expire(&made)?,
@@ -41,7 +41,7 @@ impl Timer {
             events: libc::POLLIN,
             revents: 0,
         };
-        // SAFETY: one structure on this stack. The timer expires at once; a second is for a machine that is busy.
+        // SAFETY: poll reads and writes one structure, which lives on this stack. The timer expires at once; a second is for a machine that is busy.
         match unsafe { libc::poll(&raw mut poll, 1, 1000) } {
             1 => Ok(()),
             _ => Err(io::Error::other("a timer of a nanosecond does not expire")),
@@ -60,7 +60,7 @@ impl Timer {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // SAFETY: the kernel writes the structure.
+        // SAFETY: the kernel writes the structure, which lives on this stack.
         if unsafe { libc::clock_gettime(self.clock, &raw mut now) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -77,7 +77,7 @@ impl Timer {
             it_interval: time(interval),
             it_value: time(value),
         };
-        // SAFETY: the kernel reads the structure.
+        // SAFETY: the kernel reads the structure, which lives on this stack; null says that the old setting is not asked for.
         let result = unsafe {
             libc::timerfd_settime(
                 made.as_raw_fd(),
@@ -98,7 +98,7 @@ impl Timer {
         if self.ticks == 0 {
             return Ok(());
         }
-        // SAFETY: the kernel reads eight bytes.
+        // SAFETY: the kernel reads eight bytes, which `self` keeps.
         let result =
             unsafe { libc::ioctl(made.as_raw_fd(), TFD_IOC_SET_TICKS, &raw const self.ticks) };
         match result {

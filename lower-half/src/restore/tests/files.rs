@@ -74,12 +74,12 @@ fn a_file_without_a_name_travels_in_the_image() {
     file.seek(SeekFrom::Start(2)).unwrap();
     std::fs::remove_file(&path).unwrap();
     let name = CString::new("note").unwrap();
-    // SAFETY: the name is a C string.
+    // SAFETY: the name ends in NUL; the call makes a descriptor, which `owned` takes over at once.
     let mut memory = File::from(owned(unsafe {
         libc::memfd_create(name.as_ptr(), libc::MFD_ALLOW_SEALING)
     }));
     memory.write_all(b"in memory").unwrap();
-    // SAFETY: fcntl with numbers.
+    // SAFETY: F_ADD_SEALS takes flags; the descriptor is this test's own.
     unsafe { libc::fcntl(memory.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) };
     let numbers = [at(311, file), at(312, memory)];
     let image = directory.path().join("image");
@@ -100,9 +100,9 @@ fn a_file_without_a_name_travels_in_the_image() {
     let mut text = String::new();
     borrow(312).read_to_string(&mut text).unwrap();
     assert_eq!(text, "in memory");
-    // SAFETY: fcntl with numbers.
+    // SAFETY: F_GET_SEALS has no argument; the descriptor is this test's own.
     assert_eq!(
-        // SAFETY: F_GET_SEALS has no argument.
+        // SAFETY: F_GET_SEALS has no argument; the descriptor is this test's own.
         unsafe { libc::fcntl(312, libc::F_GET_SEALS) },
         libc::F_SEAL_SHRINK
     );
@@ -118,7 +118,7 @@ fn pipes_counters_timers_and_epoll_sets_come_back() {
         tv_sec: seconds,
         tv_nsec: 0,
     };
-    // SAFETY: descriptors are made, from values on this stack.
+    // SAFETY: the calls make descriptors, which are this test's own, from structures that live on this stack.
     let numbers = unsafe {
         assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
         let reader = at(321, owned(ends[0]));
@@ -183,7 +183,7 @@ fn pipes_counters_timers_and_epoll_sets_come_back() {
     assert_eq!(&text, b"on its way");
     borrow(322).write_all(b"x").unwrap();
     let mut event = libc::epoll_event { events: 0, u64: 0 };
-    // SAFETY: room for one event.
+    // SAFETY: the kernel writes at most one event, which lives on this stack.
     assert_eq!(unsafe { libc::epoll_wait(326, &raw mut event, 1, 1000) }, 1);
     assert_eq!({ event.u64 }, 0x1234_5678_9abc);
     close(&numbers[1..2]);

@@ -74,7 +74,7 @@ fn taken_back(writes: u32) {
     };
     let access = Access::default();
     thread::scope(|scope| {
-        // SAFETY: nobody writes to the arena until the access is revoked.
+        // SAFETY: the test's memory is only written to after the access is revoked.
         let writing = scope.spawn(|| unsafe { write_image(request, &access, None) });
         stood.recv_timeout(Duration::from_secs(20)).unwrap();
         access.revoke();

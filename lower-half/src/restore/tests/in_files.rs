@@ -84,7 +84,7 @@ fn what_the_image_has_not_is_the_files() {
     let other = directory.path().join("other");
     std::fs::write(&other, vec![9; PAGES * PAGE]).unwrap();
     std::fs::rename(&other, &mapped.path).unwrap();
-    // SAFETY: the arena is empty.
+    // SAFETY: nothing is mapped in the arena, and no other test uses it meanwhile (`PROCESS`).
     unsafe { bring(&reader, &mut in_files).unwrap() };
     let pages: Vec<u8> = (0..PAGES).map(|page| mapped.page(page)).collect();
     assert_eq!(pages, [5, 5, 6, 5, 0, 5, 5, 5, 5]);
@@ -101,7 +101,7 @@ fn what_the_image_has_not_is_the_files() {
     let own = [2, 4].map(|page| start + page * PAGE..start + (page + 1) * PAGE);
     assert_eq!(pages.own(mappings[0].addresses()).unwrap(), own);
     assert_eq!(pages.own(mappings[1].addresses()).unwrap(), []);
-    // SAFETY: the test's own mapping.
+    // SAFETY: these pages lie in the test's own mapping; the kernel drops them, and the mapping stays.
     unsafe { libc::madvise((start + 2 * PAGE) as *mut _, 3 * PAGE, libc::MADV_DONTNEED) };
     assert_eq!((mapped.page(2), mapped.page(4)), (5, 5));
     unmap_arena();

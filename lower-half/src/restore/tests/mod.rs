@@ -93,7 +93,7 @@ fn write_what(path: &Path, numbers: &[RawFd], what: What<'_>) -> Descriptors {
     let mappings = maps::upper().unwrap();
     let mut writer = Writer::create(path, Compression::Lz4).unwrap();
     writer.use_crew(Crew::of(2));
-    // SAFETY: nobody but this test uses the arena.
+    // SAFETY: no other code uses the arena while this test runs (`PROCESS`).
     unsafe {
         let memory = Memory::survey(&mappings, in_files, &mut contents).unwrap();
         let access = Access::default();
@@ -159,9 +159,9 @@ unsafe fn bring(reader: &Reader, in_files: &mut InFiles) -> Result<(), RestoreEr
 /// Moves a descriptor to a number of the test's choice.
 fn at(number: RawFd, descriptor: impl Into<OwnedFd>) -> RawFd {
     let descriptor = descriptor.into();
-    // SAFETY: tests choose numbers that nothing else uses.
+    // SAFETY: each test chooses numbers that nothing else uses.
     assert_eq!(
-        // SAFETY: a number that nobody uses.
+        // SAFETY: the test chose a number that nothing else uses; the descriptor is open.
         unsafe { libc::dup2(descriptor.as_raw_fd(), number) },
         number
     );
@@ -170,7 +170,7 @@ fn at(number: RawFd, descriptor: impl Into<OwnedFd>) -> RawFd {
 
 fn close(numbers: &[RawFd]) {
     for number in numbers {
-        // SAFETY: the test's own numbers.
+        // SAFETY: the numbers are the test's own, and nothing uses them any more.
         unsafe { libc::close(*number) };
     }
 }
@@ -190,13 +190,13 @@ fn restore_descriptors(path: &Path) -> Result<(), RestoreError> {
 
 /// A `File` for a number that stays open.
 fn borrow(number: RawFd) -> std::mem::ManuallyDrop<File> {
-    // SAFETY: the number is open, and is not closed through this.
+    // SAFETY: the number is open, and is not closed through this value.
     std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(number) })
 }
 
 fn owned(number: RawFd) -> OwnedFd {
     assert!(number >= 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: just made for us.
+    // SAFETY: the number has just been made for the caller, and nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 

@@ -14,7 +14,7 @@ pub fn map(
     file: RawFd,
 ) -> &'static mut [u8] {
     let wanted = (ARENA_START + offset) as *mut libc::c_void;
-    // SAFETY: maps over nothing; the slice is unmapped by the test alone.
+    // SAFETY: MAP_FIXED_NOREPLACE maps over nothing; only this test uses the memory and unmaps it.
     unsafe {
         let flags = flags | libc::MAP_FIXED_NOREPLACE;
         assert_eq!(
@@ -27,7 +27,7 @@ pub fn map(
 
 pub fn unmap_arena() {
     for mapping in maps::upper().unwrap() {
-        // SAFETY: the tests' own mappings.
+        // SAFETY: everything in the arena is mapped by tests, of which only this one runs (`PROCESS`).
         unsafe { libc::munmap(mapping.start as *mut _, mapping.bytes()) };
     }
 }
@@ -57,7 +57,7 @@ impl Private {
         let hidden = map(8 << 20, 4 * PAGE, READ_WRITE, ANONYMOUS, -1);
         hidden[PAGE] = 77;
         let guard = map(12 << 20, PAGE, libc::PROT_NONE, ANONYMOUS, -1);
-        // SAFETY: the test's own mappings.
+        // SAFETY: these ranges are the test's own mappings.
         unsafe {
             libc::mprotect(hidden.as_mut_ptr().cast(), 4 * PAGE, libc::PROT_NONE);
             libc::madvise(heap.as_mut_ptr().cast(), heap.len(), libc::MADV_DONTDUMP);
@@ -83,7 +83,7 @@ impl Private {
         assert_eq!(find(self.guard).protection, libc::PROT_NONE);
         assert_ne!(find(self.heap).vm_flags & vm_flags::DONT_DUMP, 0);
         let hidden = self.hidden.as_ptr() as *mut libc::c_void;
-        // SAFETY: the test's own mapping.
+        // SAFETY: the range is the test's own mapping, brought back by the restore.
         unsafe { libc::mprotect(hidden, 4 * PAGE, libc::PROT_READ) };
         assert_eq!(self.hidden[PAGE], 77);
     }
@@ -139,7 +139,7 @@ impl Shared {
         let again = (ARENA_START + (28 << 20)) as *mut libc::c_void;
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         let from = memory.as_mut_ptr().cast();
-        // SAFETY: the test's own mappings.
+        // SAFETY: the addresses are the test's own mapping; `again` is free.
         let second = unsafe { libc::mremap(from, 0, 16 * PAGE, flags, again) };
         assert_eq!(second, again);
         Shared {
@@ -153,7 +153,7 @@ impl Shared {
     fn is_back(&mut self) {
         assert_eq!((self.file[PAGE + 1], self.memory[5 * PAGE]), (8, 3));
         self.memory[6 * PAGE] = 4;
-        // SAFETY: mapped again by the restore.
+        // SAFETY: the restore has mapped both again, and page 6 lies within.
         let seen = unsafe { self.again.add(6 * PAGE).read() };
         assert_eq!(seen, 4, "still one object");
     }
@@ -179,7 +179,7 @@ fn memory_comes_back_at_its_addresses() {
     std::fs::remove_file(&library.path).unwrap();
     std::fs::write(&shared.path, b"overwritten").unwrap();
 
-    // SAFETY: the arena is empty.
+    // SAFETY: nothing is mapped in the arena, and no other test uses it meanwhile (`PROCESS`).
     unsafe {
         bring(&reader, &mut InFiles::default()).unwrap();
         super::shared::map_files(&reader).unwrap();
@@ -192,7 +192,7 @@ fn memory_comes_back_at_its_addresses() {
     library.is_back();
     shared.is_back();
 
-    // SAFETY: nothing is mapped over what is there.
+    // SAFETY: memory that is there is not mapped over: the restore refuses instead.
     let taken = unsafe { bring(&reader, &mut InFiles::default()) };
     let taken = taken.unwrap_err().to_string();
     assert!(taken.contains("is taken in this process: 5501"), "{taken}");

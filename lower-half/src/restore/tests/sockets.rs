@@ -53,7 +53,7 @@ fn a_message_with_descriptors_in_it_is_refused_and_stays() {
         iov_base: (&raw mut byte).cast(),
         iov_len: 1,
     };
-    // SAFETY: zeros are a valid header; all that it leads to is alive, and there is room for one number.
+    // SAFETY: zeros are a valid header; it leads to values that live on this stack, and the control buffer has room for one number.
     let sent = unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         header.msg_iov = &raw mut part;

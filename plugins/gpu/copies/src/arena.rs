@@ -129,7 +129,7 @@ mod tests {
         let mut arena = Arena::new(PAGE).expect("an arena");
         let shown = arena.shown();
         let memory = arena.take(3).expect("room");
-        // SAFETY: taken, and not shared.
+        // SAFETY: the memory was taken with at least three bytes, and only this test uses it.
         unsafe { memory.copy_from(b"abc".as_ptr(), 3) };
         let mut found = [0; 3];
         let at = shown.place(memory as u64, 3).expect("in the arena");

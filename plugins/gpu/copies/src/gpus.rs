@@ -106,7 +106,7 @@ impl<'d> Gpus<'d> {
             return Err(none);
         }
         let memory = self.arena()?.take(bytes).ok_or(none)?;
-        // SAFETY: mapped as long as this lives, which unpins it first.
+        // SAFETY: the arena has just given this memory, and keeps it mapped as long as this value lives, which unpins it before it gives it back.
         if let Err(error) = unsafe { self.contexts[0].pin(memory, bytes) } {
             self.arena()?.give_back(memory);
             return Err(no_memory(place, 0, bytes, &error));
@@ -236,8 +236,8 @@ impl Device for Gpus<'_> {
                         self.settle();
                     }
                     if let Some(first) = self.contexts.first() {
-                        // SAFETY: it was pinned, it is no longer in the list, no copy uses it, and slices of it borrow from
-                        // this.
+                        // SAFETY: the memory was pinned and is not in the list any more; no copy uses it, and no slice of it is there, since slices borrow this
+                        // value.
                         drop(unsafe { first.unpin(range.memory) });
                     }
                     if let Some(arena) = &mut self.arena {
@@ -266,8 +266,8 @@ impl Device for Gpus<'_> {
             }
         };
         let (to, from) = (copy.to.address, copy.from.address);
-        // SAFETY: host memory is pinned, as has been looked up, and stays so while the copy is in the list; no slice of it is given out
-        // before.
+        // SAFETY: both ranges were looked up: what is host memory is pinned, and stays so while the copy is in the list; until then no slice of it is given
+        // out.
         let begun = unsafe { context.copy(queue, to, from, copy.bytes, event) };
         if let Err(error) = begun {
             // The copy may be under way without its event.
@@ -345,7 +345,7 @@ impl Drop for Gpus<'_> {
         self.unload();
         for range in self.pinned.all() {
             if let Some(first) = self.contexts.first() {
-                // SAFETY: it was pinned, no copy is under way any more, and no slice of a dropped value remains.
+                // SAFETY: the memory was pinned, `settle` has ended all copies, and no slice of it is there, since slices borrow this value.
                 drop(unsafe { first.unpin(range.memory) });
             }
         }

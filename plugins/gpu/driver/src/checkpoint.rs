@@ -59,7 +59,7 @@ pub fn missing(driver: &Driver) -> Vec<&'static str> {
 /// The driver's, for example if it does not know the process.
 pub fn state(driver: &Driver, pid: i32) -> Result<State, Error> {
     type GetState = unsafe extern "C" fn(c_int, *mut u32) -> Code;
-    // SAFETY: the function's type, the enumeration being a word; the place is the call's.
+    // SAFETY: cuCheckpointProcessGetState has the type `GetState`, its enumeration being a word; it writes one to `place`, which `ask` provides.
     let state = driver.ask::<GetState, u32>(STATE, 0, |call, place| unsafe { call(pid, place) })?;
     Ok(match state {
         0 => State::Running,
@@ -76,7 +76,7 @@ pub fn state(driver: &Driver, pid: i32) -> Result<State, Error> {
 /// The driver's.
 pub fn restore_thread(driver: &Driver, pid: i32) -> Result<i32, Error> {
     type GetThread = unsafe extern "C" fn(c_int, *mut c_int) -> Code;
-    // SAFETY: the function's type; the place is the call's.
+    // SAFETY: cuCheckpointProcessGetRestoreThreadId has the type `GetThread`; it writes one int to `place`, which `ask` provides.
     driver.ask::<GetThread, c_int>(THREAD, 0, |call, place| unsafe { call(pid, place) })
 }
 
@@ -92,7 +92,7 @@ pub fn lock(driver: &Driver, pid: i32, milliseconds: u32) -> Result<(), Error> {
         reserved0: 0,
         reserved1: [0; 7],
     };
-    // SAFETY: the function's type; what it is given lives longer than the call.
+    // SAFETY: cuCheckpointProcessLock has the type `Lock`; it reads `given`, which lives until the call returns.
     driver.call::<Lock>(LOCK, |call| unsafe { call(pid, &raw mut given) })
 }
 
@@ -106,7 +106,8 @@ pub fn checkpoint(driver: &Driver, pid: i32) -> Result<(), Error> {
         customStorageInfo_out: ptr::null_mut(),
         reserved: [0; 56],
     };
-    // SAFETY: the function's type; what it is given lives longer than the call. It asks for no storage of its own.
+    // SAFETY: cuCheckpointProcessCheckpoint has the type `Checkpoint`; it reads `given`, which lives until the call returns and asks for no storage of the
+    // caller's.
     driver.call::<Checkpoint>(CHECKPOINT, |call| unsafe { call(pid, &raw mut given) })
 }
 
@@ -127,7 +128,7 @@ pub fn restore(driver: &Driver, pid: i32, pairs: &[([u8; 16], [u8; 16])]) -> Res
         customStorageInfo_out: ptr::null_mut(),
         reserved: [0; 40],
     };
-    // SAFETY: the function's type; what it is given, the pairs too, lives longer than the call.
+    // SAFETY: cuCheckpointProcessRestore has the type `Restore`; it reads `given` and the pairs, which live until the call returns.
     driver.call::<Restore>(RESTORE, |call| unsafe { call(pid, &raw mut given) })
 }
 
@@ -138,7 +139,7 @@ pub fn restore(driver: &Driver, pid: i32, pairs: &[([u8; 16], [u8; 16])]) -> Res
 pub fn unlock(driver: &Driver, pid: i32) -> Result<(), Error> {
     type Unlock = unsafe extern "C" fn(c_int, *mut CUcheckpointUnlockArgs) -> Code;
     let mut given = CUcheckpointUnlockArgs { reserved: [0; 8] };
-    // SAFETY: the function's type; what it is given lives longer than the call.
+    // SAFETY: cuCheckpointProcessUnlock has the type `Unlock`; it reads `given`, which lives until the call returns.
     driver.call::<Unlock>(UNLOCK, |call| unsafe { call(pid, &raw mut given) })
 }
 

@@ -92,7 +92,8 @@ impl<'d> Context<'d> {
 
     pub(crate) fn with(&self, function: Function, handle: *mut c_void) -> Result<(), Error> {
         self.driver.call::<OfHandle>(function, |call| {
-            // SAFETY: the function's type; the handle is one that the driver has given, of the kind that the function takes.
+            // SAFETY: each caller's function has the type `OfHandle`; it passes a handle that the driver has given, of the kind that the function takes, or
+            // memory that was pinned.
             unsafe { call(handle) }
         })
     }
@@ -101,7 +102,7 @@ impl<'d> Context<'d> {
         self.enter()?;
         self.driver
             .ask::<Make, *mut c_void>(function, ptr::null_mut(), |call, place| {
-                // SAFETY: the function's type; the place is the call's.
+                // SAFETY: each caller's function has the type `Make`; it writes one handle to `place`, which `ask` provides.
                 unsafe { call(place, flags) }
             })
     }
@@ -116,7 +117,7 @@ impl<'d> Context<'d> {
         let can = self
             .driver
             .ask::<Can, c_int>(CAN_ACCESS, 0, |call, place| {
-                // SAFETY: the function's type; the place is the call's.
+                // SAFETY: cuDeviceCanAccessPeer has the type `Can`; it writes one int to `place`, which `ask` provides, and both devices are the driver's.
                 unsafe { call(place, self.device, other.device) }
             })?;
         if can == 0 {
@@ -124,7 +125,7 @@ impl<'d> Context<'d> {
         }
         self.enter()?;
         let enabled = self.driver.call::<Enable>(ENABLE_ACCESS, |call| {
-            // SAFETY: the function's type; the context is the driver's. No flags are defined.
+            // SAFETY: cuCtxEnablePeerAccess has the type `Enable`; the context is the driver's and retained by `other`. No flags are defined.
             unsafe { call(other.handle, 0) }
         });
         match enabled {
@@ -142,7 +143,7 @@ impl<'d> Context<'d> {
         self.enter()?;
         let mut total = 0;
         let free = self.driver.ask::<Info, usize>(INFO, 0, |call, free| {
-            // SAFETY: the function's type; both places are the call's.
+            // SAFETY: cuMemGetInfo has the type `Info`; it writes one number to each place, which live until the call returns.
             unsafe { call(free, &raw mut total) }
         })?;
         Ok(free as u64)
@@ -157,7 +158,7 @@ impl<'d> Context<'d> {
         self.enter()?;
         self.driver
             .ask::<Allocate, u64>(ALLOCATE, 0, |call, place| {
-                // SAFETY: the function's type; the place is the call's.
+                // SAFETY: cuMemAlloc has the type `Allocate`; it writes one address to `place`, which `ask` provides.
                 unsafe { call(place, bytes as usize) }
             })
     }
@@ -170,7 +171,7 @@ impl<'d> Context<'d> {
         type Free = unsafe extern "C" fn(u64) -> Code;
         self.enter()?;
         self.driver.call::<Free>(FREE, |call| {
-            // SAFETY: the function's type; the driver refuses an address that is not its own.
+            // SAFETY: cuMemFree has the type `Free`; the driver refuses an address that is none of its own.
             unsafe { call(address) }
         })
     }
@@ -186,7 +187,7 @@ impl<'d> Context<'d> {
         type Pin = unsafe extern "C" fn(*mut c_void, usize, c_uint) -> Code;
         self.enter()?;
         self.driver.call::<Pin>(PIN, |call| {
-            // SAFETY: the function's type; of the memory the caller says that it is mapped.
+            // SAFETY: cuMemHostRegister has the type `Pin`; the caller says that the memory is mapped, and stays so until it is unpinned.
             unsafe { call(memory.cast(), bytes as usize, PORTABLE) }
         })
     }
@@ -255,7 +256,7 @@ impl<'d> Context<'d> {
         type Copy = unsafe extern "C" fn(u64, u64, usize, *mut c_void) -> Code;
         self.enter()?;
         self.driver.call::<Copy>(COPY, |call| {
-            // SAFETY: the function's type; of host memory the caller says that it may be copied.
+            // SAFETY: cuMemcpyAsync has the type `Copy`; the caller says that host memory in both ranges is pinned and left alone until the event has come.
             unsafe { call(to, from, bytes as usize, stream.0) }
         })?;
         self.record(behind, stream)
@@ -265,7 +266,7 @@ impl<'d> Context<'d> {
     pub(crate) fn record(&self, event: Event, stream: Stream) -> Result<(), Error> {
         type Record = unsafe extern "C" fn(*mut c_void, *mut c_void) -> Code;
         self.driver.call::<Record>(RECORD, |call| {
-            // SAFETY: the function's type; both handles are the driver's.
+            // SAFETY: cuEventRecord has the type `Record`; the driver has given both handles.
             unsafe { call(event.0, stream.0) }
         })
     }
@@ -291,7 +292,7 @@ impl<'d> Context<'d> {
         type Settle = unsafe extern "C" fn() -> Code;
         self.enter()?;
         self.driver.call::<Settle>(SYNCHRONIZE, |call| {
-            // SAFETY: the function's type.
+            // SAFETY: cuCtxSynchronize has the type `Settle`, and takes nothing.
             unsafe { call() }
         })
     }
@@ -302,7 +303,7 @@ impl Drop for Context<'_> {
         type Release = unsafe extern "C" fn(c_int) -> Code;
         // A lost device returns its error here too, and it does not matter.
         let _ = self.driver.call::<Release>(RELEASE, |call| {
-            // SAFETY: the function's type; it was retained once.
+            // SAFETY: cuDevicePrimaryCtxRelease has the type `Release`; `of` has retained this device's context once.
             unsafe { call(self.device) }
         });
     }

@@ -38,7 +38,7 @@ pub struct Device {
 /// The driver's.
 pub fn version(driver: &Driver) -> Result<i32, Error> {
     type Version = unsafe extern "C" fn(*mut c_int) -> Code;
-    // SAFETY: the function's type; the place is the call's.
+    // SAFETY: cuDriverGetVersion has the type `Version`; it writes one int to `place`, which `ask` provides.
     driver.ask::<Version, c_int>(VERSION, 0, |call, place| unsafe { call(place) })
 }
 
@@ -48,7 +48,7 @@ pub fn version(driver: &Driver) -> Result<i32, Error> {
 /// The driver's.
 pub fn all(driver: &Driver) -> Result<Vec<Device>, Error> {
     type Count = unsafe extern "C" fn(*mut c_int) -> Code;
-    // SAFETY: the function's type; the place is the call's.
+    // SAFETY: cuDeviceGetCount has the type `Count`; it writes one int to `place`, which `ask` provides.
     let count = driver.ask::<Count, c_int>(COUNT, 0, |call, place| unsafe { call(place) })?;
     (0..count).map(|number| describe(driver, number)).collect()
 }

@@ -35,13 +35,14 @@ impl Context<'_> {
         let module = self
             .driver
             .ask::<Load, *mut c_void>(LOAD, none, |call, place| {
-                // SAFETY: the function's type; the text ends in NUL, and the place is the call's.
+                // SAFETY: cuModuleLoadData has the type `Load`; the text ends in NUL, and it writes one handle to `place`, which `ask` provides.
                 unsafe { call(place, ptx.as_ptr().cast()) }
             })?;
         let found = self
             .driver
             .ask::<Get, *mut c_void>(GET, none, |call, place| {
-                // SAFETY: the function's type; the module is the driver's, the name ends in NUL, and the place is the call's.
+                // SAFETY: cuModuleGetFunction has the type `Get`; the module has just been loaded, the name ends in NUL, and it writes one handle to `place`,
+                // which `ask` provides.
                 unsafe { call(place, module, name.as_ptr()) }
             });
         match found {
@@ -87,8 +88,8 @@ impl Context<'_> {
         let given = numbers.each_ref().map(ptr::from_ref);
         let mut given = given.map(|number| number.cast_mut().cast::<c_void>());
         self.driver.call::<Launch>(LAUNCH, |call| {
-            // SAFETY: the function's type; the kernel is the driver's, what it is given lives longer than the call, which copies it, and the caller
-            // guarantees the memory.
+            // SAFETY: cuLaunchKernel has the type `Launch`; the driver has given the kernel and the stream, and copies the numbers before it returns. The
+            // caller says that the memory they lead to is there.
             unsafe {
                 call(
                     kernel.function,

@@ -85,11 +85,11 @@ impl Driver {
     /// # Errors
     /// There is no driver, or it cannot be initialized, for example because there is no device.
     pub fn open() -> Result<Driver, OpenError> {
-        // SAFETY: the library's constructors are the driver's own.
+        // SAFETY: loading the library runs its constructors, which are those of the installed driver.
         let library = unsafe { Library::new(NAME) }.map_err(OpenError::NoLibrary)?;
         // The library has threads of its own and must never be closed.
         let library: &'static Library = Box::leak(Box::new(library));
-        // SAFETY: the types are those that NVIDIA's header gives these names.
+        // SAFETY: NVIDIA's header gives these names these types, and the library stays loaded.
         let lookup = unsafe {
             let new = library.get::<GetProcAddress>(c"cuGetProcAddress_v2");
             let old = || library.get::<GetProcAddressOld>(c"cuGetProcAddress");
@@ -104,7 +104,7 @@ impl Driver {
             since: 2000,
         };
         type Init = unsafe extern "C" fn(c_uint) -> Code;
-        // SAFETY: cuInit's type; no flags are defined.
+        // SAFETY: cuInit has the type `Init`; no flags are defined.
         driver.call::<Init>(init, |init| unsafe { init(0) })?;
         Ok(driver)
     }
@@ -136,7 +136,7 @@ impl Driver {
     ) -> Result<(), Error> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
         let found = self.find(function).ok_or(Error::Missing(function.text()))?;
-        // SAFETY: the size has been compared; every caller asserts beside the call that this is the function's type.
+        // SAFETY: a function is as wide as a pointer, as was compared; every caller says beside its call that the function has the type `F`.
         let known = unsafe { mem::transmute_copy::<*mut c_void, F>(&found) };
         match make(known) {
             SUCCESS => Ok(()),
@@ -157,7 +157,7 @@ impl Driver {
     ) -> Result<T, Error> {
         let mut place = MaybeUninit::new(empty);
         self.call::<F>(function, |known| make(known, place.as_mut_ptr()))?;
-        // SAFETY: it had a value from the beginning.
+        // SAFETY: the place had a value from the beginning, and the call has at most replaced it.
         Ok(unsafe { place.assume_init() })
     }
 
@@ -171,7 +171,7 @@ impl Driver {
             return "an error".to_owned();
         };
         let mut name = ptr::null();
-        // SAFETY: cuGetErrorName's type; it gives a text of the library's own, which stays.
+        // SAFETY: cuGetErrorName has the type `GetErrorName`; it writes one pointer to `name`, which leads to a text of the library's own that stays.
         unsafe {
             let known = mem::transmute::<*mut c_void, GetErrorName>(found);
             match known(code, &raw mut name) {

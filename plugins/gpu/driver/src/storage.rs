@@ -55,9 +55,9 @@ pub fn checkpoint(driver: &Driver, pid: i32) -> Result<Storage, Error> {
         customStorageInfo_out: &raw mut info,
         reserved: [0; 56],
     };
-    // SAFETY: the function's type; what it is given, the place for its answer too, lives longer than the call.
+    // SAFETY: cuCheckpointProcessCheckpoint has the type `Checkpoint`; it reads `given` and writes to `info`, which both live until the call returns.
     driver.call::<Checkpoint>(CHECKPOINT, |call| unsafe { call(pid, &raw mut given) })?;
-    // SAFETY: the call has succeeded.
+    // SAFETY: the call has succeeded, so `info` is null or what the driver has just written.
     unsafe { read(driver, info) }
 }
 
@@ -84,9 +84,9 @@ pub fn restore(
         customStorageInfo_out: &raw mut info,
         reserved: [0; 40],
     };
-    // SAFETY: the function's type; what it is given, pairs and the place for its answer too, lives longer than the call.
+    // SAFETY: cuCheckpointProcessRestore has the type `Restore`; it reads `given` and the pairs, and writes to `info`, which all live until the call returns.
     driver.call::<Restore>(RESTORE, |call| unsafe { call(pid, &raw mut given) })?;
-    // SAFETY: the call has succeeded.
+    // SAFETY: the call has succeeded, so `info` is null or what the driver has just written.
     unsafe { read(driver, info) }
 }
 
@@ -97,7 +97,7 @@ pub fn restore(
 pub fn complete(driver: &Driver, storage: Storage) -> Result<(), Error> {
     type Complete = unsafe extern "C" fn(CUcheckpointOperationHandle) -> Code;
     driver.call::<Complete>(COMPLETE, |call| {
-        // SAFETY: the function's type; the handle is the driver's, and used once.
+        // SAFETY: cuCheckpointOperationComplete has the type `Complete`; the driver has given the handle, which is used once, since `storage` is taken.
         unsafe { call(storage.handle) }
     })
 }
@@ -110,13 +110,13 @@ unsafe fn read(
     driver: &Driver,
     info: *const CUcheckpointCustomStorageInfo,
 ) -> Result<Storage, Error> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller says that the pointer is null or leads to what the driver has just written.
     let Some(info) = (unsafe { info.as_ref() }) else {
         return Err(Error::Missing("custom storage"));
     };
     let devices = match info.perDeviceData.is_null() {
         true => &[][..],
-        // SAFETY: the driver's list has so many entries until the operation is complete.
+        // SAFETY: the pointer is not null, and the driver's list has that many entries until the operation is complete.
         false => unsafe {
             std::slice::from_raw_parts(info.perDeviceData, info.deviceCount as usize)
         },
@@ -138,7 +138,7 @@ unsafe fn read(
 fn device_of(driver: &Driver, address: u64) -> Result<usize, Error> {
     type Attribute = unsafe extern "C" fn(*mut c_void, c_uint, u64) -> Code;
     let number = driver.ask::<Attribute, c_int>(ATTRIBUTE, 0, |call, place| {
-        // SAFETY: the function's type; the attribute is an int, for which the place has room.
+        // SAFETY: cuPointerGetAttribute has the type `Attribute`; this attribute is an int, for which `place` has room.
         unsafe { call(place.cast(), DEVICE_ORDINAL, address) }
     })?;
     Ok(usize::try_from(number).unwrap_or(usize::MAX))

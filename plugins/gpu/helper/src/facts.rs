@@ -8,7 +8,7 @@ const MODULE: &str = "/sys/module/nvidia/version";
 
 /// Makes every device visible. A rank may see only some devices, but this process serves all ranks. Call this while there is only one thread.
 pub fn see_every_device() {
-    // SAFETY: no other thread runs yet.
+    // SAFETY: the caller says that there is one thread, so no other one looks at the environment.
     unsafe { std::env::remove_var("CUDA_VISIBLE_DEVICES") };
 }
 

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 
 /// Starts the server, outside of the rank's file descriptors, working directory and process group.
 fn start(name: &str) -> Result<(), String> {
-    // SAFETY: this process has no open files of its own except for its standard streams.
+    // SAFETY: this process has opened nothing itself, so only descriptors that it has inherited are closed.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
     let itself = std::env::current_exe().map_err(|error| error.to_string())?;
     Command::new(itself)

@@ -221,6 +221,9 @@ fn own(table: &[Attribute], now: &[Option<i64>], launched: &[Option<i64>]) -> Ve
 }
 
 /// Reads the calling thread's numbers, as an errand.
+///
+/// # Safety
+/// `argument` must lead to an `OfThread` that nothing else uses until this returns.
 unsafe fn look(argument: usize) -> isize {
     // SAFETY: the agent gave a pointer to an `OfThread`, waits in `errand::send` until this ends, and does not touch it before.
     unsafe { (argument as *mut OfThread).write(of_this_thread()) };

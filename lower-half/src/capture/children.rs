@@ -66,7 +66,7 @@ fn how_it_ended(pid: u32) -> Option<EndedChild> {
     let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
     let mut usage = vec![0u64; ended_children::USAGE];
     let ways = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the kernel fills both structures, which have its lengths and live until the call returns.
+    // SAFETY: the kernel fills both structures, which are as long as its own and live until the call returns.
     let result = unsafe {
         libc::syscall(
             libc::SYS_waitid,

@@ -94,6 +94,9 @@ fn securebits_here() -> u32 {
 }
 
 /// Returns the calling thread's securebits, as an errand.
+///
+/// # Safety
+/// Nothing is demanded: the argument is not used.
 unsafe fn securebits(_argument: usize) -> isize {
     let get = libc::PR_GET_SECUREBITS as usize;
     // SAFETY: the call touches no memory.

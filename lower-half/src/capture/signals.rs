@@ -134,6 +134,9 @@ struct Take {
 }
 
 /// Takes, as an errand, one signal of a set that is pending for the calling thread or the process, the thread's own first.
+///
+/// # Safety
+/// `argument` must lead to a `Take` that nothing else uses until this returns.
 unsafe fn take(argument: usize) -> isize {
     let at_once = [0u64; 2];
     // SAFETY: the agent gave a pointer to a `Take`, waits in `errand::send` until this ends, and does not touch it before.
@@ -150,6 +153,9 @@ unsafe fn take(argument: usize) -> isize {
 }
 
 /// Sends, as an errand, a signal to the calling thread's process (`Send::process`) or to the thread itself.
+///
+/// # Safety
+/// `argument` must lead to a `Send` that nothing changes until this returns.
 unsafe fn send_own(argument: usize) -> isize {
     // SAFETY: the agent gave a pointer to a `Send`, waits in `errand::send` until this ends, and does not touch it before.
     let send = unsafe { &*(argument as *const Send) };

@@ -170,6 +170,9 @@ fn of_children() -> Time {
 }
 
 /// An errand that reads the thread's used time: only the thread itself can.
+///
+/// # Safety
+/// `place` must lead to a `Time` that nothing else uses until this returns.
 unsafe fn tell(place: usize) -> isize {
     // SAFETY: the errand's sender gave a pointer to its own `Time`, waits until this ends, and does not touch it before.
     unsafe { *(place as *mut Time) = counted(libc::CLOCK_THREAD_CPUTIME_ID, libc::RUSAGE_THREAD) };

@@ -80,7 +80,7 @@ fn limit() -> io::Result<libc::rlimit> {
 }
 
 fn set(limit: libc::rlimit) -> io::Result<()> {
-    // SAFETY: setrlimit reads the structure, which the caller keeps.
+    // SAFETY: setrlimit reads the structure, which lives on this stack.
     match unsafe { libc::setrlimit(libc::RLIMIT_STACK, &limit) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -65,6 +65,9 @@ fn services() -> Services {
 }
 
 /// `Services::futex_wait`.
+///
+/// # Safety
+/// `word` must be alive until this returns.
 unsafe extern "C" fn futex_wait(
     word: *const std::sync::atomic::AtomicU32,
     expected: u32,
@@ -75,6 +78,9 @@ unsafe extern "C" fn futex_wait(
 }
 
 /// `Services::print`.
+///
+/// # Safety
+/// `bytes` must lead to `count` bytes.
 unsafe extern "C" fn print(bytes: *const u8, count: usize) {
     // SAFETY: the caller, the upper half, gives `count` bytes that are alive until this returns.
     unsafe { crate::arch::syscall::syscall3(libc::SYS_write, 2, bytes as usize, count) };

@@ -42,6 +42,8 @@ unsafe fn convert(keyval: i32, place: *mut c_void) {
     }
 }
 
+/// # Safety
+/// As for `MPI_Comm_get_attr`.
 pub unsafe extern "C" fn comm_get_attr(
     comm: Word,
     comm_keyval: i32,
@@ -59,6 +61,8 @@ pub unsafe extern "C" fn comm_get_attr(
     }
 }
 
+/// # Safety
+/// As for `MPI_Comm_get_attr`.
 pub unsafe extern "C" fn attr_get(
     comm: Word,
     keyval: i32,
@@ -69,6 +73,8 @@ pub unsafe extern "C" fn attr_get(
     unsafe { comm_get_attr(comm, keyval, attribute_val, flag) }
 }
 
+/// # Safety
+/// As for `MPI_Win_get_attr`.
 pub unsafe extern "C" fn win_get_attr(
     win: Word,
     win_keyval: i32,

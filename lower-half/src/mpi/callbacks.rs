@@ -100,6 +100,8 @@ unsafe extern "C" fn cancel(context: *mut c_void, complete: i32) -> i32 {
     unsafe { grequest(Callback::GrequestCancel, context, complete as u64) }
 }
 
+/// # Safety
+/// On a thread of the upper half that is in the lower half; `context` must be that of a request of the upper half.
 unsafe fn grequest(kind: Callback, context: *mut c_void, argument: u64) -> i32 {
     let Some(call) = hooks().and_then(|hooks| hooks.call_grequest) else {
         return 0;
@@ -158,6 +160,9 @@ impl Block {
 }
 
 /// Implements `Services::make_callback`. Returns 0 if there is no memory for it.
+///
+/// # Safety
+/// `context` must be what the upper half's functions take for callbacks of this kind.
 pub unsafe extern "C" fn make_callback(kind: u32, context: u64) -> u64 {
     if kind == Callback::GrequestQuery as u32 {
         return query as *const () as u64;
@@ -186,6 +191,9 @@ pub unsafe extern "C" fn make_callback(kind: u32, context: u64) -> u64 {
 }
 
 /// Implements `Services::free_callback`: the operator has been freed.
+///
+/// # Safety
+/// Nothing may call the function any more.
 pub unsafe extern "C" fn free_callback(function: u64) {
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     let executed = function as usize;

@@ -12,6 +12,9 @@ use super::predefined::{WORLD, predefined};
 use crate::ground::say;
 
 /// Implements `Extra::fatal`.
+///
+/// # Safety
+/// `function` must be a name that ends in NUL, and `object` an object of that kind; MPI must be running unless the kind is 0.
 pub unsafe extern "C" fn fatal(kind: u32, object: Word, error: i32, function: *const c_char) {
     let code = abi::error_from_neutral(error);
     let kinds = [
@@ -32,6 +35,9 @@ pub unsafe extern "C" fn fatal(kind: u32, object: Word, error: i32, function: *c
 }
 
 /// Prints the error's text by the standard's function. If MPI is not running, this ends the process.
+///
+/// # Safety
+/// MPI must be running if `on` is an object's kind.
 unsafe fn say_it(on: Option<HandleKind>, code: i32, function: &CStr) {
     let function = function.to_string_lossy();
     if on.is_none() {

@@ -23,6 +23,9 @@ fn found_word() -> Word {
 }
 
 /// Implements `Extra::pull`.
+///
+/// # Safety
+/// As for `MPI_Improbe`; no place may be null.
 pub unsafe extern "C" fn pull(
     comm: Word,
     found: *mut i32,
@@ -113,6 +116,9 @@ impl Drop for Bytes {
 }
 
 /// Implements `Extra::receive_bytes`.
+///
+/// # Safety
+/// `message` must be a pulled one; `buffer` must have `bytes` bytes until the receive is complete.
 pub unsafe extern "C" fn receive_bytes(
     message: *mut Word,
     buffer: *mut c_void,
@@ -159,6 +165,9 @@ fn own_communicator() -> &'static Mutex<Word> {
 }
 
 /// Implements `Extra::deliver`.
+///
+/// # Safety
+/// `packed` must have `bytes` bytes; the rest as for `MPI_Recv`, where `status` may be null.
 pub unsafe extern "C" fn deliver(
     packed: *const c_void,
     bytes: u64,

@@ -76,6 +76,9 @@ unsafe extern "C" fn waiting() -> c_int {
 }
 
 /// Lets a thread stop that waits in a collective operation, if the upper half wants that. In a restarted process, it never returns here.
+///
+/// # Safety
+/// On a thread that waits in the real MPI.
 unsafe fn stand(hooks: &UpperHooks) {
     if !hooks.is_whole() || Thread::current().is_none() {
         return;

@@ -108,6 +108,8 @@ fn look(known: &AtomicU8) -> bool {
     same
 }
 
+/// # Safety
+/// As calloc(3).
 #[cold]
 unsafe fn calloc_of_libc(count: usize, bytes: usize) -> *mut c_void {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -122,6 +124,8 @@ unsafe fn calloc_of_libc(count: usize, bytes: usize) -> *mut c_void {
     }
 }
 
+/// # Safety
+/// As realloc(3).
 #[cold]
 unsafe fn realloc_of_libc(block: *mut c_void, bytes: usize) -> *mut c_void {
     static NEXT: AtomicUsize = AtomicUsize::new(0);

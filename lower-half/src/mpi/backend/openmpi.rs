@@ -40,6 +40,9 @@ unsafe extern "C" {
 }
 
 /// [`Backend::fatal`].
+///
+/// # Safety
+/// `function` must be a name that ends in NUL, and `object` an object of that kind.
 unsafe fn fatal(on: Option<HandleKind>, mut object: Word, mut code: i32, function: *const c_char) {
     let null = core::ptr::null_mut();
     // SAFETY: the caller gives a function's name and an object of that kind; the handlers have the types of `mpi.h`, and the places live on this stack.
@@ -62,6 +65,9 @@ type Register = unsafe extern "C" fn(Waiting) -> c_int;
 
 /// Implements [`Backend::while_it_waits`]: called in one of eight rounds of progress. Its libraries export the function, and its own nonblocking collectives
 /// call MPI from there.
+///
+/// # Safety
+/// MPI must be running; `function` must be one that may be called at any moment while MPI waits.
 unsafe fn while_it_waits(function: Waiting) -> Calls {
     // SAFETY: the name ends in NUL, and a symbol with this name is such a function; `function` may be called where MPI waits.
     let registered = unsafe {
@@ -76,6 +82,9 @@ unsafe fn while_it_waits(function: Waiting) -> Calls {
 
 /// Implements [`Backend::alone`]. In a program of several threads, the thread that has waited longest makes progress for all, and the others sleep until it is
 /// done. A thread behind one that was stopped in its wait would sleep for ever. In a program of one thread, each wait makes its own progress.
+///
+/// # Safety
+/// No other thread may call MPI any more.
 unsafe fn alone() {
     // SAFETY: the name ends in NUL, and the symbol is the `bool` of opal/threads/thread_usage.h, which the library's functions read before they wait.
     unsafe {

@@ -50,6 +50,9 @@ static GUARD: AtomicUsize = AtomicUsize::new(0);
 static MADE_BY: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 /// Implements [`Backend::while_it_waits`](super::Backend).
+///
+/// # Safety
+/// MPI must have just been started; `function` must be one that may be called at any moment while MPI waits.
 pub unsafe fn while_it_waits(function: Waiting) -> Calls {
     let (text, several) = (text(), several_threads());
     WAITING.store(function as usize, Ordering::SeqCst);
@@ -135,6 +138,9 @@ fn lead() {
 type Set = unsafe extern "C" fn(*const c_char, *const c_char) -> i8;
 
 /// Implements [`Backend::alone`](super::Backend). UCX warns of each message and receive that it finds open.
+///
+/// # Safety
+/// No other thread may call MPI any more.
 pub unsafe fn alone() {
     if let Some(set) = named(c"ucs_global_opts_set_value") {
         // SAFETY: a symbol with this name is such a function, and both texts end in NUL.
@@ -171,6 +177,9 @@ fn several_threads() -> bool {
 }
 
 /// Called while the library waits and a checkpoint may be pending.
+///
+/// # Safety
+/// The thread must wait in MPI, without a lock of the library.
 #[inline(always)]
 unsafe fn wait() {
     let waiting = WAITING.load(Ordering::Relaxed) as *const ();
@@ -248,6 +257,9 @@ unsafe extern "C" fn taken(mutex: *mut c_void) -> c_int {
 }
 
 /// Calls UCX's own function.
+///
+/// # Safety
+/// The library must import the function; `worker` must be one of its workers.
 #[inline(always)]
 unsafe fn ask(worker: *mut c_void) -> c_uint {
     // SAFETY: the library's import led to this function, which has the type `Ask`; the caller gives the library's worker.
@@ -255,6 +267,9 @@ unsafe fn ask(worker: *mut c_void) -> c_uint {
 }
 
 /// Calls the libc's `sched_yield`.
+///
+/// # Safety
+/// The library must import the function.
 #[inline(always)]
 unsafe fn yield_processor() -> c_int {
     // SAFETY: the library's import led to this function, which has the type `Yield`.
@@ -262,6 +277,9 @@ unsafe fn yield_processor() -> c_int {
 }
 
 /// Calls the libc's `nanosleep`.
+///
+/// # Safety
+/// The library must import the function; `time` and `left` must be what it takes.
 #[inline(always)]
 unsafe fn sleep(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
     // SAFETY: the library's import led to this function, which has the type `Sleep`; the caller gives a time and a place that it takes.
@@ -269,6 +287,9 @@ unsafe fn sleep(time: *const libc::timespec, left: *mut libc::timespec) -> c_int
 }
 
 /// Calls the libc's `pthread_mutex_lock`.
+///
+/// # Safety
+/// The library must import the function; `mutex` must be what it takes.
 #[inline(always)]
 unsafe fn take(mutex: *mut c_void) -> c_int {
     // SAFETY: the library's import led to this function, which has the type `Mutex`; the caller gives the library's mutex.

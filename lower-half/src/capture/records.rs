@@ -71,7 +71,7 @@ fn record(thread: Thread, waiting: &Waiting) -> Record {
 /// Returns the head of a thread's robust futex list, and its length.
 fn robust_list(tid: u32) -> (u64, u64) {
     let (mut head, mut bytes) = (0u64, 0u64);
-    // SAFETY: the kernel writes one word to each place, which live on this stack.
+    // SAFETY: the kernel writes one word to each place; both places live on this stack.
     unsafe {
         syscall3(
             libc::SYS_get_robust_list,

@@ -63,7 +63,7 @@ fn name(keeper: u32, attempt: u64) -> String {
 fn make(name: &str) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     let name = std::ffi::CString::new(name)?;
-    // SAFETY: the name ends in NUL and lives on this stack; the call makes a descriptor.
+    // SAFETY: the name ends in NUL and lives until the call returns, which makes a descriptor.
     let number = unsafe { libc::memfd_create(name.as_ptr(), flags) };
     if number < 0 {
         return Err(io::Error::last_os_error());

@@ -193,7 +193,7 @@ pub fn owner_ends(thread: Thread) {
         return;
     }
     let (mut head, mut bytes) = (0usize, 0usize);
-    // SAFETY: the kernel writes one word to each place, which live on this stack.
+    // SAFETY: the kernel writes one word to each place; both places live on this stack.
     let told = unsafe {
         syscall3(
             libc::SYS_get_robust_list,

@@ -37,7 +37,7 @@ pub fn of(inode: u64) -> io::Result<Diagnosis> {
     })?;
     let request = request(inode as u32);
     let mut answer = [0u8; 4096];
-    // SAFETY: the kernel reads the request, and writes at most what the answer holds; both live on this stack.
+    // SAFETY: the kernel reads the request, and writes at most what the answer holds; both live until the calls return.
     let bytes = unsafe {
         let number = monitor.as_raw_fd();
         if libc::send(number, request.as_ptr().cast(), request.len(), 0) < 0 {

@@ -4,6 +4,7 @@
 //! by code that needs it too.
 
 use core::cell::UnsafeCell;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,7 +18,8 @@ pub struct Lock<T> {
 // SAFETY: only the lock's holder reaches the value, and taking the lock is atomic.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-pub struct Guard<'a, T>(&'a Lock<T>);
+/// A guard is as a mutable reference to the value: threads may share it only if they may share the value.
+pub struct Guard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
 
 impl<T> Lock<T> {
     pub const fn new(value: T) -> Lock<T> {
@@ -35,7 +37,7 @@ impl<T> Lock<T> {
         {
             syscall::yield_now();
         }
-        Guard(self)
+        Guard(self, PhantomData)
     }
 }
 

@@ -131,7 +131,7 @@ pub fn map(file: &File, wanted: Option<usize>) -> Result<Mapped, MapError> {
         .iter()
         .filter(|load| load.p_flags & libc::PF_X != 0)
         .filter(below);
-    let calls_itself = header.fixed && text.clone().any(|load| has_system_call(base, load));
+    let calls_itself = header.fixed && text.clone().any(|load| has_system_call(file, base, load));
     let low_text = calls_itself.then(|| {
         let starts = text
             .clone()
@@ -268,13 +268,15 @@ fn map_segment(file: &File, load: &Elf64_Phdr, base: usize) -> Result<(), MapErr
 }
 
 /// Whether a segment's bytes hold a `syscall` instruction, or something that looks like one.
-fn has_system_call(base: usize, load: &Elf64_Phdr) -> bool {
-    // SAFETY: the segment has been mapped in full length; its bytes are read only if it may be read.
+fn has_system_call(file: &File, base: usize, load: &Elf64_Phdr) -> bool {
+    if load.p_flags & libc::PF_R == 0 {
+        return false;
+    }
+    let there = file.metadata().map_or(0, |about| about.len());
+    let bytes = load.p_filesz.min(there.saturating_sub(load.p_offset));
+    // SAFETY: the segment has been mapped, may be read, and the file has these bytes.
     let text = unsafe {
-        std::slice::from_raw_parts(
-            (base + load.p_vaddr as usize) as *const u8,
-            load.p_filesz as usize,
-        )
+        std::slice::from_raw_parts((base + load.p_vaddr as usize) as *const u8, bytes as usize)
     };
-    load.p_flags & libc::PF_R != 0 && text.windows(2).any(|pair| pair == [0x0f, 0x05])
+    text.windows(2).any(|pair| pair == [0x0f, 0x05])
 }

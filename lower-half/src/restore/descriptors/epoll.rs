@@ -40,7 +40,11 @@ fn add(set: RawFd, entry: &Watched, events: u32) -> io::Result<()> {
         return control(set, entry, events);
     };
     // The number now leads elsewhere, or nowhere. It leads to the watched description only while the entry is made.
-    let now = duplicate(entry.number).ok();
+    let now = match duplicate(entry.number) {
+        Ok(now) => Some(now),
+        Err(error) if error.raw_os_error() == Some(libc::EBADF) => None,
+        Err(error) => return Err(error),
+    };
     put(through, entry.number)?;
     let made = control(set, entry, events);
     match now {

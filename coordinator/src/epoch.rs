@@ -159,7 +159,7 @@ impl Epochs {
     fn in_place(&self) -> Result<Changing, EpochError> {
         let path = self.directory.path();
         let still = self.directory.still_at_its_path();
-        still.map_err(io_error(path, "keep epochs there"))?;
+        still.map_err(io_error(path, "keep epochs in it"))?;
         self.change()
     }
 
@@ -216,7 +216,7 @@ impl Epochs {
     ) -> Result<PathBuf, EpochError> {
         let part = self.mark.part(epoch);
         let _changing = self.in_place()?;
-        strike(Point::Commit).map_err(io_error(self.directory.path(), "commit an epoch there"))?;
+        strike(Point::Commit).map_err(io_error(self.directory.path(), "commit an epoch in it"))?;
         self.describe(&part, epoch, images, about)?;
         let _still = self.in_place()?;
         self.rename(&part, &epoch_name(epoch), Naming::COMMITTED)?;
@@ -234,7 +234,7 @@ impl Epochs {
             // The name may not last, so the epoch must not pass for committed.
             directory
                 .rename(to, from, Some(steps.back))
-                .map_err(failed(to, "take the epoch's name back"))?;
+                .map_err(failed(to, "undo the naming of the epoch"))?;
             return Err(io_error(directory.path(), "sync the directory")(error));
         }
         Ok(())

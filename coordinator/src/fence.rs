@@ -79,7 +79,7 @@ impl Fence {
             }
             // A process that only checks whether it is free holds the lock for a moment.
             if since.elapsed() >= A_LOOK {
-                return Err("another job has this directory now".to_owned());
+                return Err("another job is using this directory now".to_owned());
             }
             sleep(PAUSE);
         };
@@ -142,7 +142,7 @@ fn is_of((launch, predecessors): &(String, u32), directory: &Directory) -> Resul
     }
     let (name, coordinator) = (job.name, job.coordinator);
     Err(format!(
-        "another coordinator has this directory now: process {} on {}, of '{name}'",
+        "another coordinator is using this directory now: process {} on {}, of job '{name}'",
         coordinator.pid, coordinator.host
     ))
 }

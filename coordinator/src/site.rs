@@ -73,7 +73,7 @@ impl Site {
         for (option, value) in &site.defaults {
             if words(value).is_none() {
                 return Err(format!(
-                    "{option}: not a text, a number, true or false, or a list of texts"
+                    "{option}: the value must be a text, a number, true, false or a list of texts"
                 ));
             }
         }
@@ -112,7 +112,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     };
     if about.uid() != 0 || about.mode() & 0o022 != 0 {
         return Err(io::Error::other(
-            "it is not root's own, or others may write to it: chown root, chmod go-w",
+            "it is not root's own, or others may write to it: run chown root and chmod go-w on it",
         ));
     }
     let text = stillpoint_directory::read(path, LONGEST)?;

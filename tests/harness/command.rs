@@ -62,7 +62,7 @@ impl Answer {
         let answer = self.expect(status)?;
         // Lines of progress come before the reason.
         let progress = |line: &&str| {
-            let words = ["epoch ", "waits until this has passed: "];
+            let words = ["epoch ", "waiting until this has passed: "];
             line.trim().is_empty() || words.iter().any(|word| line.starts_with(word))
         };
         let reason: Vec<&str> = answer

@@ -107,7 +107,7 @@ fn script(trial: &Trial) -> Result<(), Failed> {
     let log =
         std::fs::read_to_string(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     ensure!(
-        !log.contains("turned away"),
+        !log.contains("refused the connection"),
         "the coordinator's log:\n{log}"
     );
     Ok(())

@@ -68,7 +68,7 @@ fn refused_at_the_limit(trial: &Trial) -> Result<(), Failed> {
         "refused after {:?}",
         answer.took
     );
-    let waits = "waits until this has passed: rank 0: it has a child process";
+    let waits = "waiting until this has passed: rank 0: it has a child process";
     ensure!(
         answer.show().matches(waits).count() == 1,
         "{}",

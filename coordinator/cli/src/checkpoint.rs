@@ -238,7 +238,7 @@ impl Progress {
         if self.hindered != reasons {
             self.hindered = reasons.to_vec();
             self.show(&format!(
-                "waits until this has passed: {}",
+                "waiting until this has passed: {}",
                 reasons.join("; ")
             ));
         }

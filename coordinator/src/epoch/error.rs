@@ -14,7 +14,7 @@ pub enum EpochError {
         action: &'static str,
         source: io::Error,
     },
-    #[error("{}: {found} bytes long, but rank {rank} wrote {expected}", path.display())]
+    #[error("{}: the image has {found} bytes, but rank {rank} wrote {expected}", path.display())]
     WrongLength {
         path: PathBuf,
         rank: usize,
@@ -22,8 +22,8 @@ pub enum EpochError {
         expected: u64,
     },
     #[error(
-        "the image of rank {rank} has contract {found:08x} between its halves, that of rank 0 has {expected:08x}: start every rank with one \
-         Stillpoint build"
+        "the ranks run different builds of Stillpoint: the contract of rank {rank} is {found:08x}, that of rank 0 is \
+        {expected:08x}: start every rank with the same build"
     )]
     Contract {
         rank: usize,
@@ -31,7 +31,7 @@ pub enum EpochError {
         expected: u32,
     },
     #[error(
-        "{}: epoch {epoch} has parts in epoch {needed}, which is not there: leave the epochs in their directory while the job runs",
+        "{}: epoch {epoch} needs epoch {needed}, and it is missing: leave the epochs in their directory while the job runs",
         path.display()
     )]
     Base {

@@ -196,12 +196,12 @@ mod tests {
         let epochs = epochs_in(directory.path());
         commit(&epochs, 1, &[&[]]).unwrap();
         let error = commit(&epochs, 3, &[&[1], &[2]]).unwrap_err().to_string();
-        assert!(error.contains("epoch 3 has parts in epoch 2"), "{error}");
+        assert!(error.contains("epoch 3 needs epoch 2"), "{error}");
         let part = epochs.prepare(4).unwrap();
         let images = images(&part, &[&[2]]);
         let staged = epochs.stage(4, &images, &Description::default());
         let error = staged.unwrap_err().to_string();
-        assert!(error.contains("epoch 4 has parts in epoch 2"), "{error}");
+        assert!(error.contains("epoch 4 needs epoch 2"), "{error}");
         assert_eq!(epochs.committed().unwrap(), [1]);
     }
 

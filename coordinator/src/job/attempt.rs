@@ -229,9 +229,8 @@ impl Attempt {
         for (ggid, sum) in sums {
             let (other, before) = *self.given_up.entry(ggid).or_insert((rank, sum));
             if before != sum {
-                let reason = format!(
-                    "a communicator has been freed here and not yet by rank {other}, or the other way round"
-                );
+                let reason =
+                    format!("this rank and rank {other} have not freed the same communicators yet");
                 self.refuse(rank, vec![reason]);
             }
         }
@@ -252,7 +251,7 @@ impl Attempt {
                         Some(Activity::Running) => "still running",
                         Some(Activity::InCollective) => "inside a collective operation",
                         Some(Activity::Waiting) => "waiting for a message",
-                        Some(Activity::Parked) | None => "not heard of since the last order",
+                        Some(Activity::Parked) | None => "silent since the last order",
                     };
                     let words = match self.late.get(rank as usize) {
                         Some(late) if !late.is_empty() => late,
@@ -268,13 +267,13 @@ impl Attempt {
             }
             Phase::Drain => {
                 let (sent, received) = self.drain.totals();
-                format!("{sent} messages were sent, {received} received")
+                format!("the ranks have sent {sent} messages and received {received}")
             }
             Phase::Seal if self.all_done() => {
-                "the epoch's directory is not made yet (is the file system busy?)".to_owned()
+                "the coordinator is still creating the epoch's directory (is the file system busy?)".to_owned()
             }
             Phase::Commit => {
-                "manifest and names are not on the disk yet (is the file system busy?)".to_owned()
+                "the coordinator is still writing the manifest and the epoch's name to the disk (is the file system busy?)".to_owned()
             }
             Phase::End => "the ranks have not ended yet".to_owned(),
             Phase::Copy | Phase::Write => self.missing("still writing"),

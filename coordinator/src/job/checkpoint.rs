@@ -169,8 +169,8 @@ impl Job {
             }
             Some(drain::Action::Miscounted { sent, received }) => {
                 let reason = format!(
-                    "{received} messages were received but only {sent} sent: \
-                     this is an error in Stillpoint, please report it"
+                    "the ranks received {received} messages but sent only {sent}: this is an error in Stillpoint, \
+                    please report it"
                 );
                 self.abort(AbortReason::Failed(reason), now);
             }

@@ -48,7 +48,7 @@ impl Job {
         match result {
             Ok(done) => self.log(done),
             Err(why) => {
-                let reason = format!("the batch job will not start again: {why}");
+                let reason = format!("the batch system will not start the job again: {why}");
                 self.log(reason.clone());
                 self.fate.reason = Some(reason);
                 self.outputs.push(Output::Record);
@@ -59,7 +59,7 @@ impl Job {
     fn on_lost(&mut self, rank: u32, now: Duration) {
         if !self.suspended {
             let named = self.roster.named(rank).to_string();
-            self.fail(format!("{named} died without a word (killed?)"), None);
+            self.fail(format!("{named} died unexpectedly (killed?)"), None);
         }
         self.on_rank_gone(rank, now);
     }
@@ -131,7 +131,7 @@ impl Job {
             self.fate.state = JobState::Failed;
             self.fate.reason = Some(match self.starter_gone && starting.contains(&0) {
                 true => "rank 0 ended before its application ran".to_owned(),
-                false => format!("{who} never connected"),
+                false => format!("{who} never connected to the coordinator"),
             });
         } else {
             self.fate.state = JobState::Finished;

@@ -40,7 +40,10 @@ impl Job {
                 Some(gone) => AbortReason::Failed(format!("{gone} (in phase {phase})")),
                 // The job waits for the other program, like for one that has not begun MPI.
                 None => {
-                    let became = format!("{} became another program", self.roster.named(rank));
+                    let became = format!(
+                        "{} was replaced by another program (exec)",
+                        self.roster.named(rank)
+                    );
                     AbortReason::Refused(vec![became])
                 }
             };
@@ -143,7 +146,7 @@ impl Job {
         let waits_for = attempt.waits_for();
         match attempt.phase {
             Phase::Release => {
-                self.log(format!("{waits_for} to the release"));
+                self.log(format!("{waits_for} to the order to run on"));
                 self.end_attempt(now);
             }
             Phase::End => {

@@ -167,7 +167,7 @@ impl Job {
             } => {
                 if let Some(asked) = &asked {
                     let what = if suspend { "suspend" } else { "checkpoint" };
-                    self.log(format!("{what} asked for {asked}"));
+                    self.log(format!("got a request to {what} {asked}"));
                 }
                 let timeout = timeout.map(Span::time);
                 let patience = match waits {
@@ -263,12 +263,14 @@ impl Job {
 
     fn on_agent(&mut self, rank: u32, message: FromAgent, now: Duration) {
         match message {
-            FromAgent::Hello(_) => self.log(format!("rank {rank} introduces itself twice")),
+            FromAgent::Hello(_) => self.log(format!("rank {rank} sent its first message twice")),
             FromAgent::MpiReady => self.roster.set_life(rank, Life::InMpi),
             FromAgent::MpiFinalized => self.roster.set_life(rank, Life::AfterMpi),
             FromAgent::Exiting { status } => self.on_exiting(rank, status, now),
             FromAgent::SuspendWanted { signal } => {
-                self.log(format!("rank {rank} got signal {signal}: suspend"));
+                self.log(format!(
+                    "rank {rank} got signal {signal}: suspending the job"
+                ));
                 if self.wanted.iter().all(|wanted| !wanted.suspend) {
                     // No command waits, and the job is to end, so this is tried as long as any checkpoint.
                     let patience = self.settings.patience.still_point;

@@ -60,8 +60,8 @@ impl Job {
         };
         let Gathered { near, peers, slow } = self.recovery.gathered;
         self.log(format!(
-            "epoch {epoch}: {near} bytes are on the ranks' own hosts, {peers} have come from peers, {slow} are on the slow \
-             tier only"
+            "epoch {epoch}: {near} bytes are on the ranks' own hosts, {peers} came from peers, {slow} are on the slow \
+            tier only"
         ));
         let durable = self.fate.newest_epoch.is_some_and(|newest| epoch <= newest);
         match problems.is_empty() {
@@ -77,7 +77,7 @@ impl Job {
         if let Err(reason) = result {
             return self.fall_back(epoch, &reason);
         }
-        self.log(format!("epoch {epoch}: made whole from the fast tiers"));
+        self.log(format!("epoch {epoch}: completed from the fast tiers"));
         self.fate.newest_epoch = Some(epoch);
         self.carry_on(Some(epoch), String::new());
     }
@@ -86,11 +86,11 @@ impl Job {
         let durable = self.fate.newest_epoch;
         let reason = match durable {
             Some(durable) => format!(
-                "epoch {epoch} was staged only, and part of it is lost ({reason}): going back to epoch {durable}"
+                "epoch {epoch} was only staged, and part of it is lost ({reason}): going back to epoch {durable}"
             ),
             None => format!(
-                "epoch {epoch} was staged only, and part of it is lost ({reason}); there is no durable epoch to go \
-                 back to: start the program afresh, in another directory or after removing this one"
+                "epoch {epoch} was only staged, and part of it is lost ({reason}); there is no durable epoch to go \
+                back to: start the program from its beginning, in another directory or after removing this one"
             ),
         };
         self.log(reason.clone());

@@ -120,13 +120,12 @@ impl Job {
             return self.give_up_wanted(&reason, late);
         }
         if let Some(epoch) = self.staging.flushing() {
-            let reason = format!("epoch {epoch} is still on its way to the slow tier");
-            let late =
-                |w: &CheckpointRequest| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
+            let reason = format!("the ranks are still copying epoch {epoch} to the slow tier");
+            let late = |w: &CheckpointRequest| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
             return self.give_up_wanted(&reason, late);
         }
         if let Some(gone) = self.roster.gone() {
-            let reason = format!("there can be no checkpoint of the whole job any more: {gone}");
+            let reason = format!("Stillpoint cannot checkpoint the whole job any more: {gone}");
             return self.give_up_wanted(&reason, |_| true);
         }
         if let Some(twice) = self.roster.twice() {
@@ -182,10 +181,10 @@ impl Job {
         if hindered.is_none() {
             let what = match (suspend, ahead) {
                 (true, _) => "suspend",
-                (_, true) => "checkpoint ahead of a suspend",
+                (_, true) => "checkpoint before a suspend",
                 _ => "checkpoint",
             };
-            self.log(format!("epoch {epoch}: {what}"));
+            self.log(format!("epoch {epoch}: {what} begins"));
         }
         self.outputs.push(Output::Prepare {
             attempt: number,
@@ -283,7 +282,7 @@ impl Job {
             Some(before) if before.reasons == reasons => (before.pause * 2).min(LONGEST_PAUSE),
             _ => {
                 self.log(format!(
-                    "waits until this has passed: {}",
+                    "waiting until this has passed: {}",
                     reasons.join("; ")
                 ));
                 FIRST_PAUSE

@@ -59,21 +59,27 @@ impl Roster {
         let size = self.ranks.len();
         if hello.launch != launch {
             return Err(format!(
-                "this coordinator serves launch {launch}, not {}",
+                "this coordinator serves launch {launch}, but the rank is of launch {}",
                 hello.launch
             ));
         }
         if hello.size as usize != size {
-            return Err(format!("this job has {size} ranks, not {}", hello.size));
+            return Err(format!(
+                "this job has {size} ranks, but the rank expects {}",
+                hello.size
+            ));
         }
         let Some(rank) = self.ranks.get_mut(hello.rank as usize) else {
-            return Err(format!("this job has {size} ranks, no rank {}", hello.rank));
+            return Err(format!(
+                "this job has {size} ranks and no rank {}",
+                hello.rank
+            ));
         };
         if rank.is_taken_by_another(&hello) {
             let reason = format!(
-                "two processes start MPI as rank {} of this launch, {} and {} on {}: a launcher inside of `stillpoint run` starts \
-                 several ranks that a restart cannot start; put the launcher first, as in \
-                 mpirun -n 2 stillpoint run -- APP",
+                "two processes start MPI as rank {} of this launch, {} and {} on {}: a launcher inside `stillpoint \
+                run` starts ranks that Stillpoint cannot restart; put the launcher first, as in mpirun -n 2 \
+                stillpoint run -- APP",
                 hello.rank,
                 rank.hello.as_ref().map_or(0, |known| known.pid),
                 hello.pid,
@@ -94,7 +100,7 @@ impl Roster {
         }
         // A program that does not use MPI yet may hand over, as a script does to a program that it starts.
         if !matches!(rank.life, Life::Starting | Life::Connected) {
-            return Err(format!("rank {} has connected before", hello.rank));
+            return Err(format!("rank {} has already connected once", hello.rank));
         }
         rank.life = Life::Connected;
         rank.connected = true;

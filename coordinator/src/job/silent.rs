@@ -52,7 +52,7 @@ impl Job {
             Isolation::Until(due) if due <= now => {
                 self.isolation = Isolation::LetGo;
                 self.log(
-                    "no other host of the job can be reached: the directory is let go until one is"
+                    "the coordinator cannot reach any other host of the job: it gives up the directory until it can"
                         .to_owned(),
                 );
                 self.outputs.push(Output::LetGo);
@@ -113,7 +113,7 @@ impl Job {
         for rank in silent {
             self.roster.give_up(rank);
         }
-        let lost = format!("{who}, and no other rank is left");
+        let lost = format!("{who}, and no other rank is running");
         self.log(lost.clone());
         if self.suspended {
             return;

@@ -98,7 +98,7 @@ impl Staging {
         let epoch = flush.epoch;
         Some(match missing.is_empty() {
             true => format!(
-                "epoch {epoch}, flush: its name is not on the disk yet (is the file system busy?)"
+                "epoch {epoch}, flush: the coordinator is still writing its name to the disk (is the file system busy?)"
             ),
             false => {
                 let who = ranks_in_words(&missing, flush.done.len());
@@ -136,7 +136,7 @@ impl Job {
         if self.roster.shares_its_name(rank) {
             let host = &announced.host;
             announced.problem = Some(format!(
-                "several hosts of the job are called {host}: storage tiers need hosts of different names"
+                "several hosts of the job have the name {host}: storage tiers need hosts with different names"
             ));
         }
         if let Some(problem) = &announced.problem {
@@ -212,7 +212,7 @@ impl Job {
             Some(Ok((placement, assignments))) => {
                 self.staging.predicted = placement.blocking;
                 self.log(format!(
-                    "epoch {epoch}: staged in {:.3} s if the tiers keep their pace",
+                    "epoch {epoch}: staging will take {:.3} s if the tiers keep their pace",
                     placement.blocking
                 ));
                 self.enter(Phase::Write, now);
@@ -315,8 +315,7 @@ impl Job {
         };
         let epoch = flush.epoch;
         let reason = format!(
-            "epoch {epoch} is staged, but is not durable: {reason}; a restart makes it whole if the fast tiers \
-             still hold it"
+            "epoch {epoch} is staged, but not durable: {reason}; a restart completes it if the fast tiers still hold it"
         );
         self.log(reason.clone());
         self.last_failure = Some(reason.clone());

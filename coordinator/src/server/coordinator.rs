@@ -196,7 +196,7 @@ impl Coordinator {
             }
             Err(error) => {
                 self.recorder.line(format!(
-                    "operators cannot ask for a suspend: no socket on this host: {error}"
+                    "operators cannot suspend this job: cannot open a socket for them on this host: {error}"
                 ));
                 None
             }
@@ -212,8 +212,9 @@ impl Coordinator {
         ));
         if let Some(job) = &self.spec.predecessor {
             let pid = job.coordinator.pid;
-            self.recorder
-                .line(format!("takes over from process {pid}, which has died"));
+            self.recorder.line(format!(
+                "takes over from the coordinator that died (process {pid})"
+            ));
             // A process that has died since does not come back.
             for (rank, process) in (0u32..).zip(&self.processes) {
                 if let Some(process) = process {
@@ -337,8 +338,9 @@ impl Coordinator {
                 outputs
             }
             Err(reason) => {
-                self.recorder
-                    .line(format!("an agent was turned away: {reason}"));
+                self.recorder.line(format!(
+                    "refused the connection of a rank's agent: {reason}"
+                ));
                 send(&outbox, &ToAgent::Rejected { reason });
                 self.job.on(self.began.elapsed(), Input::Tick)
             }

@@ -74,7 +74,7 @@ async fn serve(
     };
     let message = timeout(patience, request(&mut reader)).await.ok()??;
     let Some(message) = allowed(message, standing, by) else {
-        let reasons = vec!["an operator may ask for a suspend, and for nothing else".to_owned()];
+        let reasons = vec!["operators may only suspend a job of another user".to_owned()];
         let refused = frame(&ToCommand::Refused { reasons })?;
         return writer.write_all(&refused).await.ok();
     };
@@ -156,7 +156,7 @@ fn allowed(message: FromCommand, standing: Standing, by: String) -> Option<FromC
 fn for_operators(said: &[u8]) -> Option<Arc<[u8]>> {
     let mut frames = Frames::default();
     frames.push(said);
-    let withheld = || "its user is told why".to_owned();
+    let withheld = || "only its user can read why".to_owned();
     let said = match frames.next_message().ok()?? {
         ToCommand::Phase { phase, .. } => ToCommand::Phase { epoch: 0, phase },
         ToCommand::Hindered { .. } => ToCommand::Hindered {

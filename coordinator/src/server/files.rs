@@ -43,7 +43,7 @@ impl Files {
     pub fn register(&mut self, registry: Registry, entry: Entry) {
         self.later(move |_| {
             let trouble = registry.add(&entry).err().map(|error| {
-                format!("this job can be found by its directory only: the registry cannot be written: {error}")
+                format!("commands find this job only by its directory: the coordinator cannot write the registry: {error}")
             });
             Some(Event::Registered(trouble))
         });
@@ -57,7 +57,7 @@ impl Files {
             let trouble = aside.and_then(Result::err);
             trouble.map(|error| {
                 Event::Log(format!(
-                    "`stillpoint resume --all` will not know of this job: the registry cannot be written: {error}"
+                    "`stillpoint resume --all` will not find this job: the coordinator cannot write the registry: {error}"
                 ))
             })
         });
@@ -73,7 +73,7 @@ impl Files {
     pub fn discard(&mut self, epoch: u64) {
         self.later(move |epochs| {
             Some(Event::Log(match epochs.discard(epoch) {
-                Ok(()) => format!("epoch {epoch}: nothing is left of it"),
+                Ok(()) => format!("epoch {epoch}: removed"),
                 Err(error) => error.to_string(),
             }))
         });
@@ -109,7 +109,7 @@ impl Files {
     pub fn discard_staged(&mut self, epoch: u64) {
         self.later(move |epochs| {
             Some(Event::Log(match epochs.discard_staged(epoch) {
-                Ok(()) => format!("epoch {epoch}: nothing is left of it on the slow tier"),
+                Ok(()) => format!("epoch {epoch}: removed from the slow tier"),
                 Err(error) => error.to_string(),
             }))
         });

@@ -23,7 +23,7 @@ impl BatchJob {
         let id = &self.id;
         // `scancel` sends SIGTERM, which the ranks may have taken for a request to suspend. But the user wanted the job to end.
         if self.is_cancelled().await {
-            return Err(format!("job {id} was cancelled"));
+            return Err(format!("a user cancelled job {id}"));
         }
         scontrol(&["requeue", id]).await?;
         Ok(format!("scontrol requeue {id}"))

@@ -104,7 +104,7 @@ impl Spec {
         let spec: Spec = serde_json::from_slice(&directory.read(KEPT, MAX_KEPT_BYTES)?)?;
         if spec.launch != job.launch {
             return Err(std::io::Error::other(format!(
-                "{KEPT} is of another launch"
+                "{KEPT} belongs to another launch"
             )));
         }
         Ok(Spec {

@@ -107,7 +107,7 @@ fn play(place: &Place) -> Result<(), Failed> {
     ensure!(
         answer
             .stderr
-            .contains("waits until this has passed: epoch 2, ")
+            .contains("waiting until this has passed: epoch 2, ")
             && answer.stderr.contains(busy),
         "{}",
         answer.show()

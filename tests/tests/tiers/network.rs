@@ -61,7 +61,7 @@ fn held(records: &[BlockRecord], directory: &Path) -> usize {
 
 fn fetched(nodes: &Nodes, bytes: u64) -> Result<(), Failed> {
     let log = nodes.log()?;
-    let line = format!(" {bytes} have come from peers");
+    let line = format!(" {bytes} came from peers");
     ensure!(log.contains(&line), "no line says{line}: {log}");
     Ok(())
 }
@@ -164,7 +164,7 @@ fn when_a_node_has_lost_its_tier_its_partner_gives_the_copies() {
             nodes.ends_well(nodes.restart_on_tiers()?)?;
             let log = nodes.log()?;
             ensure!(
-                !log.contains(" 0 have come from peers"),
+                !log.contains(" 0 came from peers"),
                 "nothing was fetched: {log}"
             );
             ensure!(

@@ -72,7 +72,10 @@ fn the_program_that_one_becomes_is_waited_for_by_a_checkpoint_that_waits() {
             (true, [ToCommand::Hindered { reasons }]) => reasons,
             _ => panic!("{told:?}"),
         };
-        assert!(reasons[0].contains("became another program"), "{reasons:?}");
+        assert!(
+            reasons[0].contains("was replaced by another program"),
+            "{reasons:?}"
+        );
     }
 }
 

@@ -93,7 +93,7 @@ fn when_no_other_rank_is_left_the_silent_are_lost_and_the_job_ends() {
     assert_eq!(fate.state, JobState::Failed);
     let reason = fate.reason.clone().unwrap();
     assert!(
-        reason.starts_with("rank 1 on h cannot be reached, and no other rank is left; rank 0"),
+        reason.starts_with("rank 1 on h cannot be reached, and no other rank is running; rank 0"),
         "{reason}"
     );
     // A rank that was given up is not taken in again.

@@ -206,7 +206,7 @@ fn a_rank_that_dies_before_the_flush_leaves_the_epoch_staged() {
         panic!("{:?}", world.told(1));
     };
     assert!(
-        reason.contains("staged, but is not durable") && reason.contains("rank 1"),
+        reason.contains("staged, but not durable") && reason.contains("rank 1"),
         "{reason}"
     );
     flushed(&mut world, 1..RANKS);
@@ -318,7 +318,7 @@ fn a_durable_epoch_is_restarted_from_whatever_could_be_gathered_of_it() {
     recovered(&mut world, [None, Some("a table is broken"), None]);
     assert_eq!(carried_on(&world), Some((Some(5), String::new())));
     assert!(!world.has(&Output::Secure { epoch: 5 }));
-    let log = "epoch 5: 300 bytes are on the ranks' own hosts, 30 have come from peers, 3 are on the slow tier only";
+    let log = "epoch 5: 300 bytes are on the ranks' own hosts, 30 came from peers, 3 are on the slow tier only";
     assert!(world.has(&Output::Log(log.to_owned())));
 }
 

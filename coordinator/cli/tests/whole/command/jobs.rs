@@ -141,7 +141,7 @@ fn a_refusal_is_5_and_a_failure_is_the_applications_own() {
         shown["reason"]
             .as_str()
             .unwrap()
-            .contains("died without a word"),
+            .contains("died unexpectedly"),
         "{shown}"
     );
 

@@ -210,7 +210,7 @@ fn a_file_that_has_changed_is_refused_and_an_equal_one_is_not() {
         mapping.is_refused("other contents")?;
         set(LITTLE / 2, &whole[whole.len() / 2..][..1])?;
         open()?.set_len(LITTLE - 1).map_err(failed(file))?;
-        mapping.is_refused(&format!("{} bytes here and had {LITTLE}", LITTLE - 1))?;
+        mapping.is_refused(&format!("{} bytes here instead of {LITTLE}", LITTLE - 1))?;
         fs::remove_file(file).map_err(failed(file))?;
         mapping.is_refused("missing")?;
         // A copy has another inode and another time.

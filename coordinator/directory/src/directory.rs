@@ -100,13 +100,13 @@ impl Directory {
     pub fn still_at_its_path(&self) -> io::Result<()> {
         let gone = |what: &str| {
             io::Error::other(format!(
-                "this directory was {what} while the job ran: what is at its path now is left alone; start the job \
-                 again in a directory that stays"
+                "this directory was {what} while the job ran: Stillpoint does not touch its path any more; start the \
+                 job again in a directory that stays in place"
             ))
         };
         match stat(&self.path) {
             Ok(about) if (about.st_dev, about.st_ino) == (self.device, self.inode) => Ok(()),
-            Ok(_) => Err(gone("moved or removed, and another one made in its place,")),
+            Ok(_) => Err(gone("moved or removed, and then replaced,")),
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
                 Err(gone("moved or removed"))
             }
@@ -137,7 +137,7 @@ fn own_link(path: &Path) -> io::Result<()> {
     let link = FileType::from_raw_mode(about.st_mode) == FileType::Symlink;
     match link && about.st_uid != geteuid().as_raw() && about.st_uid != 0 {
         true => Err(not_allowed(format!(
-            "it is a link that belongs to user {}",
+            "it is a symbolic link that belongs to user {}: use a path without that link",
             about.st_uid
         ))),
         false => Ok(()),
@@ -148,12 +148,12 @@ pub(crate) fn check_ours(about: &Stat) -> io::Result<()> {
     let (owner, user) = (about.st_uid, geteuid().as_raw());
     if owner != user {
         return Err(not_allowed(format!(
-            "it belongs to user {owner}, not to user {user} who runs this: use a directory of your own"
+            "it belongs to user {owner}, but you are user {user}: use a directory of your own"
         )));
     }
     if about.st_mode & 0o022 != 0 {
         return Err(not_allowed(format!(
-            "others may write to it (mode {:04o}): take that from them with chmod go-w, if all in it is your own",
+            "others may write to it (mode {:04o}): if everything in it is yours, run chmod go-w on it",
             about.st_mode & 0o7777
         )));
     }

@@ -90,9 +90,7 @@ fn remove(at: impl AsFd, name: &CStr, depth: u32) -> io::Result<()> {
         Err(error) => return Err(error.into()),
     };
     if depth == 0 {
-        return Err(io::Error::other(
-            "there are directories below directories in it",
-        ));
+        return Err(io::Error::other("its directories are nested too deeply"));
     }
     for entry in Dir::read_from(&inside)? {
         let entry = entry?;

@@ -204,7 +204,7 @@ fn open_at(
         // The kernel's answer if the name is a link.
         Err(Errno::LOOP) => {
             return Err(not_allowed(
-                "it is a link: put the file itself there".into(),
+                "it is a symbolic link: put the file itself in its place".into(),
             ));
         }
         // The name is a FIFO without a reader, or a socket.

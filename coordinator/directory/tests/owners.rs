@@ -64,7 +64,10 @@ fn a_directory_of_another_user_is_not_ours() {
     Directory::open(&link, RequiredOwner::Ours).unwrap();
     std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
     let error = Directory::open(&link, RequiredOwner::Ours).unwrap_err();
-    assert!(error.to_string().contains("a link that belongs"), "{error}");
+    assert!(
+        error.to_string().contains("a symbolic link that belongs"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn a_directory_that_was_replaced_is_known() {
     assert!(held.still_at_its_path().is_err());
     Directory::make(&path).unwrap();
     let error = held.still_at_its_path().unwrap_err().to_string();
-    assert!(error.contains("left alone"), "{error}");
+    assert!(error.contains("does not touch its path"), "{error}");
     // The held directory is still at the place it was moved to.
     held.create("file").unwrap();
     assert!(root.path().join("moved/file").exists() && !path.join("file").exists());

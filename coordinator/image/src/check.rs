@@ -40,7 +40,7 @@ pub(crate) fn section_table(
                 .iter()
                 .any(|earlier| earlier.kind == record.kind)
         {
-            return bad("section kind", format!("{} is there twice", kind.name()));
+            return bad("section kind", format!("{} occurs twice", kind.name()));
         }
         if record.offset != expected {
             return bad(
@@ -62,7 +62,7 @@ pub(crate) fn section_table(
             return bad(
                 "section length",
                 format!(
-                    "{} has {together} bytes, at most {} expected",
+                    "{} has {together} bytes, but at most {} are allowed",
                     kind.name(),
                     kind.most_bytes()
                 ),
@@ -80,7 +80,7 @@ pub(crate) fn section_table(
     }
     if expected != header.table_offset {
         let problem = format!(
-            "sections end at {expected}, the table starts at {}",
+            "the sections end at {expected}, but the table starts at {}",
             header.table_offset
         );
         return Err(ImageError::malformed(
@@ -152,7 +152,9 @@ pub(crate) fn regions(
             return bad(format!("{start:#x}..{end:#x}"));
         }
         if start < previous {
-            return bad(format!("{start:#x}..{end:#x} overlaps what is before it"));
+            return bad(format!(
+                "{start:#x}..{end:#x} overlaps the region before it"
+            ));
         }
         previous = end;
         let Some(kind) = RegionKind::from_u32(record.kind) else {
@@ -193,7 +195,10 @@ pub(crate) fn origins(
     let origins: Vec<Origin> = sections.json(SectionKind::Origins)?;
     let bad = |problem: String| Err(sections.malformed(SectionKind::Origins, problem));
     if origins.len() > MAX_ORIGINS {
-        return bad(format!("{}, at most {MAX_ORIGINS} expected", origins.len()));
+        return bad(format!(
+            "{} origins, but at most {MAX_ORIGINS} are allowed",
+            origins.len()
+        ));
     }
     let epoch = identity.epoch;
     let mut previous = None;
@@ -211,12 +216,12 @@ pub(crate) fn origins(
         let place = origin.rank().filter(|rank| *rank < identity.size);
         let place = place.map(|rank| (*of, rank));
         if place.is_some() && place <= previous {
-            return bad(format!("'{file}' of epoch {of} is not in its place"));
+            return bad(format!("'{file}' of epoch {of} is out of order"));
         }
         previous = place;
         if place.is_none() || *directory != epoch_name(*of) {
             return bad(format!(
-                "'{directory}' and '{file}' are not where epoch {of} has an image"
+                "'{directory}' and '{file}' do not name an image of epoch {of}"
             ));
         }
         if *bytes < HEADER_BYTES + TRAILER_BYTES || *bytes > i64::MAX as u64 {
@@ -238,15 +243,18 @@ pub(crate) fn siblings(
     let bad = |problem: String| Err(sections.malformed(SectionKind::Siblings, problem));
     if siblings.len() > MAX_SIBLINGS {
         let count = siblings.len();
-        return bad(format!("{count}, at most {MAX_SIBLINGS} expected"));
+        return bad(format!(
+            "{count} siblings, but at most {MAX_SIBLINGS} are allowed"
+        ));
     }
     if !siblings.is_sorted_by(|one, next| one < next) {
-        return bad("ranks are not in their places".into());
+        return bad("the ranks are not in ascending order".into());
     }
     match siblings.last() {
-        Some(rank) if *rank >= identity.size => {
-            bad(format!("rank {rank} of a job of {}", identity.size))
-        }
+        Some(rank) if *rank >= identity.size => bad(format!(
+            "rank {rank} does not exist in a job of {} ranks",
+            identity.size
+        )),
         _ => Ok(siblings),
     }
 }
@@ -264,18 +272,24 @@ pub(crate) fn devices(
     let bad = |problem: String| Err(sections.malformed(SectionKind::Devices, problem));
     if devices.len() > MAX_DEVICES {
         let count = devices.len();
-        return bad(format!("{count}, at most {MAX_DEVICES} expected"));
+        return bad(format!(
+            "{count} devices, but at most {MAX_DEVICES} are allowed"
+        ));
     }
     let mut before = 0;
     for DeviceMemory { uuid, content } in &devices {
         if *content <= before || *content as usize > contents {
-            return bad(format!("GPU {uuid} has content {content} of {contents}"));
+            return bad(format!(
+                "GPU {uuid} refers to content {content}, but the image has {contents}"
+            ));
         }
         if regions
             .iter()
             .any(|region| region.content == Some(*content))
         {
-            return bad(format!("content {content} of GPU {uuid} is a region's too"));
+            return bad(format!(
+                "content {content} of GPU {uuid} belongs to a region as well"
+            ));
         }
         before = *content;
     }

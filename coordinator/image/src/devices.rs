@@ -35,7 +35,7 @@ impl TryFrom<String> for Uuid {
         let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u128::from_str_radix(&text, 16) {
             Ok(number) if digits => Ok(Uuid(number.to_be_bytes())),
-            _ => Err(format!("'{text}' is no identity of a device")),
+            _ => Err(format!("'{text}' is not the identity of a device")),
         }
     }
 }

@@ -17,8 +17,8 @@ pub enum ImageError {
     NotOurs { path: PathBuf, what: &'static str },
 
     #[error(
-        "{}: offset 8, version: written in format version {found}, this build reads {}: \
-         use the Stillpoint release that wrote it", path.display(), versions(*oldest, *expected)
+        "{}: offset 8, version: the file has format version {found}, but this build reads {}: use the Stillpoint \
+         release that wrote it", path.display(), versions(*oldest, *expected)
     )]
     Version {
         path: PathBuf,
@@ -30,14 +30,13 @@ pub enum ImageError {
     },
 
     #[error(
-        "{}: offset 12, byte order: written on a machine of the other byte order: restart on the kind of \
-         machine that wrote it", path.display()
+        "{}: offset 12, byte order: a machine with the other byte order wrote it: restart on the same kind of machine", path.display()
     )]
     ByteOrder { path: PathBuf },
 
     #[error(
-        "{}: truncated: {found} bytes, at least {needed} expected ({field}): use another epoch or copy the \
-         file again", path.display()
+        "{}: truncated: the file has {found} bytes, but needs at least {needed} ({field}): use another epoch or copy \
+         the file again", path.display()
     )]
     Truncated {
         path: PathBuf,
@@ -67,8 +66,8 @@ pub enum ImageError {
     },
 
     #[error(
-        "{}: digest {found:032x}, the manifest says {expected:032x}: the image is of another epoch or was \
-         replaced; use another epoch", path.display()
+        "{}: the digest is {found:032x}, but the manifest says {expected:032x}: the image belongs to another epoch or \
+         was replaced; use another epoch", path.display()
     )]
     Digest {
         path: PathBuf,

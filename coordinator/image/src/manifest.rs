@@ -166,7 +166,7 @@ impl Manifest {
         let entry = self.ranks.get(rank as usize);
         let entry = entry.ok_or_else(|| {
             bad(format!(
-                "there is no rank {rank}, the job has {}",
+                "there is no rank {rank}, the job has {} ranks",
                 self.ranks.len()
             ))
         })?;
@@ -214,7 +214,7 @@ impl Manifest {
                     });
                 }
                 None => {
-                    let problem = format!("it needs rank {rank} of a job of {size}");
+                    let problem = format!("it needs rank {rank}, but the job has {size} ranks");
                     let path = reader.path();
                     return Err(ImageError::malformed(path, 0, "siblings", problem));
                 }
@@ -224,7 +224,7 @@ impl Manifest {
         let mut origins = reader.origins().iter();
         if let Some(origin) = origins.find(|origin| !self.needs.contains(&origin.epoch)) {
             let problem = format!(
-                "it needs epoch {}, of which the manifest does not know",
+                "it needs epoch {}, but the manifest does not list it",
                 origin.epoch
             );
             return Err(ImageError::malformed(&path, 0, "origins", problem));
@@ -303,16 +303,19 @@ fn sound(manifest: &Manifest) -> Result<(), (&'static str, String)> {
     let in_order = manifest.needs.is_sorted_by(|one, next| one < next);
     let last = manifest.needs.last();
     if !in_order || last.is_some_and(|last| *last >= manifest.epoch) {
-        let problem = format!("{:?} are no earlier epochs in order", manifest.needs);
+        let problem = format!(
+            "{:?} are not earlier epochs in ascending order",
+            manifest.needs
+        );
         return Err(("needs", problem));
     }
     for (index, rank) in manifest.ranks.iter().enumerate() {
         if rank.rank as usize != index {
-            let problem = format!("rank {} stands in the place of rank {index}", rank.rank);
+            let problem = format!("rank {} is at the position of rank {index}", rank.rank);
             return Err(("ranks", problem));
         }
         if rank.file.is_empty() || rank.file.contains('/') || rank.file == ".." {
-            let problem = format!("'{}' of rank {index} is no file name", rank.file);
+            let problem = format!("'{}' of rank {index} is not a file name", rank.file);
             return Err(("file", problem));
         }
     }

@@ -122,7 +122,7 @@ impl MappedFiles {
         }
         if let Some(file) = found.files.iter().find(|file| !file.is_sound()) {
             return Err(format!(
-                "'{NAME}' in its image: {} cannot have been mapped like that: use another epoch",
+                "'{NAME}' in its image: the mapping of {} is not possible: use another epoch",
                 file.path
             ));
         }
@@ -214,7 +214,7 @@ impl Referred {
 pub fn open(path: &str) -> io::Result<File> {
     // Opening something other than a file may have effects, or never return.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     File::open(path)
 }
@@ -283,7 +283,8 @@ impl MappedFile {
     /// Returns the text of a refusal: the file, what is wrong, what to do.
     pub fn refused(&self, what: &str) -> String {
         format!(
-            "the program has mapped {}, {what}: put the file back as it was, or next time checkpoint with --mapped-files keep",
+            "the program has mapped {}, {what}: put the file back as it was; before the next checkpoint, start the \
+             job with --mapped-files keep",
             self.path
         )
     }
@@ -291,16 +292,16 @@ impl MappedFile {
     fn is_there(&self) -> Result<File, String> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                "which is missing here".to_owned()
+                "but the file is missing here".to_owned()
             }
-            _ => format!("which cannot be read here ({error})"),
+            _ => format!("but this process cannot read the file ({error})"),
         };
         let file = open(&self.path).map_err(failed)?;
         let here = FileIdentity::of(&file.metadata().map_err(failed)?);
         let then = &self.identity;
         if here.bytes != then.bytes {
             return Err(format!(
-                "which has {} bytes here and had {}",
+                "but the file has {} bytes here instead of {}",
                 here.bytes, then.bytes
             ));
         }
@@ -310,11 +311,12 @@ impl MappedFile {
         match self.sum {
             Some(then) => match sum(&file, &self.mapped, || true).map_err(failed)? {
                 Some(here) if here == then => Ok(file),
-                _ => Err("which has other contents here".to_owned()),
+                _ => Err("but the file has other contents here".to_owned()),
             },
             None if here.modified == then.modified => Ok(file),
             None => Err(format!(
-                "which was modified at another time (here at {} s since 1970, then at {} s) and is too large for its contents to be compared",
+                "but the file was modified at another time (here at {} s since 1970, then at {} s) and is too large \
+                 to compare its contents",
                 here.modified / 1_000_000_000,
                 then.modified / 1_000_000_000
             )),

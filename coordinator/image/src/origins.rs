@@ -74,7 +74,7 @@ impl Origin {
             .map_err(|error| failed(without_name(&error, &path), None))?;
         if digest != self.digest {
             let problem = format!(
-                "it is another image than was there before: its digest is {digest:032x} instead of {:032x}",
+                "another image has replaced it: its digest is {digest:032x} instead of {:032x}",
                 self.digest
             );
             return Err(failed(problem, None));

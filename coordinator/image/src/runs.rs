@@ -56,8 +56,8 @@ pub(crate) fn pack(runs: &[RunRecord]) -> Option<Vec<u8>> {
 
 /// Returns the runs of a packed table, or what is wrong with it.
 pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<RunRecord>, String> {
-    let (count, rest) = number(packed).ok_or("it has no head")?;
-    let (length, compressed) = number(rest).ok_or("it has no head")?;
+    let (count, rest) = number(packed).ok_or("its header is incomplete")?;
+    let (length, compressed) = number(rest).ok_or("its header is incomplete")?;
     let most = MAX_SECTION_BYTES.min((packed.len() as u64).saturating_mul(MOST_FOR_A_BYTE as u64));
     if count > most / size_of::<RunRecord>() as u64 {
         return Err(format!("{count} runs in {} bytes", packed.len()));

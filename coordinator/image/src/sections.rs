@@ -236,7 +236,7 @@ impl Sections<'_> {
         let bytes = self.read(kind)?;
         if bytes.len() % size_of::<T>() != 0 {
             let problem = format!(
-                "{} bytes are no whole number of records of {}",
+                "{} bytes are not a whole number of records of {}",
                 bytes.len(),
                 size_of::<T>()
             );

@@ -296,7 +296,7 @@ impl Writer {
     fn string(&mut self, text: &str) -> Result<(u32, u32), ImageError> {
         let offset = self.strings.len();
         if offset + text.len() > MAX_SECTION_BYTES as usize {
-            return Err(self.unwritable("more text than an image holds"));
+            return Err(self.unwritable("more text than an image can hold"));
         }
         self.strings.extend_from_slice(text.as_bytes());
         Ok((offset as u32, text.len() as u32))

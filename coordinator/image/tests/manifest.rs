@@ -163,7 +163,7 @@ fn names_that_lead_elsewhere_are_refused() {
         other.ranks[1].file = file.into();
         other.write(directory.path()).unwrap();
         let error = Manifest::read(directory.path()).unwrap_err().to_string();
-        assert!(error.contains("no file name"), "{error}");
+        assert!(error.contains("not a file name"), "{error}");
     }
     let mut other = manifest;
     other.ranks.swap(0, 1);
@@ -172,7 +172,7 @@ fn names_that_lead_elsewhere_are_refused() {
         Manifest::read(directory.path())
             .unwrap_err()
             .to_string()
-            .contains("in the place of rank 0")
+            .contains("at the position of rank 0")
     );
 }
 

@@ -245,7 +245,7 @@ fn an_image_that_is_not_there_or_another_is_refused_by_name() {
         loaded
             .unwrap_err()
             .to_string()
-            .contains("has not been opened")
+            .contains("that holds it is not open")
     );
     std::fs::write(&file, &sound[..sound.len() - 1]).unwrap();
     assert!(said(&image_name(sibling)).contains("truncated"));

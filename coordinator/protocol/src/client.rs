@@ -46,7 +46,7 @@ pub enum ClientError {
     Broken(io::Error),
     #[error("the coordinator sent {0}")]
     Codec(#[from] CodecError),
-    #[error("on the connection to the coordinator came {0}")]
+    #[error("cannot read from the coordinator: {0}")]
     Sealed(#[from] SealError),
 }
 

@@ -15,9 +15,9 @@ const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<MAX_FRAME>> =
 /// The reason why bytes are not a message, or a message cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
-    #[error("a frame of {0} bytes is longer than the {MAX_FRAME} that are allowed")]
+    #[error("a message of {0} bytes, which is too long (at most {MAX_FRAME} bytes)")]
     TooLong(usize),
-    #[error("bytes that are not a message: {0}")]
+    #[error("a malformed message: {0}")]
     Malformed(String),
 }
 

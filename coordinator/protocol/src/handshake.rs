@@ -49,15 +49,19 @@ pub enum Role {
 /// The reason why two sides do not agree.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HandshakeError {
-    #[error("the other side does not speak Stillpoint's protocol, or that of another release")]
+    #[error(
+        "the other side does not speak Stillpoint's protocol, or runs another release: use the same release of \
+    Stillpoint on both sides"
+    )]
     NotOurs,
     #[error(
-        "the other side speaks versions {oldest} to {newest} of the protocol, this build {OLDEST} to {NEWEST}: use the same release of Stillpoint on both sides"
+        "the other side speaks versions {oldest} to {newest} of the protocol, this build speaks {OLDEST} to {NEWEST}: \
+         use the same release of Stillpoint on both sides"
     )]
     Version { oldest: u16, newest: u16 },
-    #[error("the other side does not hold this job's key")]
+    #[error("the other side does not have this job's key")]
     WrongKey,
-    #[error("the connection cannot be encrypted: {0}")]
+    #[error("cannot encrypt the connection: {0}")]
     Cipher(String),
 }
 

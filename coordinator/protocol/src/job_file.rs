@@ -130,9 +130,9 @@ pub enum JobFileError {
         action: &'static str,
         source: io::Error,
     },
-    #[error("{}: {by}: nothing is written there any more", path.display())]
+    #[error("{}: {by}: this coordinator writes nothing there any more", path.display())]
     Taken { path: PathBuf, by: String },
-    #[error("{}: not a job file of this release of Stillpoint: {problem}", path.display())]
+    #[error("{}: this release of Stillpoint cannot read this job file: {problem}", path.display())]
     Malformed {
         path: PathBuf,
         problem: String,
@@ -390,7 +390,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(directory.path().join("other"), "{}").unwrap();
         std::os::unix::fs::symlink("other", &path).unwrap();
-        assert!(read().contains("it is a link"), "{}", read());
+        assert!(read().contains("it is a symbolic link"), "{}", read());
         job().write(directory.path()).unwrap();
         assert_eq!(
             fs::read_to_string(directory.path().join("other")).unwrap(),

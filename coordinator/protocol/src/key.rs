@@ -12,7 +12,7 @@ pub struct Key(pub(crate) [u8; 32]);
 
 /// The text is not a key.
 #[derive(Debug, thiserror::Error)]
-#[error("a job key is 64 hexadecimal digits")]
+#[error("a job key must have 64 hexadecimal digits")]
 pub struct NotAKey;
 
 impl Key {

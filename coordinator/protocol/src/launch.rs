@@ -171,21 +171,21 @@ pub enum Ready {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     #[error(
-        "{VARIABLE} is not set: this program is started by `stillpoint run` and `stillpoint restart`"
+        "{VARIABLE} is not set: start this program with `stillpoint run` or `stillpoint restart`"
     )]
     Missing,
-    #[error("{VARIABLE} cannot be read: {0}")]
+    #[error("cannot read {VARIABLE}: {0}")]
     Malformed(String),
     #[error(transparent)]
     JobFile(#[from] JobFileError),
-    #[error("{}: belongs to another launch ({found} instead of {expected})", directory.display())]
+    #[error("{}: the directory belongs to another launch ({found} instead of {expected})", directory.display())]
     AnotherLaunch {
         directory: PathBuf,
         found: String,
         expected: String,
     },
     /// A job ends with its ranks, and a rank is one program.
-    #[error("the job '{name}' is {} already: one program of a rank can use MPI in a launch", state.name())]
+    #[error("the job '{name}' is {} already: only one program of a rank can use MPI in a launch", state.name())]
     Over { name: String, state: JobState },
     #[error(transparent)]
     Client(#[from] ClientError),

@@ -74,7 +74,7 @@ pub enum Missing {
         source: std::io::Error,
     },
     #[error(
-        "rank 0 has not started the job within {} s: is {directory} on a file system that all hosts share?",
+        "rank 0 has not started the job within {} s: check that all hosts share the file system of {directory}",
         PATIENCE.as_secs()
     )]
     Late { directory: String },
@@ -89,20 +89,20 @@ pub fn hear(answer: File, first: i32) -> Result<(), LaunchFailure> {
     let mut line = String::new();
     BufReader::new(answer)
         .read_line(&mut line)
-        .map_err(|error| failed("wait for it", &error))?;
+        .map_err(|error| failed("waiting for it", &error))?;
     // The process that serves is this one's grandchild, so the application has no child left to reap.
     loop {
         match waitpid(Pid::from_raw(first), None) {
             Err(Errno::EINTR) => {}
             // If SIGCHLD is ignored, the child has gone by itself.
             Ok(_) | Err(Errno::ECHILD) => break,
-            Err(error) => return Err(failed("wait for it", &error)),
+            Err(error) => return Err(failed("waiting for it", &error)),
         }
     }
     match serde_json::from_str(&line) {
         Ok(Ready::Serving) => Ok(()),
         Ok(Ready::Failed { status, text }) => Err(LaunchFailure { status, text }),
-        Err(error) => Err(failed("it ended without a word", &error)),
+        Err(error) => Err(failed("it ended before it answered", &error)),
     }
 }
 

@@ -137,11 +137,12 @@ fn digest(text: &str, bits: u32) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Strange {
     #[error(
-        "there is no /proc here: the container has to mount one (bwrap --proc /proc, unshare --mount-proc)"
+        "the container has no /proc: have it mount one (bwrap --proc /proc, unshare --mount-proc)"
     )]
     Missing,
     #[error(
-        "/proc shows the processes of another PID namespace: the container has to mount its own (bwrap --proc /proc, unshare --mount-proc)"
+        "/proc shows the processes of another PID namespace: have the container mount its own (bwrap --proc /proc, \
+         unshare --mount-proc)"
     )]
     Others,
 }

@@ -75,7 +75,7 @@ pub enum PeerError {
     Broken(#[from] io::Error),
     #[error("a peer sent {0}")]
     Codec(#[from] CodecError),
-    #[error("on the connection to a peer came {0}")]
+    #[error("cannot read from a peer: {0}")]
     Sealed(#[from] SealError),
     #[error("{0}")]
     Refused(String),
@@ -277,7 +277,9 @@ fn refused(error: GreetingError, address: &str) -> PeerError {
 fn unexpected(answer: Option<Answer>) -> PeerError {
     match answer {
         None => io::Error::from(io::ErrorKind::UnexpectedEof).into(),
-        Some(answer) => PeerError::Refused(format!("it answers {answer:?}")),
+        Some(answer) => {
+            PeerError::Refused(format!("the peer sent an unexpected answer: {answer:?}"))
+        }
     }
 }
 

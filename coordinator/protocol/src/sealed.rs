@@ -22,9 +22,9 @@ const MAX_PAYLOAD: usize = MAX_RECORD - TAG_BYTES;
 /// The reason why received bytes are not the next ones of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    #[error("bytes that its key has not made, or not as the next ones: somebody is in between")]
+    #[error("the message failed authentication: it was altered or replayed on the network")]
     NotAuthentic,
-    #[error("a record of {0} bytes, which none has")]
+    #[error("the record's length ({0} bytes) is not valid")]
     Length(usize),
 }
 

@@ -23,7 +23,7 @@ pub enum EpochError {
     },
     #[error(
         "the ranks run different builds of Stillpoint: the contract of rank {rank} is {found:08x}, that of rank 0 is \
-        {expected:08x}: start every rank with the same build"
+         {expected:08x}: start every rank with the same build"
     )]
     Contract {
         rank: usize,

@@ -150,7 +150,7 @@ fn a_directory_that_another_job_has_made_in_its_place_is_left_alone() {
     let before = theirs.directory.names().unwrap();
     let refused = |result: Result<PathBuf, EpochError>| {
         let error = result.unwrap_err().to_string();
-        assert!(error.contains("another one made in its place"), "{error}");
+        assert!(error.contains("and then replaced"), "{error}");
     };
     refused(mine.commit(2, &images, &Description::default()));
     refused(mine.prepare(2));

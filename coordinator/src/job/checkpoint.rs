@@ -170,7 +170,7 @@ impl Job {
             Some(drain::Action::Miscounted { sent, received }) => {
                 let reason = format!(
                     "the ranks received {received} messages but sent only {sent}: this is an error in Stillpoint, \
-                    please report it"
+                     please report it"
                 );
                 self.abort(AbortReason::Failed(reason), now);
             }

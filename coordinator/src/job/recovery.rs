@@ -61,7 +61,7 @@ impl Job {
         let Gathered { near, peers, slow } = self.recovery.gathered;
         self.log(format!(
             "epoch {epoch}: {near} bytes are on the ranks' own hosts, {peers} came from peers, {slow} are on the slow \
-            tier only"
+             tier only"
         ));
         let durable = self.fate.newest_epoch.is_some_and(|newest| epoch <= newest);
         match problems.is_empty() {
@@ -90,7 +90,7 @@ impl Job {
             ),
             None => format!(
                 "epoch {epoch} was only staged, and part of it is lost ({reason}); there is no durable epoch to go \
-                back to: start the program from its beginning, in another directory or after removing this one"
+                 back to: start the program from its beginning, in another directory or after removing this one"
             ),
         };
         self.log(reason.clone());

@@ -78,8 +78,8 @@ impl Roster {
         if rank.is_taken_by_another(&hello) {
             let reason = format!(
                 "two processes start MPI as rank {} of this launch, {} and {} on {}: a launcher inside `stillpoint \
-                run` starts ranks that Stillpoint cannot restart; put the launcher first, as in mpirun -n 2 \
-                stillpoint run -- APP",
+                 run` starts ranks that Stillpoint cannot restart; put the launcher first, as in mpirun -n 2 \
+                 stillpoint run -- APP",
                 hello.rank,
                 rank.hello.as_ref().map_or(0, |known| known.pid),
                 hello.pid,

@@ -220,7 +220,7 @@ impl PageMap {
             }
             let reached = argument.walk_end as usize;
             if reached <= start {
-                return Err(io::Error::other("the kernel's page scan does not get on"));
+                return Err(io::Error::other("the kernel's page scan makes no progress"));
             }
             start = reached;
         }

@@ -55,7 +55,7 @@ pub(crate) fn pages(
     whole(sections, devices, tables)?;
     own_fill(sections, own)?;
     others_lie(sections, tables, own.len(), |holder, chunk| match holder {
-        Holder::Itself => Err("it is its own, behind others".to_owned()),
+        Holder::Itself => Err("it lies in this image, but follows chunks of others".to_owned()),
         Holder::Origin(number) => {
             let origin = &tables.origins[number];
             Ok((
@@ -72,7 +72,7 @@ pub(crate) fn pages(
             let same = own.binary_search_by_key(&chunk.offset, |own| own.offset);
             match same.is_ok_and(|index| is_same(&own[index], chunk)) {
                 true => Ok(("its own image".to_owned(), u64::MAX)),
-                false => Err(format!("its own image has none at {}", chunk.offset)),
+                false => Err(format!("its own image has no chunk at {}", chunk.offset)),
             }
         }
     })
@@ -144,7 +144,10 @@ fn whole(
         };
         let bytes: u64 = mine.iter().map(|run| u64::from(run.bytes)).sum();
         if bytes != u64::from(chunk.bytes) || bytes > CHUNK_BYTES as u64 {
-            return bad(format!("{} bytes, its runs have {bytes}", chunk.bytes));
+            return bad(format!(
+                "it has {} bytes, but its runs have {bytes}",
+                chunk.bytes
+            ));
         }
         let live = mine.iter().find(|run| run.space != NOWHERE);
         let space = live.map_or(NOWHERE, |run| run.space);
@@ -154,7 +157,7 @@ fn whole(
             _ => run.space == NOWHERE || run.space == space && (space == 0 || is_devices),
         };
         if !mine.iter().all(allowed) {
-            return bad("runs of several spaces".into());
+            return bad("its runs lie in several spaces".into());
         }
         if mine.iter().all(|run| run.space == NOWHERE) {
             return bad("nothing of it is memory".into());
@@ -174,7 +177,7 @@ fn whole(
     if next_run != runs.len() as u64 {
         return Err(sections.malformed(
             SectionKind::Runs,
-            format!("{} runs, chunks hold {next_run}", runs.len()),
+            format!("{} runs, but the chunks hold {next_run}", runs.len()),
         ));
     }
     Ok(())
@@ -196,7 +199,7 @@ fn own_fill(sections: &Sections<'_>, chunks: &[ChunkRecord]) -> Result<(), Image
     if next_offset != data.offset + data.bytes {
         return Err(sections.malformed(
             SectionKind::PageData,
-            format!("{} bytes, chunks end at {next_offset}", data.bytes),
+            format!("{} bytes, but the chunks end at {next_offset}", data.bytes),
         ));
     }
     let found = page_data_checksum(chunks);
@@ -243,7 +246,7 @@ fn others_lie(
         let end = chunk.offset.checked_add(u64::from(chunk.stored_bytes));
         if chunk.offset < left || end.is_none_or(|end| end > last) {
             return bad(format!(
-                "{} + {} in {place}, where {left} to {last} are left",
+                "{} + {} in {place} is outside of {left} to {last}",
                 chunk.offset, chunk.stored_bytes
             ));
         }

@@ -48,7 +48,7 @@ pub(crate) fn threads(
     match drivers.count() {
         0 | 1 => Ok(records),
         several => {
-            let problem = format!("{several} threads are said to have started MPI");
+            let problem = format!("{several} threads have started MPI according to the image");
             Err(sections.malformed(SectionKind::Threads, problem))
         }
     }
@@ -62,9 +62,9 @@ fn wrong(index: usize, record: &ThreadRecord, regions: &[Region], ids: &[u32]) -
         ids.partition_point(|other| *other <= id) - ids.partition_point(|other| *other < id) > 1;
     if id == 0 || id > LARGEST_ID || twice {
         let problem = if twice {
-            "is there twice"
+            "occurs twice"
         } else {
-            "is no thread's id"
+            "is not a thread's id"
         };
         return Some((
             offset_of!(ThreadRecord, virtual_tid),
@@ -75,7 +75,7 @@ fn wrong(index: usize, record: &ThreadRecord, regions: &[Region], ids: &[u32]) -
     let flags = record.flags;
     let main = flags & thread_flags::MAIN != 0;
     if flags & !thread_flags::ALL != 0 || main != (index == 0) {
-        let problem = format!("{flags:#x}: the first thread is the main one, and no other");
+        let problem = format!("{flags:#x}: the first thread, and only it, must be the main thread");
         return Some((offset_of!(ThreadRecord, flags), "flags", problem));
     }
     let mapped = [
@@ -94,8 +94,7 @@ fn wrong(index: usize, record: &ThreadRecord, regions: &[Region], ids: &[u32]) -
     ];
     for (at, field, address, bytes) in mapped {
         if !lies_in_memory(address, bytes, regions) {
-            let problem =
-                format!("{address:#x} does not lie in memory that can be read and written");
+            let problem = format!("{address:#x} is not in readable and writable memory");
             return Some((at, field, problem));
         }
     }
@@ -113,7 +112,11 @@ fn wrong(index: usize, record: &ThreadRecord, regions: &[Region], ids: &[u32]) -
     ];
     for (at, field, address) in told_to_the_kernel {
         if address >= USER_END {
-            return Some((at, field, format!("{address:#x} is no program's address")));
+            return Some((
+                at,
+                field,
+                format!("{address:#x} is not an address of a program"),
+            ));
         }
     }
     let robust = record.robust_list_bytes;

@@ -56,11 +56,11 @@ fn another_length_and_a_file_that_is_gone_are_told_as_such() {
     let directory = tempfile::tempdir().unwrap();
     let file = mapped(&directory);
     std::fs::write(&file.path, b"short").unwrap();
-    refused(&file, "has 5 bytes here and had 12298");
+    refused(&file, "has 5 bytes here instead of 12298");
     std::fs::remove_file(&file.path).unwrap();
     refused(&file, "missing");
     std::fs::create_dir(&file.path).unwrap();
-    refused(&file, "no regular file");
+    refused(&file, "not a regular file");
 }
 
 #[test]

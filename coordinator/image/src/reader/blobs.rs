@@ -17,7 +17,7 @@ pub(super) fn read(sections: &Sections<'_>) -> Result<Vec<Blob>, ImageError> {
     let records = sections.table.iter();
     for record in records.filter(|record| record.kind == SectionKind::Blob as u32) {
         let Some(name) = blob_name(&record.name) else {
-            let problem = format!("'{}' is no name", record.name.escape_ascii());
+            let problem = format!("'{}' is not a name", record.name.escape_ascii());
             return Err(sections.malformed(SectionKind::Blob, problem));
         };
         if blobs.iter().any(|blob| blob.name == name) {

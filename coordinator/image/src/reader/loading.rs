@@ -33,7 +33,7 @@ impl Reader {
                 path: self.path.clone(),
                 rank,
                 file: self.path.with_file_name(crate::image_name(rank)),
-                problem: "it has not been opened".into(),
+                problem: "the image that holds it is not open".into(),
                 source: None,
             }),
         }

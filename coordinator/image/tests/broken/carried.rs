@@ -61,7 +61,7 @@ fn chunks_that_no_origin_has() {
     );
     says(
         &chunk(3, |chunk| chunk.origin = 1),
-        &["epoch 2", "are left"],
+        &["epoch 2", "is outside of"],
     );
     says(
         &chunk(3, |chunk| chunk.origin = 0),
@@ -74,7 +74,7 @@ fn chunks_that_no_origin_has() {
     );
     for offset in [0, 63, 1 << 20, u64::MAX, u64::MAX - 10, 1 << 63] {
         let text = chunk(3, |chunk| chunk.offset = offset);
-        says(&text, &["chunk 3", "in epoch 3", "are left"]);
+        says(&text, &["chunk 3", "in epoch 3", "is outside of"]);
     }
     // Other bytes of the same image: the error names that image.
     for change in [
@@ -182,7 +182,7 @@ fn origins_that_cannot_be() {
     ] {
         says(
             &origins(from, to),
-            &["origins", "are not where epoch 2 has an image"],
+            &["origins", "do not name an image of epoch 2"],
         );
     }
     says(
@@ -195,7 +195,7 @@ fn origins_that_cannot_be() {
     );
     says(
         &origins("\"epoch\":3", "\"epoch\":2"),
-        &["of epoch 2 is not in its place"],
+        &["of epoch 2 is out of order"],
     );
     // The name may mean another rank's image, but there is none.
     says(

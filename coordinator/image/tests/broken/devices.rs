@@ -21,11 +21,14 @@ fn devices_that_cannot_be() {
     let many: Vec<String> = (1..=1025).map(|number| entry(&a, number)).collect();
     for (text, says) in [
         (format!("[{},{}]", entry(&a, 3), entry(&b, 2)), "content 2"),
-        (format!("[{}]", entry(&a, 4)), "content 4 of 3"),
+        (format!("[{}]", entry(&a, 4)), "refers to content 4"),
         (format!("[{}]", entry(&a, 0)), "content 0"),
-        (format!("[{}]", entry(&a, 1)), "a region's too"),
-        (format!("[{}]", entry(&a[1..], 2)), "no identity"),
-        (format!("[{}]", entry(&"+".repeat(32), 2)), "no identity"),
+        (format!("[{}]", entry(&a, 1)), "belongs to a region as well"),
+        (format!("[{}]", entry(&a[1..], 2)), "not the identity"),
+        (
+            format!("[{}]", entry(&"+".repeat(32), 2)),
+            "not the identity",
+        ),
         (format!("[{}]", many.join(",")), "at most 1024"),
         ("7".to_owned(), "devices"),
     ] {
@@ -73,5 +76,5 @@ fn what_is_carried_is_a_devices() {
     patch.replace_section(SectionKind::Devices, b"[]");
     std::fs::write(&path, &patch.bytes).unwrap();
     let error = Reader::open(&path).unwrap_err().to_string();
-    assert!(error.contains("runs of several spaces"), "{error}");
+    assert!(error.contains("its runs lie in several spaces"), "{error}");
 }

@@ -54,7 +54,7 @@ fn a_section_of_an_unknown_kind_or_twice() {
     says(&text, &["section kind", "99"]);
     let text = sample()
         .changed(|patch| patch.table_record(1, |record| record.kind = SectionKind::Runs as u32));
-    says(&text, &["section kind", "runs is there twice"]);
+    says(&text, &["section kind", "runs occurs twice"]);
 }
 
 #[test]
@@ -85,6 +85,6 @@ fn a_blob_without_a_proper_name() {
                 record.name[..name.len()].copy_from_slice(name);
             });
         });
-        says(&text, &["blob", "is no name"]);
+        says(&text, &["blob", "is not a name"]);
     }
 }

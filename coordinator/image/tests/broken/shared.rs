@@ -98,11 +98,11 @@ fn chunks_that_no_image_has() {
         |chunk: &mut ChunkRecord| chunk.offset = u64::MAX,
         |chunk: &mut ChunkRecord| chunk.checksum ^= 1,
     ] {
-        says(&chunk(itself, change), &["its own image has none at"]);
+        says(&chunk(itself, change), &["its own image has no chunk at"]);
     }
     for offset in [0, 63, u64::MAX, 1 << 63] {
         let text = chunk(other, |chunk| chunk.offset = offset);
-        says(&text, &["in rank 0's image", "are left"]);
+        says(&text, &["in rank 0's image", "is outside of"]);
     }
     // Other bytes of that image, or none: the error names the image.
     let named = |change: fn(&mut ChunkRecord)| {
@@ -122,10 +122,10 @@ fn chunks_that_no_image_has() {
 #[test]
 fn siblings_that_cannot_be() {
     for (text, problem) in [
-        ("[1,0]", "not in their places"),
-        ("[0,0]", "not in their places"),
-        ("[0,2]", "rank 2 of a job of 2"),
-        ("[1]", "its own image has none"),
+        ("[1,0]", "not in ascending order"),
+        ("[0,0]", "not in ascending order"),
+        ("[0,2]", "rank 2 does not exist in a job of 2"),
+        ("[1]", "its own image has no chunk"),
         ("[]", "origin 1 of 0"),
         ("[0]", "origin 2 of 1"),
         ("[0,x]", "line 1"),

@@ -63,7 +63,10 @@ fn threads_that_cannot_be() {
         |thread: &mut ThreadRecord| thread.stop_frame = 0x1000_0010_0000 - 100,
         |thread: &mut ThreadRecord| thread.stop_frame = u64::MAX - 8,
     ] {
-        wrong(&["stop frame", "does not lie in memory"], address);
+        wrong(
+            &["stop frame", "is not in readable and writable memory"],
+            address,
+        );
     }
     wrong(&["thread pointer"], |thread| thread.thread_pointer = 0);
     wrong(&["thread pointer"], |thread| {

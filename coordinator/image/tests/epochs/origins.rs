@@ -138,7 +138,7 @@ fn another_image_of_the_same_length_is_no_origin() {
     let error = Reader::open(&path(other.path(), 2))
         .unwrap_err()
         .to_string();
-    assert!(error.contains("it is another image"), "{error}");
+    assert!(error.contains("another image has replaced it"), "{error}");
     assert!(first.base(1, 0).check(&path(other.path(), 3)).is_err());
 }
 
@@ -151,11 +151,11 @@ fn what_the_manifest_does_not_know_of_is_not_read() {
     for (needs, word) in [
         (
             vec![1],
-            "it needs epoch 2, of which the manifest does not know",
+            "it needs epoch 2, but the manifest does not list it",
         ),
-        (vec![2, 1], "no earlier epochs in order"),
-        (vec![1, 1, 2], "no earlier epochs in order"),
-        (vec![1, 2, 3], "no earlier epochs in order"),
+        (vec![2, 1], "not earlier epochs in ascending order"),
+        (vec![1, 1, 2], "not earlier epochs in ascending order"),
+        (vec![1, 2, 3], "not earlier epochs in ascending order"),
     ] {
         let manifest = Manifest {
             needs,

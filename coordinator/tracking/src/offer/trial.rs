@@ -27,7 +27,7 @@ pub fn wp_async() -> Result<(), String> {
         _ => format!("userfaultfd: {error}"),
     })?;
     let pages = PageMap::open().map_err(|error| format!("/proc/self/pagemap: {error}"))?;
-    let problem = |error| format!("memory to try it with: {error}");
+    let problem = |error| format!("cannot get memory for the test: {error}");
     let tables = Area::of_tables(3).map_err(problem)?;
     let pieces = Area::of_pieces(4).map_err(problem)?;
     let tried = WpAsync { descriptor, pages };
@@ -74,7 +74,7 @@ impl WpAsync {
         match is_so(&told) {
             true => Ok(()),
             false => Err(format!(
-                "this kernel does not tell the truth of memory that was {what}"
+                "this kernel reports memory wrongly if it was {what}"
             )),
         }
     }

@@ -122,13 +122,13 @@ fn another_file_is_refused_before_anything_is_mapped() {
     };
     let mut bytes = vec![5; PAGES * PAGE];
     std::fs::remove_file(&mapped.path).unwrap();
-    refused("which is missing here");
+    refused("but the file is missing here");
     std::fs::write(&mapped.path, &bytes).unwrap();
     let reader = Reader::open(&mapped.image).unwrap();
     assert!(Restore::check(reader, &environment::here(), 1, |_| vec![]).is_ok());
     bytes[3 * PAGE] = 0;
     std::fs::write(&mapped.path, &bytes).unwrap();
-    refused("which has other contents here");
+    refused("but the file has other contents here");
 }
 
 #[test]

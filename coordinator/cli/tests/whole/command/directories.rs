@@ -71,7 +71,7 @@ fn nothing_is_written_through_a_link() {
         fs::write(&victim, "precious").unwrap();
         fs::create_dir(house.checkpoints()).unwrap();
         symlink(&victim, house.checkpoints().join(name)).unwrap();
-        house.refuses(&["run", "sh"], 4, &["it is a link"]);
+        house.refuses(&["run", "sh"], 4, &["it is a symbolic link"]);
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{name}");
     }
 }
@@ -438,7 +438,7 @@ fn a_directory_made_again_by_another_job_keeps_its_epochs() {
         house.refuses_last(
             &[command, "./removed"],
             1,
-            &["another one made in its place", "left alone"],
+            &["and then replaced", "does not touch its path"],
         );
     }
     assert_eq!(names(&house.checkpoints()), before);

@@ -120,7 +120,7 @@ fn a_job_that_is_not_there_is_3_and_one_that_is_not_mine_4() {
     house.refuses(
         &["suspend", "elsewhere"],
         4,
-        &["does not hold this job's key"],
+        &["does not have this job's key"],
     );
     house.succeeds(&["suspend"]);
     ranks.end_well();

@@ -26,7 +26,7 @@ pub fn to_be_requeued() -> Result<BatchJob, Failure> {
     let id = slurm_job(variable).ok_or_else(|| {
         Failure::new(
             Failure::USAGE,
-            "--requeue is for jobs of Slurm, and SLURM_JOB_ID is not set: leave it out",
+            "--requeue needs a Slurm job, but SLURM_JOB_ID is not set: leave the option out",
         )
     })?;
     let search = std::env::var_os("PATH").unwrap_or_default();
@@ -34,7 +34,8 @@ pub fn to_be_requeued() -> Result<BatchJob, Failure> {
     match std::env::split_paths(&search).any(|directory| there(&directory)) {
         true => Ok(BatchJob { id }),
         false => Err(Failure::failed(
-            "--requeue needs Slurm's scontrol on this node, and it is not in PATH",
+            "--requeue needs Slurm's scontrol, but it is not in PATH on this node: add its directory, or leave the \
+             option out",
         )),
     }
 }

@@ -169,12 +169,12 @@ impl Request {
                 outcome.stopped,
                 phases.join(", "),
             )),
-            false => text.push_str("; the coordinator ended before it said how long it took\n"),
+            false => text.push_str("; the coordinator ended before it reported the times\n"),
         }
         text.push_str(&format!("  {}\n", safe_text::line(&outcome.directory)));
         if let Some(ahead) = outcome.ahead {
             text.push_str(&format!(
-                "  epoch {} was written ahead of it, in {:.3} s while the application ran\n",
+                "  epoch {} was written first, in {:.3} s while the application ran\n",
                 ahead.epoch, ahead.seconds,
             ));
         }
@@ -191,7 +191,7 @@ impl Request {
         }
         if outcome.suspended {
             text.push_str(&format!(
-                "suspended; carry on with: mpirun -n {} stillpoint restart {}\n",
+                "suspended; resume with: mpirun -n {} stillpoint restart {}\n",
                 target.job.ranks,
                 word(&target.directory.display().to_string())
             ));
@@ -203,12 +203,12 @@ impl Request {
 /// Describes what happens to the request after an interrupt.
 fn goes_on(suspend: bool, target: &Target) -> String {
     let end = if suspend {
-        ", and ends when it is committed"
+        ", and ends when the epoch is committed"
     } else {
         ""
     };
     format!(
-        "the job goes on with the epoch{end}; see stillpoint status {}",
+        "the job finishes the epoch{end}; see stillpoint status {}",
         word(&target.directory.display().to_string())
     )
 }

@@ -37,7 +37,10 @@ impl Clean {
             };
             Failure::new(
                 status,
-                format!("{shown} on {}: cannot be read: {error}", host_name()),
+                format!(
+                    "{shown} on {}: cannot read this directory: {error}",
+                    host_name()
+                ),
             )
         })?;
         if self.json {

@@ -72,7 +72,7 @@ pub struct Started {
 
 /// Starts the coordinator of a launch. No other thread may have been started in this process.
 pub fn start(spec: Spec) -> Result<Started, Failure> {
-    let begin = |error: &(dyn Error + 'static)| failed("start a process", error);
+    let begin = |error: &(dyn Error + 'static)| failed("starting a process", error);
     strike(Point::StartCoordinator).map_err(|error| begin(&error))?;
     let (answer, answers) = std::io::pipe().map_err(|error| begin(&error))?;
     // Both processes would print the contents of the buffer.
@@ -101,7 +101,7 @@ impl Started {
     pub fn left_to_the_lower_half(self) -> Result<Awaits, Failure> {
         let kept = FdFlag::empty();
         fcntl(&self.answer, FcntlArg::F_SETFD(kept))
-            .map_err(|error| failed("wait for it", &error))?;
+            .map_err(|error| failed("waiting for it", &error))?;
         Ok(Awaits::Coordinator {
             answer: self.answer.into_raw_fd(),
             first: self.first,
@@ -117,7 +117,7 @@ fn become_first_process(answers: OwnedFd, spec: Spec) -> CommandResult {
         nix::unistd::dup2_stdin(nowhere()?)?;
         say_nothing()
     };
-    moved().map_err(|error| failed("start a process", &error))?;
+    moved().map_err(|error| failed("starting a process", &error))?;
     leave_and_serve(Errand::Begun(Box::new(spec)))
 }
 
@@ -244,8 +244,8 @@ fn told() -> Result<Spec, Failure> {
     let mut text = Vec::new();
     std::io::stdin()
         .read_to_end(&mut text)
-        .map_err(|error| failed("read its task", &error))?;
-    serde_json::from_slice(&text).map_err(|error| failed("read its task", &error))
+        .map_err(|error| failed("reading its task", &error))?;
+    serde_json::from_slice(&text).map_err(|error| failed("reading its task", &error))
 }
 
 /// Takes the directory for a launch that begins.
@@ -259,7 +259,7 @@ fn begun(spec: Spec) -> Result<Task, Failure> {
 /// Takes over a launch from a coordinator that has died.
 fn taken_over(path: &Path) -> Result<Task, Failure> {
     let directory = Directory::open(path, RequiredOwner::Ours)
-        .map_err(|error| failed("open its directory", &error))?;
+        .map_err(|error| failed("opening its directory", &error))?;
     let lock = lock::take_over(&directory)?;
     let job = JobFile::read(path)?;
     if !job.runs_here() {
@@ -269,11 +269,11 @@ fn taken_over(path: &Path) -> Result<Task, Failure> {
     if job.coordinator.alive() == Some(true) {
         let pid = job.coordinator.pid;
         return Err(Failure::failed(format!(
-            "its coordinator, process {pid}, lives"
+            "its coordinator (process {pid}) is still running"
         )));
     }
     let spec = Spec::kept(&directory, job)
-        .map_err(|error| failed("read what the one before has left", &error))?;
+        .map_err(|error| failed("reading the record of the coordinator before it", &error))?;
     Ok((spec, directory, lock))
 }
 
@@ -284,8 +284,8 @@ fn prepare(errand: Errand) -> Result<Prepared, Failure> {
         Errand::Begun(spec) => begun(*spec)?,
         Errand::Told => begun(told()?)?,
     };
-    let log = Log::open(&directory).map_err(|error| failed("open its log", &error))?;
-    nix::unistd::dup2_stderr(log.file()).map_err(|error| failed("open its log", &error))?;
+    let log = Log::open(&directory).map_err(|error| failed("opening its log", &error))?;
+    nix::unistd::dup2_stderr(log.file()).map_err(|error| failed("opening its log", &error))?;
     match succeeds {
         // A fault that has ended the previous coordinator must not end this one too.
         true => stillpoint_faults::disarm(),
@@ -296,7 +296,7 @@ fn prepare(errand: Errand) -> Result<Prepared, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| failed("start its runtime", &error))?;
+        .map_err(|error| failed("starting its runtime", &error))?;
     let (listening, addresses) = runtime
         .block_on(async {
             outlive_the_launcher()?;
@@ -304,7 +304,7 @@ fn prepare(errand: Errand) -> Result<Prepared, Failure> {
             let addresses = server::addresses(&listening, spec.one_host)?;
             Ok::<_, std::io::Error>((listening, addresses))
         })
-        .map_err(|error| failed("listen", &error))?;
+        .map_err(|error| failed("listening", &error))?;
     let registry = Registry::of_this_user();
     let fence = Arc::new(Fence::new(lock));
     let records = server::InDirectory::new(directory.clone(), log, Arc::clone(&fence));
@@ -312,6 +312,6 @@ fn prepare(errand: Errand) -> Result<Prepared, Failure> {
     let coordinator = server::Coordinator::new(
         spec, directory, addresses, patience, registry, records, fence,
     )
-    .map_err(|error| failed("take the directory into use", &*error))?;
+    .map_err(|error| failed("claiming the directory", &*error))?;
     Ok((runtime, coordinator, listening))
 }

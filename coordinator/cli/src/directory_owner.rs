@@ -46,13 +46,14 @@ fn refusal(held: &Directory, last: Option<&JobFile>, epoch: u64) -> Failure {
             };
             format!("the job '{}', which {state}", job.name)
         }
-        None => "a job that is not known here".to_owned(),
+        None => "an unknown job".to_owned(),
     };
     Failure::new(
         Failure::USAGE,
         format!(
-            "{shown}: epoch {epoch} here is of {whose}, and another job would remove it: carry that job on (run --resume, \
-             or stillpoint restart {directory}), choose another --dir, or give its epochs up with run --discard"
+            "{shown}: epoch {epoch} here belongs to {whose}, and a new job would remove it: continue that job (run \
+             --resume, or stillpoint restart {directory}), choose another --dir, or let the new job remove its epochs \
+             with run --discard"
         ),
     )
 }

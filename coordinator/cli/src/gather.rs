@@ -52,7 +52,7 @@ pub fn gather(
 ) -> Result<From, Failure> {
     let failed = |reason: String| {
         Failure::failed(format!(
-            "rank {}: the blocks of epoch {epoch} cannot be gathered: {reason}",
+            "rank {}: cannot gather the blocks of epoch {epoch}: {reason}",
             place.rank
         ))
     };

@@ -132,7 +132,7 @@ impl Shown {
             bytes(mapped)
         );
         text.push_str(&format!(
-            "saved: {} never touched or zero, {} by compression, {} left to mapped files\n",
+            "saved: {} never touched or zero, {} by compression, {} in unchanged mapped files\n",
             bytes(mapped.saturating_sub(memory).saturating_sub(referred)),
             bytes(own.saturating_sub(on_disk)),
             bytes(referred),
@@ -228,7 +228,8 @@ fn files_in_words(images: &[Description]) -> String {
     let lines = files.iter().map(|(path, (sum, ranks))| {
         format!("{:>10} in {ranks} ranks: {}\n", bytes(*sum), line(path))
     });
-    let head = "mapped files that a restart needs as they were, with what is left to them:\n";
+    let head =
+        "mapped files that a restart needs unchanged, with the bytes that it takes from them:\n";
     std::iter::once(head.to_owned()).chain(lines).collect()
 }
 

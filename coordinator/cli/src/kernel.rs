@@ -38,7 +38,8 @@ impl Kernel {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this machine's kernel is Linux {0}, and Stillpoint needs Linux {major}.{minor} or later: without it the program runs as it did before, but cannot be checkpointed",
+    "this machine's kernel is Linux {0}, but Stillpoint needs Linux {major}.{minor} or later: start the program \
+     without stillpoint to run it without checkpoints",
     major = OLDEST_KERNEL.0,
     minor = OLDEST_KERNEL.1
 )]

@@ -133,8 +133,8 @@ impl LaunchPosition {
         }
         if let Some((name, rank)) = sign_of_a_rank(variables) {
             let text = format!(
-                "{name} says that this is rank {rank} of a launch, but nothing says of how many: start it with mpirun, \
-                 mpiexec or srun, or unset {name} to start one rank by itself"
+                "{name} says that this is rank {rank} of a launch, but the number of ranks is unknown: start it with \
+                 mpirun, mpiexec or srun, or unset {name} to start one rank by itself"
             );
             return Err((rank, text));
         }

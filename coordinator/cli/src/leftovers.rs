@@ -53,7 +53,7 @@ fn clean_part(job: String, part: &JobPart) -> CleanedPart {
             (directory, verdict)
         }
         Err(error) => {
-            let why = format!("it cannot be told whose it is: {error}");
+            let why = format!("cannot tell which job it belongs to: {error}");
             (PathBuf::new(), Verdict::Keep(why))
         }
     };
@@ -95,7 +95,9 @@ fn judge(directory: &Path, job: &str) -> Verdict {
                 job: file,
             };
             if !target.all_gone() {
-                return Verdict::Keep("the job runs, or may run on other hosts".to_owned());
+                return Verdict::Keep(
+                    "the job is running, or may be running on other hosts".to_owned(),
+                );
             }
         }
         // A job that has finished needs no restart.

@@ -242,7 +242,7 @@ fn parse() -> Result<Cli, Failure> {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match (broken, &cli.command) {
         (Some(error), Command::Run(_) | Command::Restart(_)) => Err(Failure::failed(format!(
-            "what this site has settled cannot be read: {error}"
+            "cannot read this site's settings: {error}"
         ))),
         _ => Ok(cli),
     }

@@ -121,7 +121,7 @@ pub fn take(directory: &Directory) -> Result<Option<File>, Failure> {
             Standing::Ends(_) if free && locks => return Ok(Some(file)),
             Standing::Orphaned(job, pid) if free => {
                 let owner = format!(
-                    "'{}', whose coordinator has gone but whose process {pid} still runs",
+                    "'{}': its coordinator has ended, but its process {pid} is still running",
                     job.name
                 );
                 return Err(in_use(directory, &owner));
@@ -137,7 +137,7 @@ pub fn take(directory: &Directory) -> Result<Option<File>, Failure> {
         {
             told = true;
             super::tell(&format!(
-                "waits for the end of '{}', which has lost hosts or ranks, and whose coordinator is process {} on {}",
+                "waiting for the end of '{}', which has lost hosts or ranks (its coordinator is process {} on {})",
                 job.name, job.coordinator.pid, job.coordinator.host
             ));
         }
@@ -190,12 +190,13 @@ fn asked(job: &JobFile) -> Option<bool> {
 
 fn owner(directory: &Directory) -> String {
     running(directory).map_or_else(
-        || "it is about to start or to end".to_owned(),
+        || "it is starting or ending".to_owned(),
         |job| {
             let silent = match asked(&job) {
                 Some(_) => String::new(),
                 None => format!(
-                    ", which does not answer: if its host is cut off it ends by itself, {} after the last of its ranks there",
+                    ", which does not answer: if its host is cut off, the job ends by itself, {} after the last of \
+                     its ranks there",
                     job.silence
                 ),
             };

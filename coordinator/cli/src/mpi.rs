@@ -90,7 +90,8 @@ impl Recorded {
         let word = &self.program;
         let Some(family) = Family::of_abi(word) else {
             return Err(Failure::failed(format!(
-                "the epoch is of a program that was built for {word}, which this build of Stillpoint does not know: use the one that wrote it"
+                "the epoch's program was built for {word}, and this build of Stillpoint does not know it: use the \
+                 build that wrote the epoch"
             )));
         };
         let asked = match options.mpi {
@@ -100,15 +101,16 @@ impl Recorded {
         };
         if asked != family {
             return Err(Failure::failed(format!(
-                "--mpi {}: the epoch is of a program that was built for {family}, and stays so: leave the option out",
+                "--mpi {}: the epoch's program was built for {family}, and a restart cannot change that: leave the \
+                 option out",
                 asked.word()
             )));
         }
         let pair = Pair::below(options, place, family.word())?;
         if let Err(missing) = Siblings::find(pair.program, pair.library) {
             return Err(Failure::failed(format!(
-                "the epoch is of a program that was built for {family}, and this launcher's library is {}: {missing}; it was written on {}: restart it \
-                 there",
+                "the epoch's program was built for {family}, but this launcher's library is {}: {missing}; restart it \
+                 on the library that it ran on: {}",
                 pair.library_in_words(),
                 in_words(&self.library)
             )));
@@ -122,7 +124,8 @@ impl Recorded {
             return Ok(());
         }
         Err(Failure::failed(format!(
-            "rank {rank}: {} here, {} on rank 0's host: the ranks of a job need MPI libraries with one binary interface",
+            "rank {rank}: {} here, but {} on rank 0's host: all ranks of a job need MPI libraries with the same \
+             binary interface",
             over(pair.program, pair.library),
             over(&self.program, &self.library)
         )))
@@ -132,7 +135,7 @@ impl Recorded {
     pub fn change(&self, pair: &Pair) -> Option<String> {
         (self.library != pair.library).then(|| {
             format!(
-                "the job was on {}, and carries on on {}",
+                "the job ran on {} and continues on {}",
                 in_words(&self.library),
                 pair.library_in_words()
             )
@@ -157,14 +160,15 @@ impl Pair {
                 // The lower half for Open MPI is linked to it.
                 Some(family @ Family::OpenMpi) if is_found(file) => Ok(on(family.word(), None)),
                 Some(family @ Family::OpenMpi) => Err(Failure::failed(format!(
-                    "--mpi-library {}: this is {family}, but not the one that the dynamic linker finds ({}): have it find this one (LD_LIBRARY_PATH), or \
-                     name a library with the standard's binary interface ({STANDARD}) or with MPICH's",
+                    "--mpi-library {}: this is {family}, but not the one that the dynamic linker finds ({}): set \
+                     LD_LIBRARY_PATH so that it finds this one, or name a library with the standard's binary \
+                     interface ({STANDARD}) or with MPICH's",
                     file.display(),
                     LIBRARIES[0].0
                 ))),
                 Some(family) => Ok(on(family.word(), Some(file.clone()))),
                 None => Err(Failure::failed(format!(
-                    "--mpi-library {}: this is no MPI library",
+                    "--mpi-library {}: this is not an MPI library",
                     file.display()
                 ))),
             };

@@ -254,14 +254,15 @@ impl LaunchOptions {
         if self.precopy == When::On && useless {
             return Err(Failure::new(
                 Failure::USAGE,
-                "--precopy on needs --incremental, and neither --copy off nor --tier",
+                "--precopy on needs --incremental, and excludes --copy off and --tier",
             ));
         }
         let by_pages = self.incremental == IncrementalOption::Pages;
         if by_pages && self.tracking == TrackingOption::None {
             return Err(Failure::new(
                 Failure::USAGE,
-                "--incremental=pages needs pages to be told apart, which --tracking none does not",
+                "--incremental=pages needs pages to be tracked, but --tracking none tracks no pages: leave one of the \
+                 two out",
             ));
         }
         self.tiers.check()

@@ -81,7 +81,7 @@ pub(super) fn refuse_launcher(program: &Path) -> Result<(), Failure> {
     Err(Failure::new(
         Failure::USAGE,
         format!(
-            "{launcher} is a launcher, and each of its ranks has to be started by stillpoint: put it first, as in \
+            "{launcher} is a launcher, but stillpoint has to start each of its ranks: put the launcher first, as in \
              {launcher} -n 2 stillpoint run -- APP"
         ),
     ))
@@ -110,7 +110,7 @@ fn check_program(path: &Path) -> Result<(), Failure> {
         // The user may run the program but not read it, so the lower half cannot load it.
         Err(error) => {
             return Err(refuse(&format!(
-                "cannot be read: {error}: Stillpoint loads it itself"
+                "cannot be read: {error}: Stillpoint reads the program to load it, so make it readable with chmod +r"
             )));
         }
         Ok(file) => {
@@ -124,7 +124,7 @@ fn check_program(path: &Path) -> Result<(), Failure> {
             Some(interpreter) if !Path::new(&interpreter).exists() => Err(Failure::new(
                 Failure::NOT_FOUND,
                 format!(
-                    "{}: its first line names {}, which is not there: correct that line",
+                    "{}: its first line names {}, but that file is missing: correct that line",
                     path.display(),
                     interpreter.to_string_lossy()
                 ),
@@ -132,17 +132,17 @@ fn check_program(path: &Path) -> Result<(), Failure> {
             _ => Ok(()),
         },
         Kind::Dynamic if needs(&head) > about.len() => Err(refuse(
-            "ends before its segments do: copy or build it again",
+            "is truncated (it ends before its segments do): copy or build it again",
         )),
         Kind::Dynamic => Ok(()),
         Kind::Static => Err(refuse(
-            "is statically linked, so no library of ours can be put beside it: link it dynamically",
+            "is statically linked, so Stillpoint cannot load its library into it: link it dynamically",
         )),
         Kind::Foreign => Err(refuse(
             "is a program for another kind of machine: build it for this one",
         )),
         Kind::Unknown => Err(refuse(
-            "is not a program: neither ELF nor a script that begins with #!",
+            "is not a program (neither ELF nor a script that begins with #!): name a program",
         )),
     }
 }
@@ -254,7 +254,10 @@ mod tests {
         };
         for launcher in ["mpirun", "mpiexec.hydra", "srun", "orterun"] {
             let refused = refuse_launcher(&make(launcher)).unwrap_err();
-            assert!(refused.to_string().contains("put it first"), "{refused}");
+            assert!(
+                refused.to_string().contains("put the launcher first"),
+                "{refused}"
+            );
         }
         let link = directory.path().join("start");
         std::os::unix::fs::symlink("orterun", &link).unwrap();

@@ -130,14 +130,14 @@ pub fn converse(
             ToCommand::Committed(outcome) => return Ok(outcome),
             ToCommand::Refused { reasons } => {
                 let reasons = reasons.join("; ");
-                let text = format!("the job cannot be checkpointed now and runs on: {reasons}");
+                let text = format!("cannot checkpoint the job now, and it runs on: {reasons}");
                 return Err(Failure::new(Failure::REFUSED, text));
             }
             ToCommand::Aborted { reason, ahead } => {
                 return Err(Failure::failed(match ahead {
-                    None => format!("no epoch was written, older ones are as they were: {reason}"),
+                    None => format!("the checkpoint failed; older epochs are unchanged: {reason}"),
                     Some(epoch) => format!(
-                        "epoch {epoch} was committed while the application ran, and no other one: {reason}"
+                        "epoch {epoch} was committed while the application ran, but the suspend failed: {reason}"
                     ),
                 }));
             }

@@ -50,7 +50,7 @@ impl Restart {
     pub fn execute(self) -> CommandResult {
         if inside::a_rank() {
             return Err(Failure::failed(
-                "this is part of a running job: restart from outside of it",
+                "this process is part of a running job: restart from outside the job",
             ));
         }
         first_process::stay_behind()?;
@@ -98,11 +98,11 @@ pub fn owned(directory: &Path) -> Result<Directory, Failure> {
     Directory::open(directory, RequiredOwner::Ours).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::new(
             Failure::MISSING,
-            format!("{shown}: there is no committed epoch here, nor a directory: check its name"),
+            format!("{shown}: there is no committed epoch here, because the directory does not exist: check its name"),
         ),
         _ => Failure::because(
             &error,
-            format!("{shown}: no epoch is carried on from there: {error}"),
+            format!("{shown}: cannot restart from this directory: {error}"),
         ),
     })
 }
@@ -122,8 +122,8 @@ pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Res
     {
         if elsewhere {
             return Err(Failure::failed(format!(
-                "{shown}: epoch {staged} is staged only, and is made whole in its own directory: restart it without \
-                 --dir, or name a committed epoch with --epoch"
+                "{shown}: epoch {staged} is only staged, and Stillpoint can complete it only in its own directory: \
+                 restart it without --dir, or name a committed epoch with --epoch"
             )));
         }
         return decide_staged(staged, held, wanted);
@@ -143,16 +143,16 @@ pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Res
     let broken = |error: ImageError| {
         let others = committed.iter().rev().filter(|other| **other != epoch);
         let advice = match others.copied().find(|other| readable(held, *other).is_ok()) {
-            Some(other) => format!("epoch {other} can be restarted with --epoch {other}"),
-            None => "no other epoch here can be restarted".to_owned(),
+            Some(other) => format!("you can restart epoch {other} with --epoch {other}"),
+            None => "no other epoch here is readable".to_owned(),
         };
-        let text = format!("epoch {epoch} cannot be restarted: {error}; {advice}");
+        let text = format!("cannot restart epoch {epoch}: {error}; {advice}");
         Failure::because(&error, text)
     };
     let manifest = manifest(held, &epoch_name(epoch)).map_err(broken)?;
     if manifest.epoch != epoch {
         return Err(Failure::failed(format!(
-            "epoch {epoch} cannot be restarted: its directory holds the manifest of epoch {}",
+            "cannot restart epoch {epoch}: its directory holds the manifest of epoch {}",
             manifest.epoch
         )));
     }
@@ -173,9 +173,7 @@ pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Res
 /// Checks the mapped files that rank 0's image needs unchanged. Every rank does so on its own host, but usually all miss the same.
 fn files_are_there(epoch: u64, image: &Reader) -> Result<(), Failure> {
     let found = MappedFiles::of(image).and_then(|files| files.find(|_, _| Ok(())));
-    found.map_err(|reason| {
-        Failure::failed(format!("epoch {epoch} cannot be restarted here: {reason}"))
-    })
+    found.map_err(|reason| Failure::failed(format!("cannot restart epoch {epoch} here: {reason}")))
 }
 
 /// Makes a task whose ranks gather the epoch's blocks before they restart from it.
@@ -199,7 +197,7 @@ pub fn manifest(held: &Directory, name: &str) -> Result<Manifest, ImageError> {
 /// Decides for a staged epoch. The ranks find out together whether the fast tiers still hold their part of it.
 fn decide_staged(epoch: u64, held: &Directory, wanted: &RestartRequest) -> Result<Task, Failure> {
     let broken = |error: ImageError| {
-        let text = format!("epoch {epoch} cannot be restarted: {error}");
+        let text = format!("cannot restart epoch {epoch}: {error}");
         Failure::because(&error, text)
     };
     let manifest = manifest(held, &staged_name(epoch)).map_err(broken)?;
@@ -219,7 +217,7 @@ fn fits(manifest: &Manifest, size: u32) -> Result<(), Failure> {
     }
     let noun = if ranks == 1 { "rank" } else { "ranks" };
     Err(Failure::failed(format!(
-        "epoch {} was written by {ranks} {noun}, this launch has {size}: start it with mpirun -n {ranks}",
+        "epoch {} has {ranks} {noun}, but this launch has {size}: start it with mpirun -n {ranks}",
         manifest.epoch
     )))
 }
@@ -236,7 +234,7 @@ fn task(
         && !job.carries(&manifest.job)
     {
         super::tell(&format!(
-            "{}: epoch {} is of the job '{}', and not of '{}', which was started here last",
+            "{}: epoch {} belongs to the job '{}', not to '{}', the last job that was started here",
             held.path().display(),
             manifest.epoch,
             manifest.name,

@@ -128,8 +128,8 @@ impl Run {
         let Some((epoch, newest)) = of_last else {
             if let (Some((epoch, _)), Some(job)) = (newest(&|_| true)?, &last) {
                 super::tell(&format!(
-                    "{}: the job '{}', which was started here last, has written no epoch, and begins afresh; epoch {epoch} here \
-                     is of another job",
+                    "{}: the job '{}', the last one that was started here, has written no epoch and starts from its \
+                     beginning; epoch {epoch} here belongs to another job",
                     directory.display(),
                     job.name
                 ));
@@ -161,7 +161,7 @@ impl Run {
         Err(Failure::new(
             Failure::USAGE,
             format!(
-                "{}: {what} is of another command: '{}', not '{}': choose another --dir, or carry on with what is here by \
+                "{}: {what} belongs to another command: '{}', not '{}': choose another --dir, or continue it with \
                  --resume-anyway",
                 directory.display(),
                 theirs.join(" "),

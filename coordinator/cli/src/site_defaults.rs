@@ -28,7 +28,7 @@ pub fn apply(mut definition: Command, site: &Site) -> Result<Command, String> {
             command.is_some_and(|command| option(command, name).is_some())
         });
         if !there {
-            return Err(format!("'{name}' is no option of run and restart"));
+            return Err(format!("'{name}' is not an option of run and restart"));
         }
     }
     for launch in LAUNCHES {
@@ -58,7 +58,7 @@ pub fn check(matches: &ArgMatches, site: &Site) -> Result<(), Failure> {
         let source = there.then(|| matches.value_source(&id(option))).flatten();
         if source.is_some_and(|source| source != ValueSource::DefaultValue) {
             let text = format!(
-                "--{option} is settled by this site ({}) and cannot be changed: leave it out",
+                "--{option} is fixed by this site ({}): leave it out",
                 site.path.display()
             );
             return Err(Failure::new(Failure::USAGE, text));

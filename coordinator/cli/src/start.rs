@@ -90,7 +90,8 @@ fn squashed(error: &io::Error, is_root: bool) -> &'static str {
     let denied = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_some();
     match denied && is_root {
         true => {
-            " (a file server may take root for another user, as NFS does with root_squash: run the job as the directory's owner)"
+            " (a file server may treat root as another user, as NFS does with root_squash: run the job as the \
+             directory's owner)"
         }
         false => "",
     }
@@ -221,7 +222,7 @@ pub fn start(
     strike(Point::Become).map_err(|error| Failure::of(&error))?;
     let error = lower.env(VARIABLE, launch.to_variable()).exec();
     Err(Failure::failed(format!(
-        "{}: cannot be started: {error}",
+        "{}: cannot start this program: {error}",
         siblings.lower.display()
     )))
 }

@@ -241,7 +241,7 @@ impl Shown {
         let reachable = (state == JobState::Running).then_some(live.is_some());
         if reachable == Some(false) && target.all_gone() {
             state = JobState::Failed;
-            reason = Some("the coordinator and every rank have gone without a word".to_owned());
+            reason = Some("the coordinator and all ranks ended without a report".to_owned());
         }
         if job.state == JobState::Running && job.copied {
             state = JobState::Failed;

@@ -127,7 +127,7 @@ impl Target {
         Failure::new(
             Failure::MISSING,
             format!(
-                "{}: the job '{}' does not run, it is {}",
+                "{}: the job '{}' is not running, it is {}",
                 self.directory.display(),
                 job.name,
                 job.state.name()
@@ -204,8 +204,7 @@ impl Target {
             ..
         } = error
         {
-            let text =
-                format!("{directory}: {error}: job.json does not belong to the job that runs");
+            let text = format!("{directory}: {error}: job.json does not belong to the running job");
             return Failure::new(Failure::NOT_ALLOWED, text);
         }
         let host = &self.job.coordinator.host;
@@ -260,7 +259,7 @@ impl Coordinator {
             Received::Message(message) => Ok(message),
             Received::Nothing => Err(Failure::failed("the coordinator does not answer")),
             Received::Closed => Err(Failure::failed(
-                "the coordinator went away: the job has ended or was killed",
+                "the coordinator closed the connection: the job has ended or was killed",
             )),
         }
     }

@@ -77,9 +77,7 @@ pub struct TierOption {
 
 fn bandwidth(text: &str) -> Result<u64, String> {
     match parse_bandwidth(text) {
-        Ok(0) => Err(format!(
-            "'{text}': nothing would get through; give more than 0"
-        )),
+        Ok(0) => Err(format!("'{text}' lets no data through: give more than 0")),
         Ok(bandwidth) => Ok(bandwidth),
         Err(error) => Err(error.to_string()),
     }
@@ -101,7 +99,7 @@ impl FromStr for TierOption {
             _ => return Err(format!("'{kind}' is not a kind of tier: {FORM}")),
         };
         if path.is_empty() {
-            return Err(format!("{kind}: no path: {FORM}"));
+            return Err(format!("{kind}: the path is missing: {FORM}"));
         }
         let mut tier = TierOption {
             fast,
@@ -118,7 +116,9 @@ impl FromStr for TierOption {
                 "capacity" => {
                     let bytes = parse_bytes(value).map_err(|error| in_field(error.to_string()))?;
                     if bytes == 0 {
-                        return Err(in_field(format!("'{value}': a tier must hold something")));
+                        return Err(in_field(format!(
+                            "'{value}': a tier needs a capacity above 0"
+                        )));
                     }
                     tier.capacity = Some(bytes);
                 }
@@ -143,7 +143,7 @@ impl TierOptions {
         let usage = |text: &str| Err(Failure::new(Failure::USAGE, text));
         for (fast, name) in [(true, "fast"), (false, "slow")] {
             if self.tier.iter().filter(|tier| tier.fast == fast).count() > 1 {
-                return usage(&format!("--tier {name}=...: there can be one only"));
+                return usage(&format!("--tier {name}=...: give this tier only once"));
             }
         }
         if self.fast().is_none() {
@@ -185,8 +185,8 @@ impl TierOptions {
                     return Err(Failure::new(
                         Failure::USAGE,
                         format!(
-                            "--tier slow={}: epochs become durable in the checkpoint directory, which is {}: name \
-                             it here too, or leave one of them out",
+                            "--tier slow={}: the slow tier must be the checkpoint directory, which is {}: name the \
+                             same directory, or leave one of the two out",
                             slow.display(),
                             given.display()
                         ),

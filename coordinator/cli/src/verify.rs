@@ -72,7 +72,7 @@ impl Verify {
         Err(match (said.as_slice(), images) {
             ([said], 1) => Failure::failed(format!("epoch {epoch} is broken: {said}")),
             ([said], _) => Failure::failed(format!(
-                "epoch {epoch} is broken, {images} of {all} images need this: {said}"
+                "epoch {epoch} is broken, {images} of {all} images need this file: {said}"
             )),
             _ => Failure::failed(format!(
                 "epoch {epoch}: {images} of {all} images are broken"
@@ -118,7 +118,7 @@ fn notes(files: &[MappedFile]) -> String {
     refused
         .map(|reason| {
             format!(
-                "note: a restart on this machine would be refused: {}\n",
+                "note: Stillpoint would refuse a restart on this machine: {}\n",
                 line(&reason)
             )
         })
@@ -142,7 +142,8 @@ pub fn manifest(epoch: u64, path: &Path) -> Result<Manifest, Failure> {
         return Ok(manifest);
     }
     Err(Failure::failed(format!(
-        "epoch {epoch} is broken: the manifest in {} is of epoch {}: give the directory its own name again, or take another epoch",
+        "epoch {epoch} is broken: the manifest in {} is that of epoch {}: give the directory its old name again, or \
+         use another epoch",
         path.display(),
         manifest.epoch
     )))

@@ -33,6 +33,6 @@ pub fn show(first: &str) -> CommandResult {
 fn contract(library: &Path) -> String {
     match stillpoint_linkage::number(library, CONTRACT) {
         Some(number) => format!("contract {number:08x} ({})", library.display()),
-        None => format!("contract unknown ({} tells none)", library.display()),
+        None => format!("contract unknown ({} does not state it)", library.display()),
     }
 }

@@ -51,7 +51,7 @@ pub enum Role {
 pub enum HandshakeError {
     #[error(
         "the other side does not speak Stillpoint's protocol, or runs another release: use the same release of \
-    Stillpoint on both sides"
+         Stillpoint on both sides"
     )]
     NotOurs,
     #[error(

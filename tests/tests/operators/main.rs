@@ -263,7 +263,7 @@ fn operators_may_suspend_others_jobs_and_nothing_else() {
         }
         let mine = start(&["run", "--operators", "0", "--", "true"])?.end(PATIENCE)?;
         ensure!(
-            mine.stderr.contains("settled by this site"),
+            mine.stderr.contains("fixed by this site"),
             "{}",
             mine.show()
         );

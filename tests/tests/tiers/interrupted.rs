@@ -103,7 +103,7 @@ fn a_checkpoint_that_is_interrupted_becomes_durable_all_the_same() {
                     status.code() == Some(128 + signal as i32),
                     "{status}: {said}"
                 );
-                ensure!(said.contains("the job goes on"), "{said}");
+                ensure!(said.contains("the job finishes the epoch"), "{said}");
                 until_durable(nodes, &(1..=epoch).collect::<Vec<u64>>())?;
             }
             nodes.verified()?.expect(exit::DONE)?;

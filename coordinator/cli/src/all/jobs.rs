@@ -246,7 +246,7 @@ fn write(round: &Round<'_>, key: &str, target: &mut Target) -> Result<End, Failu
                 phase,
                 committing,
             } => (format!("epoch {epoch}: {phase}"), committing),
-            ProgressReport::Hindered(reasons) => (format!("waits: {}", reasons.join("; ")), false),
+            ProgressReport::Hindered(reasons) => (format!("waiting: {}", reasons.join("; ")), false),
         };
         round.speaker.say(&HelperMessage::Phase {
             key: key.to_owned(),
@@ -276,7 +276,7 @@ pub fn leave(left: Left, ranks: Vec<Held>) -> Option<String> {
     };
     let count = ranks.iter().filter(|rank| rank.signal(signal)).count();
     Some(match count {
-        0 => format!("none of its ranks on this host is known: nothing was {done}"),
+        0 => format!("its ranks on this host are unknown: no process was {done}"),
         1 => format!("its rank on this host was {done}"),
         _ => format!("its {count} ranks on this host were {done}"),
     })

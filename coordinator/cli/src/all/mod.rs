@@ -154,7 +154,7 @@ impl Everybody {
             if let (true, Some(users)) = (came.is_empty(), &others) {
                 let users: Vec<String> = users.iter().map(|user| name_of(*user)).collect();
                 let text = format!(
-                    "no job of {} here takes a request of yours: you are no operator of it, or none runs",
+                    "you cannot suspend jobs of {} here: they have no running job, or you are no operator of it",
                     users.join(", ")
                 );
                 return Err(Failure::new(Failure::NOT_ALLOWED, text));

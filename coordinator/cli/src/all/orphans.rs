@@ -47,7 +47,7 @@ pub fn all(
         }
         let found = Unreadable {
             key: "ranks".to_owned(),
-            why: "no job is known of them".to_owned(),
+            why: "they belong to no known job".to_owned(),
             status: Failure::MISSING,
         };
         let pids: Vec<String> = ranks.iter().map(|rank| rank.pid.to_string()).collect();
@@ -71,7 +71,9 @@ pub fn all(
     }
     let told = match signalled {
         0 => String::new(),
-        _ => format!("; {signalled} ranks of which no job can be read got SIGUSR1, and run on"),
+        _ => {
+            format!("; {signalled} ranks without a readable job got SIGUSR1 and are still running")
+        }
     };
     let left = leave(round.task.left, ranks);
     for Unreadable { key, why, status } in unreadable {

@@ -22,7 +22,10 @@ fn named(user: u32, job: &Job) -> String {
 }
 
 fn no_job_of_slurm(again: &ResumeCommand) -> String {
-    format!("it is no job of Slurm: {}", again.command())
+    format!(
+        "it is not a Slurm job, so start it yourself: {}",
+        again.command()
+    )
 }
 
 /// The result of a job, in one line.
@@ -49,7 +52,7 @@ fn what_came(user: u32, job: &Job, end: &End) -> String {
         End::Signalled { ranks: 1 } => "ended: its rank got SIGUSR1".to_owned(),
         End::Signalled { ranks } => format!("ended: its {ranks} ranks got SIGUSR1"),
         End::Carries { again, done } => match done {
-            true => format!("carries on: {}", again.command()),
+            true => format!("resumed: {}", again.command()),
             false => again.command(),
         },
         End::ByHand(again) => format!("stays: {}", no_job_of_slurm(again)),
@@ -126,7 +129,7 @@ pub fn all(deed: Action, heard: &JobResults, as_json: bool) -> CommandResult {
     } else if heard.is_empty() {
         let what = match deed {
             Action::Resume { .. } => "no job is suspended here\n",
-            _ => "no job runs here\n",
+            _ => "no job is running here\n",
         };
         print(what)?;
     }
@@ -187,7 +190,7 @@ fn in_json((user, job, end): &(u32, Job, End)) -> Value {
 
 fn table(heard: &JobResults) -> CommandResult {
     if heard.is_empty() {
-        return print("no job runs here\n");
+        return print("no job is running here\n");
     }
     let mut text = format!(
         "{:<12} {:<20} {:<10} {:>6} {:>6}  DIRECTORY\n",

@@ -46,7 +46,7 @@ impl Resume {
         if !self.everybody.all {
             return Err(Failure::new(
                 Failure::USAGE,
-                "resume is for all jobs (--all); one of them is carried on by `stillpoint restart DIR` under its launcher",
+                "resume needs --all; to resume one job, run `stillpoint restart DIR` under its launcher",
             ));
         }
         let asking = Asking {
@@ -123,7 +123,7 @@ fn requeue(id: &SlurmId) -> Result<(), String> {
             Ok(None) if since.elapsed() > PATIENCE => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err("it does not end".to_owned());
+                return Err("it did not end in time".to_owned());
             }
             Ok(None) => thread::sleep(Duration::from_millis(20)),
             Err(error) => return Err(error.to_string()),

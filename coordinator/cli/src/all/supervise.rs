@@ -150,7 +150,7 @@ impl Helper {
             }
             Event::Word(HelperMessage::Over) => {
                 self.over = true;
-                let why = "its helper said nothing of it";
+                let why = "its helper did not report on it";
                 self.name_the_open(why, heard, progress);
             }
             Event::Silent(why) => self.broken(why, heard, progress),
@@ -231,7 +231,7 @@ fn start(task: &Task) -> std::io::Result<(Child, ChildStdout)> {
     }
     match child.stdout.take() {
         Some(output) => Ok((child, output)),
-        None => Err(std::io::Error::other("it cannot be heard")),
+        None => Err(std::io::Error::other("its output is missing")),
     }
 }
 
@@ -243,13 +243,13 @@ fn listen(output: ChildStdout, mut pass: impl FnMut(HelperMessage) -> bool) -> S
         let length = (&mut output).take(LONGEST).read_until(b'\n', &mut line);
         match length {
             Ok(_) if line.last() == Some(&b'\n') => {}
-            Ok(0) => return "ended without a word".to_owned(),
-            Ok(_) => return "said more than it may".to_owned(),
-            Err(error) => return format!("cannot be heard: {error}"),
+            Ok(0) => return "ended before it reported".to_owned(),
+            Ok(_) => return "sent too much".to_owned(),
+            Err(error) => return format!("cannot be read: {error}"),
         }
         let word: HelperMessage = match serde_json::from_slice(&line) {
             Ok(word) => word,
-            Err(_) => return "said what cannot be understood".to_owned(),
+            Err(_) => return "sent a malformed report".to_owned(),
         };
         let over = word == HelperMessage::Over;
         if !pass(word) || over {
@@ -316,7 +316,10 @@ mod tests {
 
     #[test]
     fn a_helper_that_falls_silent_is_named_also_if_it_has_named_no_job() {
-        for silent in [vec![], vec![Event::Silent("ended without a word".into())]] {
+        for silent in [
+            vec![],
+            vec![Event::Silent("ended before it reported".into())],
+        ] {
             let heard = after(silent);
             assert!(matches!(&heard[..], [(_, End::Stays { .. })]), "{heard:?}");
         }

@@ -40,7 +40,7 @@ pub fn meant(named: &[String], deed: Action, this: u32) -> Result<Meant, Failure
         let other = named.iter().find(|user| **user != this);
         if let Some(other) = other.filter(|_| deed != Action::Suspend || private()) {
             let text = format!(
-                "only root may ask that of jobs of user {other}; operators may ask for a suspend"
+                "only root may do this to jobs of user {other}; operators may suspend them"
             );
             return Err(Failure::new(Failure::NOT_ALLOWED, text));
         }

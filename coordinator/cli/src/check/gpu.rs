@@ -75,7 +75,7 @@ fn facts() -> Result<Facts, String> {
                 let _ = child.kill();
                 let _ = child.wait();
                 let seconds = PATIENCE.as_secs();
-                return Err(format!("the driver says nothing within {seconds} s"));
+                return Err(format!("the driver did not answer within {seconds} s"));
             }
         }
     };

@@ -152,7 +152,7 @@ fn lost(directory: &Path, rank: u32) -> Result<Option<String>, ImageError> {
         None => "the slow tier".to_owned(),
     };
     Ok(Some(format!(
-        "{}: {bytes} bytes in {} blocks are lost, the first with {held}",
+        "{}: {bytes} bytes in {} blocks are lost; the first was in {held}",
         path.display(),
         lost.len()
     )))

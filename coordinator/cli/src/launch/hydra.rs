@@ -65,7 +65,7 @@ fn answer(socket: RawFd) -> io::Result<String> {
         }
     }
     let line = String::from_utf8_lossy(&line);
-    told(&line).ok_or_else(|| io::Error::other(format!("it said {line:?}")))
+    told(&line).ok_or_else(|| io::Error::other(format!("it answered {line:?}")))
 }
 
 /// The name in an answer.

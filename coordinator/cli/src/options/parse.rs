@@ -11,7 +11,8 @@ use crate::units::parse_duration;
 pub fn parse_name(text: &str) -> Result<String, String> {
     match text.is_empty() || text.contains('/') || safe_text::line(text) != text {
         true => Err(
-            "a name is not empty and has no '/' and nothing but characters that show".to_owned(),
+            "a name must not be empty, and must hold only printable characters and no '/'"
+                .to_owned(),
         ),
         false => Ok(text.to_owned()),
     }
@@ -19,8 +20,9 @@ pub fn parse_name(text: &str) -> Result<String, String> {
 
 pub fn parse_silence(text: &str) -> Result<Silence, String> {
     let (shortest, longest) = (Silence::SHORTEST, Silence::LONGEST);
-    Silence::new(parse_duration(text)?.time())
-        .ok_or_else(|| format!("a host may be silent for {shortest} to {longest}, not for {text}"))
+    Silence::new(parse_duration(text)?.time()).ok_or_else(|| {
+        format!("a host may be silent for {shortest} to {longest}, but {text} is given")
+    })
 }
 
 pub fn parse_compression(text: &str) -> Result<String, String> {

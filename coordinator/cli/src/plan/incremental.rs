@@ -138,7 +138,11 @@ impl Incremental {
         }
         let model = match recorded.chosen() {
             Some((estimate, hashers, hasher)) => self.shown(estimate, hashers, hasher).in_words(),
-            None => "what the model needs is not known: nothing was hashed and compared (--incremental=blocks does so)\n".to_owned(),
+            None => {
+                "the model has no data: these epochs were written without hashing and comparing \
+                 (--incremental=blocks does both)\n"
+                    .to_owned()
+            }
         };
         print(&(recorded.in_words() + &model))
     }

@@ -56,7 +56,7 @@ fn rate(text: &str) -> Result<u64, String> {
 
 /// A share on the command line: `0.3`, `30%`.
 fn share(text: &str) -> Result<f64, String> {
-    let wrong = || format!("'{text}' is no share: write 0 to 1, or 0% to 100%");
+    let wrong = || format!("'{text}' is not a share: write 0 to 1, or 0% to 100%");
     let (number, unit) = match text.trim().strip_suffix('%') {
         Some(number) => (number, 100.0),
         None => (text, 1.0),
@@ -129,7 +129,7 @@ mod tests {
         }
         for wrong in ["", "%", "30", "101%", "-1%", "nan", "some"] {
             let error = share(wrong).expect_err(wrong);
-            assert!(error.ends_with("is no share: write 0 to 1, or 0% to 100%"));
+            assert!(error.ends_with("is not a share: write 0 to 1, or 0% to 100%"));
         }
     }
 

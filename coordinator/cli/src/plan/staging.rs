@@ -143,7 +143,7 @@ impl Staging {
                 None => {
                     let name = topology.name();
                     return Err(Failure::failed(format!(
-                        "sizes: '{name}' has none for some process: give --sizes or --measured, or a size in the file"
+                        "sizes: '{name}' lacks the size of some process: give --sizes or --measured, or a size in the file"
                     )));
                 }
             },
@@ -292,7 +292,7 @@ fn machine_of(name: &str) -> Result<(Topology, Option<SizesInFile>), Failure> {
     let path = Path::new(name);
     if !path.exists() {
         return Err(Failure::failed(format!(
-            "topology: there is no file '{name}', and no machine of that name: {}",
+            "topology: there is no file '{name}', and no machine with that name: {}",
             Topology::NAMES
         )));
     }

@@ -187,9 +187,9 @@ fn what_is_wrong_is_told_with_what_to_do() {
         (
             &with(&["--changed", "25"]),
             2,
-            "'25' is no share: write 0 to 1, or 0% to 100%",
+            "'25' is not a share: write 0 to 1, or 0% to 100%",
         ),
-        (&with(&["--dirty", "-1%"]), 2, "'-1%' is no share"),
+        (&with(&["--dirty", "-1%"]), 2, "'-1%' is not a share"),
         (
             &with(&["--beta-hash", "0"]),
             2,
@@ -308,9 +308,9 @@ fn a_recorded_run_is_told_beside_what_was_expected() {
     assert_eq!(
         nothing.lines().collect::<Vec<_>>(),
         [
-            "epoch 1, 2 ranks: its manifest says nothing of the model",
+            "epoch 1, 2 ranks: its manifest has no data for the model",
             "measured: one process writes at an unknown rate and hashes at an unknown rate",
-            "what the model needs is not known: nothing was hashed and compared (--incremental=blocks does so)",
+            "the model has no data: these epochs were written without hashing and comparing (--incremental=blocks does both)",
         ]
     );
     epoch(path, 2, [Some(record(false)); 2]);

@@ -196,7 +196,7 @@ impl Epoch {
             devices,
         }) = &self.recorded
         else {
-            return head + "its manifest says nothing of the model\n";
+            return head + "its manifest has no data for the model\n";
         };
         let page_dirty = outcome
             .page_dirty

@@ -181,7 +181,7 @@ fn what_has_lost_an_earlier_epoch_is_refused_by_name() {
     refused(
         &house,
         1,
-        &["cannot be restarted", "epoch-000004", "no other epoch"],
+        &["cannot restart epoch", "epoch-000004", "no other epoch"],
     );
     fs::create_dir(path(&house, 4)).unwrap();
     refused(&house, 1, &words);

@@ -115,7 +115,7 @@ fn another_programs_epoch_is_not_carried_on_unasked() {
         &other,
         2,
         &[
-            "is of another command: 'sh', not 'sh -c x'",
+            "belongs to another command: 'sh', not 'sh -c x'",
             "--resume-anyway",
         ],
     );
@@ -148,11 +148,15 @@ fn a_job_that_has_finished_is_not_begun_again() {
         let ends = house.launch(3, "", &["run", "--resume", "sh"]).wait();
         for (rank, (status, text)) in ends.iter().enumerate() {
             assert_eq!(*status, Some(0), "time {again}, rank {rank}: {text}");
-            let says = text.contains("has finished: there is nothing to carry on");
+            let says = text.contains("has finished: there is nothing to continue");
             assert_eq!(says, rank == 0, "time {again}, rank {rank}: {text}");
         }
     }
-    house.refuses(&["run", "--resume", "true"], 2, &["is of another command"]);
+    house.refuses(
+        &["run", "--resume", "true"],
+        2,
+        &["belongs to another command"],
+    );
     let more = house.launch(3, "", &["run", "--resume", "--resume-anyway", "sh"]);
     assert_eq!(house.until_state("running")["restarted_from"], 1);
     house.succeeds(&["suspend"]);
@@ -183,7 +187,7 @@ fn another_job_does_not_begin_where_one_has_epochs_and_has_not_finished() {
     let dir = house.checkpoints();
     let before = names(&dir);
     let words = [
-        "epoch 1 here is of the job 'sh', which is suspended",
+        "epoch 1 here belongs to the job 'sh', which is suspended",
         "--discard",
     ];
     house.refuses(&["run", "true"], 2, &words);
@@ -199,7 +203,7 @@ fn another_job_does_not_begin_where_one_has_epochs_and_has_not_finished() {
     assert_eq!(house.until_state("running")["restarted_from"], 1);
     drop(ranks);
     house.until_state("failed");
-    let words = ["epoch 1 here is of the job 'sh', which has failed"];
+    let words = ["epoch 1 here belongs to the job 'sh', which has failed"];
     house.refuses(&["run", "sh"], 2, &words);
     let ranks = house.launch(1, "", &["run", "--discard", "true"]);
     let shown = house.until_state("running");
@@ -231,7 +235,10 @@ fn resume_goes_by_the_job_that_was_started_last() {
     house.succeeds(&["suspend"]);
     let (status, said) = ranks.wait().remove(0);
     assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("epoch 1 here is of another job"), "{said}");
+    assert!(
+        said.contains("epoch 1 here belongs to another job"),
+        "{said}"
+    );
     let ranks = house.launch(1, "", &["run", "--resume", "sh"]);
     assert_eq!(house.until_state("running")["restarted_from"], 2);
     house.succeeds(&["suspend"]);

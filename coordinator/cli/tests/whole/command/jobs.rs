@@ -48,7 +48,7 @@ fn a_job_is_run_suspended_and_restarted() {
         (&shown["exit_status"], &shown["epochs"]),
         (&0.into(), &serde_json::json!([3, 4]))
     );
-    house.refuses(&["suspend", dir], 3, &["does not run, it is suspended"]);
+    house.refuses(&["suspend", dir], 3, &["is not running, it is suspended"]);
     assert!(
         house
             .succeeds(&["verify", dir])
@@ -149,7 +149,7 @@ fn a_refusal_is_5_and_a_failure_is_the_applications_own() {
     assert_eq!(ranks.wait()[0].0, Some(7));
     let shown = house.until_state("failed");
     assert_eq!(shown["exit_status"], 7);
-    house.refuses(&["checkpoint", "d"], 3, &["does not run, it is failed"]);
+    house.refuses(&["checkpoint", "d"], 3, &["is not running, it is failed"]);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_lower_half_that_cannot_start_leaves_no_job_behind() {
     house.refuses(
         &["run", "sh"],
         1,
-        &["stillpoint-lower-openmpi: cannot be started"],
+        &["stillpoint-lower-openmpi: cannot start this program"],
     );
     let shown = house.until_state("failed");
     assert_eq!(shown["reason"], "rank 0 ended before its application ran");

@@ -67,7 +67,7 @@ fn what_cannot_be_restarted_is_told_in_one_line_that_says_what_to_do() {
     let image = dir.join("epoch-000002/rank-000000.img");
     let whole = fs::read(&image).unwrap();
     fs::write(&image, &whole[..whole.len() - 1]).unwrap();
-    let advice = "epoch 1 can be restarted with --epoch 1";
+    let advice = "you can restart epoch 1 with --epoch 1";
     house.refuses(
         &["restart", "d"],
         1,
@@ -181,6 +181,10 @@ fn a_request_that_comes_as_the_job_ends_is_told_how_it_has_ended() {
             thread::sleep(Duration::from_millis(500));
             ended.write(&directory).unwrap();
         });
-        house.refuses(&["checkpoint", "d"], 3, &["does not run, it is suspended"]);
+        house.refuses(
+            &["checkpoint", "d"],
+            3,
+            &["is not running, it is suspended"],
+        );
     });
 }

@@ -113,7 +113,7 @@ fn what_cannot_be_read_ends_the_job() {
                 let ended = trial.launch(command)?.end(Duration::from_secs(60))?;
                 ensure!(ended.status != 0, "it ended well: {}", ended.show());
                 for word in [
-                    "its memory cannot be brought back",
+                    "cannot read its memory from the image",
                     "rank-000001.img",
                     "without --lazy",
                 ] {

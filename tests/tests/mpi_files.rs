@@ -53,13 +53,16 @@ fn found(trial: &Trial) -> Result<(), Failed> {
     let bytes = fs::read(&path).map_err(failed)?;
 
     fs::rename(&path, &other).map_err(failed)?;
-    refused(trial, "which cannot be opened: No such file or directory")?;
+    refused(
+        trial,
+        "cannot open its MPI file FILE: No such file or directory",
+    )?;
     fs::create_dir(&path).map_err(failed)?;
-    refused(trial, "which is no regular file by now")?;
+    refused(trial, "its MPI file FILE is not a regular file any more")?;
     fs::remove_dir(&path).map_err(failed)?;
     fs::write(&path, &bytes[1..]).map_err(failed)?;
     let lengths = format!(
-        "which has {} bytes; at the checkpoint it had {}",
+        "its MPI file FILE has {} bytes now and had {} at the checkpoint",
         bytes.len() - 1,
         bytes.len()
     );
@@ -81,7 +84,7 @@ fn refused(trial: &Trial, words: &str) -> Result<(), Failed> {
     let before = fs::read(trial.directory.file("half.0")).ok();
     let ended = trial.restarted()?.end(PATIENCE)?;
     let name = trial.directory.file("all").display().to_string();
-    let expected = format!("it has the MPI file {name} open, {words}");
+    let expected = words.replace("FILE", &name);
     ensure!(ended.status != 0, "it was restarted: {}", ended.show());
     ensure!(ended.stderr.contains(&expected), "{}", ended.show());
     ensure!(

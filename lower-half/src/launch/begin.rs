@@ -80,12 +80,13 @@ fn know(launch: &mut Launch, job: JobFile) -> Result<(), LaunchError> {
         what,
     };
     if job.restarted_from.or(job.recovers).is_some() {
-        let what = "rank 0 carries on from an epoch, and this rank starts afresh: give all ranks the same options";
+        let what = "rank 0 restarts from an epoch, but this rank starts from the beginning: give all ranks the same options";
         return Err(differs(what.to_owned()));
     }
     if (&job.mpi, &job.library) != (&launch.mpi, &launch.library) {
         return Err(differs(format!(
-            "{} on {} here, {} on {} at rank 0: the ranks of a job need MPI libraries with one binary interface",
+            "this rank has {} on {}, but rank 0 has {} on {}: all ranks of a job need MPI libraries with the same \
+             binary interface",
             launch.mpi, launch.library, job.mpi, job.library
         )));
     }

@@ -21,15 +21,19 @@ pub enum LaunchError {
     Permission(String),
     #[error("{path}: {source}")]
     Unreadable { path: String, source: io::Error },
-    #[error("{script}: its first line names {interpreter}, which is not there; correct that line")]
+    #[error(
+        "{script}: its first line names {interpreter}, but that file is missing; correct that line"
+    )]
     Interpreter { script: String, interpreter: String },
     #[error("{0}: its first line is not a usable `#!` line; correct that line")]
     BadFirstLine(String),
-    #[error("{0}: scripts that name scripts that name scripts: five deep is too deep")]
+    #[error(
+        "{0}: too many scripts name each other as interpreters (five); name the last program directly"
+    )]
     TooDeep(String),
     #[error("{path}: {source}")]
     Program { path: String, source: MapError },
-    #[error("{path}: its interpreter {interpreter} cannot be loaded: {source}")]
+    #[error("{path}: cannot load its interpreter {interpreter}: {source}")]
     Linker {
         path: String,
         interpreter: String,
@@ -43,7 +47,8 @@ pub enum LaunchError {
     )]
     Library(PathBuf),
     #[error(
-        "{path}: the upper half's library is of another build: its contract is {found}, this one's {expected:08x}; install both from one build",
+        "{path}: the upper half's library belongs to another build: its contract is {found}, but this program's is \
+         {expected:08x}; install both from the same build",
         path = path.display()
     )]
     OtherBuild {
@@ -51,14 +56,14 @@ pub enum LaunchError {
         found: String,
         expected: u32,
     },
-    #[error("setting up the process: {what}: {source}")]
+    #[error("cannot set up the process: {what}: {source}")]
     SetUp {
         what: &'static str,
         source: io::Error,
     },
-    #[error("{0}; --mpi-library names the file of one with the standard's ABI")]
+    #[error("{0}; use --mpi-library to name the file of an MPI library with the standard's ABI")]
     Mpi(String),
-    #[error("rank {rank} cannot be restarted: {reason}")]
+    #[error("cannot restart rank {rank}: {reason}")]
     Restore { rank: u32, reason: String },
     #[error("rank {rank}: {missing}")]
     NoJob { rank: u32, missing: Missing },

@@ -171,7 +171,7 @@ fn make(others: &[Returning], launch: &Launch) -> Result<Vec<Thread>, LaunchErro
 /// Starts MPI with the application's thread level, and checks that it gives the same rank and size.
 fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), String> {
     let refused =
-        |what: &str, error: i32| format!("MPI cannot be started again: {what} returns {error}");
+        |what: &str, error: i32| format!("cannot start MPI again: {what} returned error {error}");
     // SAFETY: `process::offer_mpi` has stored the pointer, which leads to a table that is never freed.
     let dispatch = unsafe { &*(page.dispatch as *const Dispatch) };
     let predefined = page
@@ -204,13 +204,14 @@ fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), String>
     }
     if (rank, size) != (launch.rank as i32, launch.size as i32) {
         return Err(format!(
-            "MPI says rank {rank} of {size}, the launcher rank {} of {}: start all ranks with one mpirun",
+            "MPI says rank {rank} of {size}, but the launcher says rank {} of {}: start all ranks with the same mpirun",
             launch.rank, launch.size
         ));
     }
     if provided < level {
         return Err(format!(
-            "MPI gives thread level {provided} here, the application has {level}: use an MPI library built for it"
+            "MPI provides thread level {provided} here, but the application needs {level}: use an MPI library that \
+             provides it"
         ));
     }
     Ok(())

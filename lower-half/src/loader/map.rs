@@ -23,7 +23,8 @@ pub enum MapError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(
-        "its own addresses, {0:#x} to {1:#x}, are not free or not below {LOW_END:#x}; link it as a position-independent executable"
+        "its fixed addresses, {0:#x} to {1:#x}, are taken or not below {LOW_END:#x}; link it as a \
+         position-independent executable"
     )]
     Addresses(usize, usize),
 }

@@ -52,7 +52,7 @@ pub fn give_process(saved: &Saved) -> Vec<&'static str> {
 pub fn tell(lost: &[&str], back: &Back) {
     if !lost.is_empty() {
         back.say(&format!(
-            "it goes on without what it had set, which this launch may not: {}",
+            "the program goes on without settings that this launch may not make: {}",
             lost.join(", ")
         ));
     }

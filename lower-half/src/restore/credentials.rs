@@ -31,7 +31,7 @@ pub struct Change {
 /// Returns the message for a thread whose credentials the kernel refused.
 pub fn not_given(error: i32) -> String {
     let error = std::io::Error::from_raw_os_error(error);
-    format!("its users and capabilities: {error}")
+    format!("cannot restore its users and capabilities: {error}")
 }
 
 /// Returns the credentials that each thread has to change, by the thread id that the application knows.
@@ -40,7 +40,7 @@ pub fn not_given(error: i32) -> String {
 /// The credentials that this launch does not permit.
 pub fn changes(saved: &Saved) -> Result<Vec<(u32, Change)>, String> {
     let here = Credentials::here()
-        .ok_or("/proc does not tell who this process is: it must be mounted as proc")?;
+        .ok_or("/proc does not show this process's users and capabilities: mount proc there")?;
     let threads = saved.threads.iter();
     let changes = threads.map(|(tid, credentials)| {
         let change = change(credentials, &saved.launched, &here)?;
@@ -59,7 +59,7 @@ fn change(
     let groups = (saved.groups != here.groups).then_some(saved.groups);
     if users.is_some() && !may(CAP_SETUID) {
         return Err(format!(
-            "it ran as user {}, this launch is user {}'s, which may not become that one: restart it as user {} or as root",
+            "it ran as user {}, but this launch runs as user {} and may not change to it: restart it as user {} or as root",
             in_words(saved.users),
             in_words(here.users),
             launched.users[0],
@@ -67,7 +67,8 @@ fn change(
     }
     if groups.is_some() && !may(CAP_SETGID) {
         return Err(format!(
-            "it ran in group {}, this launch runs in {}, and may not change that: restart it with that group (newgrp) or as root",
+            "it ran in group {}, but this launch runs in {} and may not change to it: restart it with that group \
+             (newgrp) or as root",
             in_words(saved.groups),
             in_words(here.groups),
         ));
@@ -79,7 +80,7 @@ fn change(
         && saved.supplementary != here.supplementary;
     if supplementary && !may(CAP_SETGID) {
         return Err(format!(
-            "it had chosen the groups {:?}, which this launch may not do: restart it as root",
+            "it had chosen the groups {:?}, but this launch may not choose groups: restart it as root",
             saved.supplementary
         ));
     }
@@ -113,7 +114,7 @@ fn forbidden(wanted: &Capabilities, securebits: u32, here: &Credentials) -> Resu
     let more = (wanted.permitted & !have.permitted) | (wanted.bounding & !have.bounding);
     if more != 0 {
         return Err(format!(
-            "it had the capabilities {more:#x}, which this launch does not have: restart it with them, or as root"
+            "it had the capabilities {more:#x}, but this launch does not have them: restart it with them, or as root"
         ));
     }
     let needs = wanted.bounding != have.bounding
@@ -121,7 +122,7 @@ fn forbidden(wanted: &Capabilities, securebits: u32, here: &Credentials) -> Resu
         || wanted.inheritable & !(have.inheritable | have.permitted) != 0;
     if needs && have.effective >> CAP_SETPCAP & 1 == 0 {
         return Err(
-            "it had chosen capabilities and securebits that this launch may not (CAP_SETPCAP): restart it as root".into(),
+            "it had chosen capabilities and securebits that this launch may not set (CAP_SETPCAP): restart it as root".into(),
         );
     }
     Ok(())

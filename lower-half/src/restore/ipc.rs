@@ -22,7 +22,8 @@ pub fn missing(saved: &Saved) -> Vec<String> {
         match ipc::queue(queue.named.id) {
             Ok((found, 0)) if found.named.key == queue.named.key => None,
             Ok((found, messages)) if found.named.key == queue.named.key => Some(format!(
-                "the System V message queue {} that it uses holds {messages} message(s), and was empty: receive them, or remove it (ipcrm -q)",
+                "its System V message queue {} holds {messages} message(s), but was empty at the checkpoint: receive \
+                 them, or remove the queue (ipcrm -q)",
                 queue.named.id
             )),
             Ok(_) | Err(_) => lost("message queue", &queue.named, NEXT_QUEUE),
@@ -42,8 +43,8 @@ fn lost(what: &str, named: &Named, next: &str) -> Option<String> {
     let may = std::fs::OpenOptions::new().write(true).open(next).is_ok();
     (!may).then(|| {
         format!(
-            "the System V {what} {} (key {:#x}) that it uses is not on this host: restart it where it was, or as a user who may \
-             write {next}",
+            "its System V {what} {} (key {:#x}) is not on this host: restart it on the host where it ran, or as a \
+             user who may write {next}",
             named.id, named.key
         )
     })
@@ -54,7 +55,7 @@ pub fn give(saved: &Saved) -> Result<(), RestoreError> {
     let refused = |what: &str, named: &Named| {
         let error = std::io::Error::last_os_error();
         RestoreError::Refused(format!(
-            "the System V {what} {} (key {:#x}) that it uses cannot be had again: {error}",
+            "cannot restore its System V {what} {} (key {:#x}): {error}",
             named.id, named.key
         ))
     };

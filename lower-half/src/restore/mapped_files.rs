@@ -50,7 +50,8 @@ impl InFiles {
             let referred = files.regions.iter().filter(|one| one.file == number);
             for region in referred.filter_map(|one| region_of(image, one)) {
                 let mapped = held.map(region, &opened);
-                mapped.map_err(|error| format!("which cannot be mapped here ({error})"))?;
+                mapped
+                    .map_err(|error| format!("but this process cannot map the file ({error})"))?;
             }
             Ok(())
         })?;

@@ -33,7 +33,7 @@ pub unsafe fn read(
     let regions = reader.regions();
     if let Some(region) = regions.iter().find(|it| memory::touches_gate(&range(it))) {
         return Err(RestoreError::Refused(format!(
-            "{}: region {:#x}..{:#x} lies where no application's memory can be: the image is not sound",
+            "{}: region {:#x}..{:#x} lies at addresses that no application can use: the image is damaged, use another epoch",
             reader.path().display(),
             region.start,
             region.end
@@ -138,7 +138,7 @@ pub(super) fn failed(region: &Region, what: &str, error: io::Error) -> RestoreEr
     let place = format!("{:#x}..{:#x} ({})", region.start, region.end, region.name);
     if error.raw_os_error() == Some(libc::EEXIST) {
         return RestoreError::Refused(format!(
-            "memory at {place} is taken in this process: {}",
+            "this process uses the memory at {place} already: {}",
             taken_by(region.start..region.end)
         ));
     }
@@ -161,7 +161,7 @@ pub(super) fn taken_by(wanted: Range<u64>) -> String {
     };
     maps.lines()
         .find(overlaps)
-        .unwrap_or("something that has gone again")
+        .unwrap_or("a mapping that is gone now")
         .to_owned()
 }
 

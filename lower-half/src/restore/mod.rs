@@ -114,7 +114,7 @@ impl Restore {
         let manifest = Manifest::read(directory)?;
         if manifest.ranks.len() != size as usize {
             return Err(RestoreError::Refused(format!(
-                "{}: the epoch has {} ranks, this launch has {size}: start it with mpirun -n {}",
+                "{}: the epoch has {} ranks, but this launch has {size}: start it with mpirun -n {}",
                 directory.display(),
                 manifest.ranks.len(),
                 manifest.ranks.len()
@@ -134,8 +134,9 @@ impl Restore {
             (true, Err(error)) => {
                 if rank == 0 {
                     say::line(format_args!(
-                        "all memory is read before the job carries on: --lazy needs userfaultfd, for the kernel's own accesses too \
-                         (sysctl vm.unprivileged_userfaultfd=1, or the right to open /dev/userfaultfd): {error}"
+                        "the restart reads all memory first: --lazy needs userfaultfd, for the kernel's own accesses \
+                         too (set sysctl vm.unprivileged_userfaultfd=1, or let this user open /dev/userfaultfd): \
+                         {error}"
                     ));
                 }
                 None

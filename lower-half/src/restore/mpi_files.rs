@@ -11,17 +11,16 @@ pub fn missing(files: &[MpiFile]) -> Vec<String> {
 
 fn one(file: &MpiFile) -> Result<(), String> {
     let MpiFile { path, bytes, .. } = file;
-    let cannot =
-        |error| format!("it has the MPI file {path} open, which cannot be opened: {error}");
+    let cannot = |error| format!("cannot open its MPI file {path}: {error}");
     let found = fs::metadata(path).map_err(cannot)?;
     if !found.is_file() {
         return Err(format!(
-            "it has the MPI file {path} open, which is no regular file by now: put back the file"
+            "its MPI file {path} is not a regular file any more: put the file back"
         ));
     }
     if found.len() < *bytes {
         return Err(format!(
-            "it has the MPI file {path} open, which has {} bytes; at the checkpoint it had {bytes}: put back the file as it was",
+            "its MPI file {path} has {} bytes now and had {bytes} at the checkpoint: put the file back as it was",
             found.len()
         ));
     }
@@ -64,11 +63,11 @@ mod tests {
             cut: true,
         }];
         let said = |files: &[MpiFile]| missing(files).join("");
-        assert!(said(&files).contains("cannot be opened"));
+        assert!(said(&files).contains("cannot open its MPI file"));
         fs::write(&path, b"123").unwrap();
         let shorter = said(&files);
         assert!(
-            shorter.contains("has 3 bytes; at the checkpoint it had 4"),
+            shorter.contains("has 3 bytes now and had 4 at the checkpoint"),
             "{shorter}"
         );
         fs::write(&path, b"123456").unwrap();
@@ -76,6 +75,6 @@ mod tests {
         cut(&files).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"1234");
         files[0].path = directory.path().to_str().unwrap().to_owned();
-        assert!(said(&files).contains("no regular file"));
+        assert!(said(&files).contains("not a regular file"));
     }
 }

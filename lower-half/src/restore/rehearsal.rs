@@ -32,7 +32,7 @@ pub fn of_places() -> Vec<String> {
 fn aside(rehearse: impl FnOnce() -> Vec<String> + Send) -> Vec<String> {
     apart(rehearse).unwrap_or_else(|error: io::Error| {
         vec![format!(
-            "what a restart needs cannot be tried: no thread with a descriptor table of its own can be started: {error}"
+            "cannot test whether a restart would succeed: cannot start a thread with its own descriptor table: {error}"
         )]
     })
 }
@@ -45,7 +45,7 @@ pub fn of_threads() -> Option<String> {
         let tid = thread.real_tid() as i32;
         let what = has_own(own, tid)?;
         Some(format!(
-            "its thread {} has {what} of its own, which cannot be carried over a restart",
+            "its thread {} has {what} of its own, and a restart cannot restore that",
             thread.virtual_tid()
         ))
     })
@@ -115,7 +115,7 @@ fn has_own(one: i32, other: i32) -> Option<String> {
 fn of_descriptors(numbers: &[RawFd]) -> Vec<String> {
     if let Some(number) = beyond_reach() {
         return vec![format!(
-            "descriptor {number} has a higher number than Stillpoint keeps account of ({}): close it before a checkpoint",
+            "descriptor {number} is above the highest number that Stillpoint tracks ({}): close it before a checkpoint",
             DESCRIPTOR_LIMIT - 1
         )];
     }

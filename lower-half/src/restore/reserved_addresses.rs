@@ -38,7 +38,7 @@ pub fn keep(regions: &[Region]) -> Result<(), RestoreError> {
             .env(TRIES, (tries + 1).to_string())
             .exec();
         return Err(RestoreError::System {
-            what: "cannot begin again at other addresses".to_owned(),
+            what: "cannot start again at other addresses".to_owned(),
             source: error,
         });
     }
@@ -51,7 +51,8 @@ pub fn unseen(regions: &[Region]) -> Option<String> {
     let mut code = regions.iter().filter(executable);
     let region = code.find(|region| !is_upper_code(region.start as usize))?;
     Some(format!(
-        "{} at {:#x} is code where its system calls are not seen by this release",
+        "{} at {:#x} is code at an address where this release does not see its system calls: restart it with the \
+         release that wrote the epoch",
         region.name, region.start
     ))
 }
@@ -93,10 +94,10 @@ fn hold(range: Range<usize>) -> Option<String> {
     let Range { start, end } = range;
     Some(match place {
         libc::MAP_FAILED => format!(
-            "the program has asked for memory at {start:#x}..{end:#x}, which cannot be had here: {}",
+            "the program asked for memory at {start:#x}..{end:#x}, but this process uses it already: {}",
             super::memory::taken_by(start as u64..end as u64)
         ),
-        _ => format!("memory at {start:#x}..{end:#x} cannot be had on this kernel"),
+        _ => format!("this kernel cannot map memory at {start:#x}..{end:#x}"),
     })
 }
 
@@ -135,7 +136,7 @@ mod tests {
         let here = what_is_taken_is_said as *const () as usize & !4095;
         let said = hold(here..here + 4096).unwrap();
         assert!(
-            said.contains("which cannot be had here") && said.contains("r-xp"),
+            said.contains("but this process uses it already") && said.contains("r-xp"),
             "{said}"
         );
     }

@@ -86,7 +86,7 @@ pub unsafe fn map_files(reader: &Reader) -> Result<(), RestoreError> {
     {
         let writes = region.content.is_some();
         let file = open(&region.name, writes, writes).map_err(RestoreError::system(format!(
-            "cannot open {} again, which is mapped",
+            "cannot open the mapped file {} again",
             region.name
         )))?;
         if let Some(content) = region.content
@@ -182,19 +182,22 @@ pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
         .name
         .strip_prefix("/SYSV")
         .and_then(|rest| rest.split_once(' '))
-        .ok_or_else(|| refused("its name is not sound"))?;
+        .ok_or_else(|| refused("its name is not valid"))?;
     let key =
-        u32::from_str_radix(key, 16).map_err(|_| refused("its key is not sound"))? as libc::key_t;
+        u32::from_str_radix(key, 16).map_err(|_| refused("its key is not valid"))? as libc::key_t;
     let removed = id.ends_with(REMOVED);
     let id = id.strip_suffix(REMOVED).unwrap_or(id);
-    let id: libc::c_int = id.parse().map_err(|_| refused("its id is not sound"))?;
+    let id: libc::c_int = id.parse().map_err(|_| refused("its id is not valid"))?;
     let bytes = size(region);
     let id = match removed {
         true => removed_one(id, bytes),
         false => existing(id, key, bytes).or_else(|| created(id, key, bytes)),
     };
     let id = id.ok_or_else(|| {
-        refused("its id cannot be had again: restart on the node it was on, or as a user who may set /proc/sys/kernel/shm_next_id")
+        refused(
+            "cannot get its id again: restart on the node where it ran, or as a user who may set \
+             /proc/sys/kernel/shm_next_id",
+        )
     })?;
     let flags = if kept(region) { libc::SHM_REMAP } else { 0 };
     // SAFETY: without SHM_REMAP the kernel maps over nothing; with it, the region was reserved for this segment (`kept`).

@@ -40,6 +40,6 @@ pub unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
         },
     };
     Err(format!(
-        "its MPI objects cannot be made again (error {result}): {text}"
+        "cannot restore its MPI objects (error {result}): {text}"
     ))
 }

@@ -241,7 +241,7 @@ fn an_upper_half_of_another_build_is_refused() {
     refused(
         &finish(command),
         1,
-        "of another build: its contract is none",
+        "belongs to another build: its contract is none",
     );
 }
 

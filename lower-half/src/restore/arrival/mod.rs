@@ -83,7 +83,7 @@ pub fn begin(
     workers: usize,
     lost: fn(String) -> !,
 ) -> Result<(), RestoreError> {
-    let failed = RestoreError::system("cannot have memory arrive late");
+    let failed = RestoreError::system("cannot start the program before its memory is read");
     let arrive = || -> io::Result<()> {
         let door = Door::open()?;
         for range in plan.late() {
@@ -134,20 +134,19 @@ impl Arrival {
                 if let Err(error) = started
                     && number == 0
                 {
-                    self.fail(&format!("no thread can be started: {error}"));
+                    self.fail(&format!("cannot start a thread: {error}"));
                 }
             }
             if let Err(error) = self.listen() {
-                self.fail(&format!(
-                    "the kernel does not tell what is waited for: {error}"
-                ));
+                self.fail(&format!("cannot read page faults from the kernel: {error}"));
             }
         });
     }
 
     fn fail(&self, why: &str) -> ! {
         (self.lost)(format!(
-            "its memory cannot be brought back: {why}; the epoch is as it was: restart it again, without --lazy to have all of it checked first"
+            "cannot read its memory from the image: {why}; the epoch is unchanged: restart it again, without --lazy \
+             so that Stillpoint checks all of it first"
         ))
     }
 
@@ -310,7 +309,7 @@ impl Arrival {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if parts.left() != 0 {
             let problem = format!(
-                "{} pages are not whole: the image is not sound",
+                "{} pages are incomplete: the image is damaged, use another epoch",
                 parts.left()
             );
             return Err(RestoreError::Refused(problem));
@@ -320,7 +319,7 @@ impl Arrival {
         self.news.notify_all();
         let told = self.all.write(1).map_err(io::Error::from);
         told.map(|_| ())
-            .map_err(RestoreError::system("cannot end the arrival of memory"))
+            .map_err(RestoreError::system("cannot finish reading memory"))
     }
 
     /// Puts whole pages in place, except those that have been discarded.

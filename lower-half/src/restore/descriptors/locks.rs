@@ -63,11 +63,13 @@ fn conflict(name: &str, lock: &Lock, number: RawFd, error: &io::Error) -> String
         Some(pid) => {
             let name = proc_files::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
             format!(
-                "which process {pid} ({}) holds now: let it end first",
+                "but process {pid} ({}) holds it now: let that process end first",
                 name.trim_end()
             )
         }
-        None => "which somebody else may hold now: see who uses the file".to_owned(),
+        None => {
+            "but another process may hold it now: find out which processes use the file".to_owned()
+        }
     };
     format!("the program held {range} of {name}, {holder} ({error})")
 }

@@ -56,8 +56,8 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
                     && file.len() < bytes
                 {
                     reasons.push(format!(
-                        "descriptor {number} is {path}, which has {} bytes; at the checkpoint it had {bytes}: put back \
-                         the file as it was",
+                        "descriptor {number} is {path}, which has {} bytes now and had {bytes} at the checkpoint: put \
+                         the file back as it was",
                         file.len()
                     ));
                 }
@@ -71,7 +71,7 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
         .iter()
         .any(|number| number.description >= known || number.number < 0)
     {
-        reasons.push("its table of descriptors is not sound: use another epoch".into());
+        reasons.push("its descriptor table is damaged: use another epoch".into());
     }
     reasons
 }
@@ -256,7 +256,7 @@ fn open_one(
 fn watch(description: &Description, number: RawFd) -> Result<(), RestoreError> {
     match &description.kind {
         DescriptorKind::Epoll { watched } => epoll::watch(number, watched).map_err(
-            RestoreError::system("cannot have an epoll set watch what it watched"),
+            RestoreError::system("cannot restore the entries of an epoll set"),
         ),
         _ => Ok(()),
     }

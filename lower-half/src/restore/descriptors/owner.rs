@@ -18,7 +18,7 @@ pub fn set_all(table: &Descriptors) -> Result<(), RestoreError> {
             continue;
         };
         set(description, number.number).map_err(RestoreError::system(format!(
-            "cannot have the program signalled about {}",
+            "cannot restore the signals that the program gets about {}",
             open::name(&description.kind)
         )))?;
     }

@@ -30,7 +30,7 @@ pub fn rehearse(
     let decoded = serde_json::to_vec(table).and_then(|bytes| serde_json::from_slice(&bytes));
     let table: Descriptors = match decoded {
         Ok(decoded) => decoded,
-        Err(error) => return vec![format!("its descriptors cannot be written down: {error}")],
+        Err(error) => return vec![format!("cannot record its descriptors: {error}")],
     };
     let quietly = is_watched(&table);
     let pending = Pending {
@@ -159,7 +159,7 @@ fn refusal(table: &Descriptors, index: usize, problem: &str) -> String {
         .get(index)
         .map_or_else(String::new, |description| open::name(&description.kind));
     format!(
-        "descriptor {} is {name}, which a restart could not have again as it is: {problem}: close it before a checkpoint",
+        "descriptor {} is {name}, and a restart could not restore it: {problem}: close it before a checkpoint",
         number_of(table, index)
     )
 }
@@ -344,12 +344,12 @@ impl Supply for Pending<'_> {
         bytes
             .filter(|bytes| bytes.len() as u64 <= limit)
             .map(<[u8]>::to_vec)
-            .ok_or_else(|| RestoreError::Refused(format!("content {content} is not there")))
+            .ok_or_else(|| RestoreError::Refused(format!("content {content} is missing")))
     }
 
     /// As long as it must be, but empty: its content takes no memory.
     fn fill(&self, content: u32, file: &File) -> Result<(), RestoreError> {
         file.set_len(self.contents.bytes_of(content))
-            .map_err(RestoreError::system("cannot make a file as long as it was"))
+            .map_err(RestoreError::system("cannot set the length of a file"))
     }
 }

@@ -222,8 +222,8 @@ fn locks_are_taken_again_or_who_holds_them_is_named() {
     assert_eq!(try_lock(), 0);
     let refused = restore_descriptors(&image).unwrap_err().to_string();
     assert!(
-        refused.contains("a lock on all of") && refused.contains("holds now")
-            || refused.contains("may hold now"),
+        refused.contains("a lock on all of") && refused.contains("holds it now")
+            || refused.contains("may hold it now"),
         "{refused}"
     );
     // SAFETY: the lock's structure lives on this stack; the descriptor is this test's own. The open file's lock is in the way of the process's.
@@ -301,7 +301,7 @@ fn a_file_that_has_become_shorter_stops_the_restart() {
     std::fs::write(&path, "short").unwrap();
     let reasons = descriptors::missing(&table);
     assert!(
-        reasons[0].contains("has 5 bytes; at the checkpoint it had 12"),
+        reasons[0].contains("has 5 bytes now and had 12 at the checkpoint"),
         "{reasons:?}"
     );
     let refused = Restore::check(
@@ -313,7 +313,7 @@ fn a_file_that_has_become_shorter_stops_the_restart() {
     .err()
     .unwrap();
     assert!(
-        refused.to_string().contains("at the checkpoint it had 12"),
+        refused.to_string().contains("had 12 at the checkpoint"),
         "{refused}"
     );
     std::fs::remove_file(&path).unwrap();

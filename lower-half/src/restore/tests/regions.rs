@@ -195,6 +195,6 @@ fn memory_comes_back_at_its_addresses() {
     // SAFETY: memory that is there is not mapped over: the restore refuses instead.
     let taken = unsafe { bring(&reader, &mut InFiles::default()) };
     let taken = taken.unwrap_err().to_string();
-    assert!(taken.contains("is taken in this process: 5501"), "{taken}");
+    assert!(taken.contains("already: 5501"), "{taken}");
     unmap_arena();
 }

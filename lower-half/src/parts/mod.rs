@@ -212,7 +212,7 @@ mod tests {
         writer.finish().unwrap();
         let reasons = check(&Reader::open(&path).unwrap()).join("\n");
         for needle in [
-            "'sockets', which this release does not know",
+            "'sockets', but this release does not know it",
             "no 'gate page'",
         ] {
             assert!(reasons.contains(needle), "{reasons}");

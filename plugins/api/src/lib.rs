@@ -164,10 +164,11 @@ pub fn misunderstood<'a>(
     let unknown = found.iter().filter_map(|(name, version)| {
         match kinds.clone().find(|kind| kind.name == *name) {
             None => Some(format!(
-                "it holds '{name}', which this release does not know: restart with the release that wrote it"
+                "it holds '{name}', but this release does not know it: restart with the release that wrote it"
             )),
             Some(kind) if kind.version != *version => Some(format!(
-                "it holds '{name}' of version {version}, this release reads version {}: restart with the release that wrote it",
+                "it holds '{name}' of version {version}, but this release reads version {}: restart with the release \
+                 that wrote it",
                 kind.version
             )),
             Some(_) => None,
@@ -214,8 +215,8 @@ mod tests {
         assert_eq!(
             reasons,
             [
-                "it holds 'sockets', which this release does not know: restart with the release that wrote it",
-                "it holds 'windows' of version 2, this release reads version 1: restart with the release that wrote it",
+                "it holds 'sockets', but this release does not know it: restart with the release that wrote it",
+                "it holds 'windows' of version 2, but this release reads version 1: restart with the release that wrote it",
                 "it holds no 'files': use another epoch",
             ]
         );

@@ -32,7 +32,7 @@ pub struct BlockSize(u64);
 
 /// An invalid block size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0} bytes are no block size: take a power of two from 64 to 65536")]
+#[error("{0} bytes are not a block size: use a power of two from 64 to 65536")]
 pub struct BlockSizeError(u64);
 
 impl BlockSize {
@@ -127,7 +127,7 @@ mod tests {
         );
         for wrong in [0, 32, 255, 3000, 128 << 10, u64::MAX] {
             let error = BlockSize::new(wrong).expect_err("no size").to_string();
-            assert!(error.starts_with(&format!("{wrong} bytes are no block size: take")));
+            assert!(error.starts_with(&format!("{wrong} bytes are not a block size: use")));
         }
     }
 

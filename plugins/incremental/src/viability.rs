@@ -40,11 +40,11 @@ pub struct Rates {
 /// Input that the model cannot use.
 #[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
 pub enum ModelError {
-    #[error("{name}: {value} is no rate: give more than 0 bytes a second")]
+    #[error("{name}: {value} is not a rate: give more than 0 bytes a second")]
     Rate { name: &'static str, value: f64 },
-    #[error("{name}: {value} is no share: give 0 to 1")]
+    #[error("{name}: {value} is not a share: give 0 to 1")]
     Share { name: &'static str, value: f64 },
-    #[error("t_dirty: {0} is no time: give 0 s or more")]
+    #[error("t_dirty: {0} is not a time: give 0 s or more")]
     Time(f64),
 }
 
@@ -109,7 +109,7 @@ mod tests {
         let error = Rates::new(1.0, 0.0).expect_err("no rate").to_string();
         assert_eq!(
             error,
-            "beta_hash: 0 is no rate: give more than 0 bytes a second"
+            "beta_hash: 0 is not a rate: give more than 0 bytes a second"
         );
     }
 

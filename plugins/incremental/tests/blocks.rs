@@ -222,7 +222,7 @@ fn what_cannot_be_compared_is_refused() {
     for outside in [0..4096, 4096..8193] {
         let message = compare(outside, &[]);
         assert!(
-            message.ends_with("was to be read, and 0 bytes came"),
+            message.ends_with("should be read, but 0 bytes came"),
             "{message}"
         );
     }

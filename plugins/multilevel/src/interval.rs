@@ -43,7 +43,7 @@ pub enum CostError {
     #[error("{field}: must be a finite time of zero or more, not {value} s")]
     Negative { field: &'static str, value: f64 },
     #[error(
-        "mttf: {} is too short for a {field} of {}: hardly one would be finished between failures",
+        "mttf: {} is too short for a {field} of {}: almost none would finish between failures",
         show_seconds(*.mttf), show_seconds(*.time)
     )]
     Hopeless {
@@ -197,11 +197,11 @@ mod tests {
         );
         assert_eq!(
             message(60.0, 3600.0, 1.0),
-            "mttf: 1 min is too short for a checkpoint of 1 h: hardly one would be finished between failures"
+            "mttf: 1 min is too short for a checkpoint of 1 h: almost none would finish between failures"
         );
         assert_eq!(
             message(43_200.0, 40.0, 86.4e9),
-            "mttf: 12 h is too short for a restart of 1000000 d: hardly one would be finished between failures"
+            "mttf: 12 h is too short for a restart of 1000000 d: almost none would finish between failures"
         );
     }
 

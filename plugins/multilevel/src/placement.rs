@@ -78,7 +78,7 @@ pub struct Placement {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlacementError {
     #[error(
-        "the images take about {}, the slow tier has room for {}: make room there, or give it a larger capacity",
+        "the images take about {}, but the slow tier has room for {}: make room there, or give it a larger capacity",
         show_bytes(*.bytes), show_bytes(*.room)
     )]
     SlowTierFull { bytes: u64, room: u64 },

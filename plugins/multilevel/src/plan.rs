@@ -37,19 +37,19 @@ pub enum SharedResource {
 /// A rule that a plan breaks.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanError {
-    #[error("process {process} sends {sent} bytes, and its remainder is {remainder}")]
+    #[error("process {process} sends {sent} bytes, but its remainder is {remainder}")]
     Incomplete {
         process: usize,
         sent: u64,
         remainder: u64,
     },
-    #[error("{place:?} is sent {sent} bytes and has room for {room}")]
+    #[error("{place:?} gets {sent} bytes but has room for {room}")]
     TooMuch { place: End, sent: u64, room: u64 },
     #[error("transfer {transfer}: its route does not lead from its process to its place")]
     Route { transfer: usize },
     #[error("transfer {transfer}: no bytes")]
     Nothing { transfer: usize },
-    #[error("the blocking time is {right:?}, and the plan says {said:?}")]
+    #[error("the blocking time is {right:?}, but the plan says {said:?}")]
     Time { said: Seconds, right: Seconds },
 }
 

@@ -21,7 +21,7 @@ pub struct Trace {
 
 /// The error of a recorded epoch whose processes are not those of the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("snapshot {snapshot} has {}, and the trace has {}", counted(*.found, "size"), counted(*.processes, "process"))]
+#[error("snapshot {snapshot} has {}, but the trace has {}", counted(*.found, "size"), counted(*.processes, "process"))]
 pub struct RecordError {
     pub snapshot: usize,
     pub found: usize,
@@ -137,7 +137,7 @@ mod tests {
         let error = trace.record(vec![1, 2, 3]).expect_err("three sizes");
         assert_eq!(
             error.to_string(),
-            "snapshot 1 has 3 sizes, and the trace has 2 processes"
+            "snapshot 1 has 3 sizes, but the trace has 2 processes"
         );
         assert_eq!(trace.averages(), [1.5]);
     }

@@ -87,7 +87,7 @@ fn never_on(other: &Node, needed: &str, named: &str) {
 fn a_driver_without_checkpoints() {
     let mut older = node(1);
     (older.custom_storage, older.cuda) = (false, 12070);
-    let needed = "a driver for CUDA 12.8 or later is needed";
+    let needed = "install a driver for CUDA 12.8 or later";
     never_on(&older, needed, "cuCheckpointProcessLock");
 }
 
@@ -108,7 +108,7 @@ fn a_driver_without_custom_storage_is_told_by_check() {
     heat::on(&older, 1, 10, |heat| {
         let rows = checked(heat)?;
         ensure!(
-            rows.contains("a driver for CUDA 13.4 or later is needed")
+            rows.contains("install a driver for CUDA 13.4 or later")
                 && rows.contains("through the rank's own memory"),
             "{rows}"
         );

@@ -177,12 +177,12 @@ fn what_is_wrong_is_told_with_what_to_do() {
         (
             &with(&["--block", "3000"]),
             2,
-            "3000 bytes are no block size: take a power of two from 64 to 65536",
+            "3000 bytes are not a block size: use a power of two from 64 to 65536",
         ),
         (
             &with(&["--block", "128KiB"]),
             2,
-            "131072 bytes are no block size",
+            "131072 bytes are not a block size",
         ),
         (
             &with(&["--changed", "25"]),

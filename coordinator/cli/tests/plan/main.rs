@@ -288,7 +288,7 @@ fn streams_are_fitted_to_what_epochs_have_measured() {
         own["fitted"].is_null()
             && own["problem"]
                 .as_str()
-                .is_some_and(|problem| problem.contains("four are needed"))
+                .is_some_and(|problem| problem.contains("at least four"))
     );
     let constants = &to_host["fitted"]["model"];
     let near = |name: &str, wanted: f64| {

@@ -87,7 +87,7 @@ const WRONG: [(&[&str], i32, &str); 18] = [
             "1e6d",
         ],
         1,
-        "mttf: 12 h is too short for a restart of 1000000 d: hardly one would be finished between failures",
+        "mttf: 12 h is too short for a restart of 1000000 d: almost none would finish between failures",
     ),
     (
         &["interval", "--mttf", "12h", "--checkpoint", "1e400s"],

@@ -90,7 +90,7 @@ impl<'d> Gpus<'d> {
         if self.arena.is_none() {
             let arena = Arena::new(self.host_room);
             let arena = arena.map_err(|error| {
-                DeviceError::Other(format!("host memory for staging cannot be had: {error}"))
+                DeviceError::Other(format!("cannot allocate host memory for staging: {error}"))
             })?;
             self.arena = Some(arena);
         }
@@ -128,7 +128,7 @@ impl<'d> Gpus<'d> {
         match (stream.from, stream.to) {
             (StagingPlace::Gpu(gpu), _) | (StagingPlace::Host, StagingPlace::Gpu(gpu)) => Ok(gpu),
             (StagingPlace::Host, StagingPlace::Host) => Err(DeviceError::Other(
-                "a copy from host memory to host memory is none of a GPU's".to_owned(),
+                "a GPU does not copy from host memory to host memory".to_owned(),
             )),
         }
     }

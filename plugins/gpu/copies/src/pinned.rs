@@ -69,7 +69,7 @@ impl Pinned {
                 .memory
                 .wrapping_add((address - range.memory as u64) as usize)),
             None => Err(DeviceError::Other(format!(
-                "{bytes} bytes at {address:#x} are no pinned memory"
+                "{bytes} bytes at {address:#x} are not pinned memory"
             ))),
         }
     }

@@ -215,7 +215,7 @@ impl<'n> Connection<'n> {
             Request::Unstage => {
                 // The staged bytes are kept if they cannot go back.
                 let portion = self.portion.clone();
-                let portion = portion.ok_or("nothing of this process is staged")?;
+                let portion = portion.ok_or("no memory of this process is staged")?;
                 let measured = rank::unstage(driver, pid, &portion)?;
                 // This comes before the last of the staged memory goes, because the stager, which notes this, may go
                 // with it.
@@ -226,7 +226,7 @@ impl<'n> Connection<'n> {
             }
             Request::Drain => {
                 let portion = self.all_staged().get(&pid).and_then(Weak::upgrade);
-                let portion = portion.ok_or("nothing of this process is staged")?;
+                let portion = portion.ok_or("no memory of this process is staged")?;
                 let draining = Draining::new(driver, &portion)?;
                 let memories = draining.memories();
                 self.draining = Some(draining);
@@ -298,13 +298,14 @@ fn hello(version: u32) -> Answer {
     match version {
         VERSION => Answer::Done,
         _ => Answer::Failed(format!(
-            "this stillpoint-gpu speaks version {VERSION}, the rank version {version}: they are of two installations; end the older job"
+            "this stillpoint-gpu speaks version {VERSION}, but the rank speaks version {version}: they belong to two \
+             installations; end the older job"
         )),
     }
 }
 
 fn nothing_is_drained() -> Answer {
-    Answer::Failed("nothing is drained".to_owned())
+    Answer::Failed("no memory is drained".to_owned())
 }
 
 fn gone() -> String {

@@ -19,9 +19,9 @@ pub fn see_every_device() {
 pub fn open() -> Result<Driver, String> {
     Driver::open().map_err(|error| match error {
         OpenError::NoLibrary(_) => format!("{error}: install NVIDIA's driver on this node"),
-        OpenError::TooOld => format!("{error}: install a newer one"),
+        OpenError::TooOld => format!("{error}: install a newer driver"),
         OpenError::Call(_) => format!(
-            "the CUDA driver cannot be begun with: {error}: does nvidia-smi see the devices?"
+            "cannot initialize the CUDA driver: {error}: check that nvidia-smi sees the devices"
         ),
     })
 }
@@ -31,7 +31,8 @@ pub fn open() -> Result<Driver, String> {
 fn part(devices: &[devices::Device]) -> Option<String> {
     let part = devices.iter().find(|device| device.is_part)?;
     Some(format!(
-        "{} is a part of a GPU (MIG), and parts of GPUs are not carried: run the job on whole GPUs (nvidia-smi -mig 0)",
+        "{} is a part of a GPU (MIG), and Stillpoint does not checkpoint parts of GPUs: run the job on whole GPUs \
+         (nvidia-smi -mig 0)",
         part.name
     ))
 }
@@ -47,14 +48,14 @@ pub fn of(driver: &Driver) -> Result<Facts, String> {
     let no_host_mode = match checkpoint::missing(driver).as_slice() {
         [] => part(&devices),
         missing => Some(format!(
-            "the driver has no {}: a driver for CUDA 12.8 or later is needed",
+            "the driver has no {}: install a driver for CUDA 12.8 or later",
             missing.join(", ")
         )),
     };
     let no_custom_storage = match &no_host_mode {
         Some(reason) => Some(reason.clone()),
         None if cuda < checkpoint::CUSTOM_STORAGE_SINCE => {
-            Some("a driver for CUDA 13.4 or later is needed".to_owned())
+            Some("install a driver for CUDA 13.4 or later".to_owned())
         }
         None => None,
     };

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         ["--facts"] => say_facts(),
         ["--measure", directory, bytes] => match bytes.parse() {
             Ok(bytes) => measure::measure(directory.as_ref(), bytes),
-            Err(_) => Err(format!("'{bytes}' is no number of bytes")),
+            Err(_) => Err(format!("'{bytes}' is not a number of bytes")),
         },
         ["--start", name] => start(name),
         ["--serve", name] => serve::until_all_have_gone(name.as_bytes()),
@@ -60,7 +60,7 @@ fn start(name: &str) -> Result<(), String> {
         .process_group(0)
         .spawn()
         .map(|_| ())
-        .map_err(|error| format!("cannot start the one that serves: {error}"))
+        .map_err(|error| format!("cannot start the serving process: {error}"))
 }
 
 fn say_facts() -> Result<(), String> {

@@ -26,10 +26,11 @@ pub fn because(error: &Error, pid: i32) -> String {
             // A process that is gone has no list of mappings.
             let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
             format!(
-                "{error}: it has something that this driver does not carry, which may be memory that processes share (cuIpcGetMemHandle, \
-                 cuMemExportToShareableHandle), multicast objects or managed memory{}",
+                "{error}: it uses something that this driver cannot checkpoint, for example memory that processes \
+                 share (cuIpcGetMemHandle, cuMemExportToShareableHandle), multicast objects or managed memory{}",
                 nccl(&maps).map_or_else(String::new, |library| format!(
-                    "; it has loaded NCCL ({library}), whose communicators have such memory, and multicast objects where NCCL_NVLS_ENABLE=0 does not forbid them"
+                    "; it has loaded NCCL ({library}), and NCCL's communicators use such memory, and multicast \
+                     objects unless NCCL_NVLS_ENABLE=0 forbids them"
                 ))
             )
         }

@@ -69,7 +69,7 @@ impl std::str::FromStr for Uuid {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Uuid, String> {
-        let wrong = || format!("'{text}' is no GPU's identity");
+        let wrong = || format!("'{text}' is not the identity of a GPU");
         let digits: String = text
             .strip_prefix("GPU-")
             .ok_or_else(wrong)?

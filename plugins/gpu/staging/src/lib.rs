@@ -43,7 +43,8 @@ pub enum Error {
     #[error("{0}")]
     Device(#[from] DeviceError),
     #[error(
-        "rank {rank}: {bytes} bytes at {offset} of its device memory number {number} are not what they were: a copy or the memory that held them is faulty"
+        "rank {rank}: {bytes} bytes at {offset} of its device memory number {number} have changed: a copy failed, or \
+         the memory that held them is faulty"
     )]
     Changed {
         rank: u32,
@@ -53,7 +54,7 @@ pub enum Error {
         bytes: u64,
     },
     #[error(
-        "device memory number {number} is not the one that was staged: rank {rank} with {bytes} bytes was"
+        "device memory number {number} is not the staged one, which was rank {rank}'s with {bytes} bytes"
     )]
     NotTheSame {
         number: usize,

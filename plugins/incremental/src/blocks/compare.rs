@@ -49,7 +49,7 @@ pub enum CompareError<E> {
     Backwards(Range<u64>),
     #[error("the dirty pages {} to {} end before they begin, or begin before the range before them ends: sort and join the ranges", .0.start, .0.end)]
     Order(Range<u64>),
-    #[error("{:#x} to {:#x} was to be read, and {given} bytes came", .asked.start, .asked.end)]
+    #[error("{:#x} to {:#x} should be read, but {given} bytes came", .asked.start, .asked.end)]
     Short { asked: Range<u64>, given: usize },
     #[error("{0}")]
     Memory(E),

@@ -26,7 +26,7 @@ pub enum TableError {
     BlockSize { mine: BlockSize, theirs: BlockSize },
     #[error("{:#x} to {:#x} is in the table already: give each region once", .0.start, .0.end)]
     Twice(Range<u64>),
-    #[error("{:#x} to {:#x} has {} blocks, and {hashes} hashes are given", .region.start, .region.end, .blocks)]
+    #[error("{:#x} to {:#x} has {} blocks, but {hashes} hashes are given", .region.start, .region.end, .blocks)]
     Count {
         region: Range<u64>,
         blocks: u64,
@@ -349,7 +349,7 @@ mod tests {
             BlockHashTable::of(BLOCK, 0..512, vec![numbered(1)]).expect_err("one is missing");
         assert_eq!(
             error.to_string(),
-            "0x0 to 0x200 has 2 blocks, and 1 hashes are given"
+            "0x0 to 0x200 has 2 blocks, but 1 hashes are given"
         );
         assert_eq!(regions(&some), [4096..8192]);
     }

@@ -226,7 +226,7 @@ mod tests {
         for wrong in [-0.1, 1.1, f64::NAN] {
             assert!(Load::new(1, wrong, 0.0).is_err());
             let error = Estimate::of(rates, load, wrong).expect_err("no share");
-            assert!(error.to_string().contains("is no share: give 0 to 1"));
+            assert!(error.to_string().contains("is not a share: give 0 to 1"));
         }
         assert!(Load::new(1, 0.5, -1.0).is_err() && Load::new(1, 0.5, f64::NAN).is_err());
     }

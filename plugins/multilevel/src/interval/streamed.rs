@@ -63,14 +63,14 @@ pub struct Model {
 /// The reason why samples give no model.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FitError {
-    #[error("samples: four are needed at least, to tell four constants; found {}", counted(*.0, "sample"))]
+    #[error("samples: the model needs at least four for its four constants; found {}", counted(*.0, "sample"))]
     TooFew(usize),
     #[error(
         "samples: number {0} has a size, slot, time or number of streams that is not greater than zero"
     )]
     NotPositive(usize),
     #[error(
-        "samples: too much alike; two sizes and two numbers of streams at least are needed, large sizes with both"
+        "samples: too much alike; the model needs at least two sizes and two numbers of streams, with large sizes for both"
     )]
     TooAlike,
 }

@@ -22,9 +22,9 @@ pub struct Ground {
 /// The reason why parts make no ground.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GroundError {
-    #[error("{homes} members have a fast tier, and the machine has {processes} processes")]
+    #[error("{homes} members have a fast tier, but the machine has {processes} processes")]
     WrongCount { homes: usize, processes: usize },
-    #[error("nobody is at fast tier {home}")]
+    #[error("no member is at fast tier {home}")]
     Nobody { home: usize },
     #[error("member {member} is at fast tier {home}, of {homes}")]
     NoHome {
@@ -287,9 +287,9 @@ mod tests {
         };
         assert_eq!(
             error(vec![0; 5], 1),
-            "5 members have a fast tier, and the machine has 6 processes"
+            "5 members have a fast tier, but the machine has 6 processes"
         );
-        assert_eq!(error(vec![0; 6], 2), "nobody is at fast tier 1");
+        assert_eq!(error(vec![0; 6], 2), "no member is at fast tier 1");
         assert_eq!(
             error(vec![0, 0, 0, 0, 0, 3], 2),
             "member 5 is at fast tier 3, of 2"

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 /// The error of a trace whose columns are not the machine's processes.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ColumnError {
-    #[error("has {}, and {machine} has {}", counted(*.columns, "column"), counted(*.processes, "process"))]
+    #[error("has {}, but {machine} has {}", counted(*.columns, "column"), counted(*.processes, "process"))]
     Count {
         columns: usize,
         processes: usize,
@@ -106,7 +106,7 @@ mod tests {
         let message = |text| ordered(text, &Topology::nvswitch(6)).expect_err(text);
         assert_eq!(
             message("G0,G1\n1,2"),
-            "has 2 columns, and nvswitch:6 has 6 processes"
+            "has 2 columns, but nvswitch:6 has 6 processes"
         );
         assert_eq!(
             message("G0,G1,G2,G3,G4,g5\n1,2,3,4,5,6"),

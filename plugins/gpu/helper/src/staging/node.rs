@@ -107,7 +107,7 @@ impl Surveyed {
         match used <= room {
             true => Ok(()),
             false => Err(format!(
-                "{used} bytes are in use on this node's GPUs, and GPUs and host memory have room for {room}"
+                "{used} bytes are in use on this node's GPUs, but GPUs and host memory have room for only {room}"
             )),
         }
     }

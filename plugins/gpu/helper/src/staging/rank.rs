@@ -22,7 +22,7 @@ use super::{Group, Lain, Portion, known, sources};
 use crate::facts;
 
 /// The message for bytes outside of the arena.
-const NOT_IN_THE_ARENA: &str = "its bytes are to lie where it cannot see them";
+const NOT_IN_THE_ARENA: &str = "its bytes would lie in memory that it cannot see";
 
 fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
@@ -304,7 +304,7 @@ fn targets(
         };
         let Some(at) = left.iter().position(fits) else {
             return Err(format!(
-                "its image has {bytes} bytes of {uuid}, and the driver wants others there"
+                "its image has {bytes} bytes of {uuid}, but the driver expects others there"
             ));
         };
         targets.push(left.remove(at));
@@ -312,7 +312,7 @@ fn targets(
     match left.first() {
         None => Ok(targets),
         Some(source) => Err(format!(
-            "the driver wants {} bytes for GPU {}, of which its image has none",
+            "the driver expects {} bytes for GPU {}, but its image has none",
             source.bytes, source.gpu
         )),
     }
@@ -345,7 +345,7 @@ impl<R: Read, W: Write> Bytes for Image<'_, R, W> {
         let there = send(self.to, &want).and_then(|()| self.from.read_exact(&mut [0]));
         there.map_err(|error| BytesError {
             rank: self.rank,
-            problem: format!("its image comes no more: {error}"),
+            problem: format!("its image stopped coming: {error}"),
         })?;
         Ok(None)
     }

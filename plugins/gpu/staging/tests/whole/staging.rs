@@ -325,7 +325,7 @@ fn a_byte_that_a_copy_changes_is_found_by_a_device_that_hashes() {
         whole.faults.corrupt = Some(whole.begun() + corrupt);
         let error = fill_back(&mut whole, &staged, &sources, &back).expect_err("a changed byte");
         assert!(
-            error.to_string().contains("are not what they were"),
+            error.to_string().contains("have changed: a copy failed"),
             "{error}"
         );
     }

@@ -15,7 +15,7 @@ pub fn tell(place: &LaunchPosition, directory: &Path, mut job: JobFile) -> Comma
     job.launch.clone_from(&place.launch);
     job.write_in(&held).map_err(|error| Failure::of(&error))?;
     let epoch = job.epoch.map_or(String::new(), |epoch| {
-        format!("; --resume-anyway continues from epoch {epoch} anyway")
+        format!("; to continue from epoch {epoch}, use --resume-anyway")
     });
     Failure::failed(format!(
         "{}: the job '{}' has finished: there is nothing to continue{epoch}",

@@ -155,7 +155,8 @@ impl<'a> Task<'a> {
         let table = self.directory.join(blocks_name(self.rank));
         let blocks = Blocks::read(&table).map_err(|error| error.to_string())?;
         let sharing = peers.iter().filter(|peer| peer.same_node(me)).count() as u64;
-        let fetched = Fetched::new(sharing).map_err(|error| format!("no memory: {error}"))?;
+        let fetched =
+            Fetched::new(sharing).map_err(|error| format!("cannot get memory: {error}"))?;
         let fetch = Fetch::new(self.rank, &me.host, peers, self.job.terms(), &blocks);
         Collector::open(self, &blocks, &me.host, fetch, fetched)
             .and_then(Collector::run)

@@ -121,7 +121,7 @@ pub fn take(directory: &Directory) -> Result<Option<File>, Failure> {
             Standing::Ends(_) if free && locks => return Ok(Some(file)),
             Standing::Orphaned(job, pid) if free => {
                 let owner = format!(
-                    "'{}': its coordinator has ended, but its process {pid} is still running",
+                    "'{}', its coordinator has ended, but its process {pid} is still running",
                     job.name
                 );
                 return Err(in_use(directory, &owner));

@@ -79,7 +79,7 @@ pub fn in_words(definition: &Command, site: &Site) -> String {
         let settled = site.values(name).map(|values| values.join(" "));
         let (value, from) = match (variable, settled, site.is_fixed(name)) {
             (_, settled, true) => (
-                settled.unwrap_or_else(|| "as ever".into()),
+                settled.unwrap_or_else(|| "the built-in default".into()),
                 "the site, fixed",
             ),
             (Some(value), _, _) => (value, "the environment"),

@@ -257,7 +257,10 @@ impl Coordinator {
         };
         match received.map_err(|error| Failure::of(&error))? {
             Received::Message(message) => Ok(message),
-            Received::Nothing => Err(Failure::failed("the coordinator does not answer")),
+            Received::Nothing => Err(Failure::failed(
+                "the coordinator does not answer: see coordinator.log in the \
+            checkpoint directory",
+            )),
             Received::Closed => Err(Failure::failed(
                 "the coordinator closed the connection: the job has ended or was killed",
             )),

@@ -122,7 +122,7 @@ impl JobState {
 /// The reason why job.json cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobFileError {
-    #[error("{}: there is no job here", path.display())]
+    #[error("{}: there is no job here: check the name of the checkpoint directory", path.display())]
     Missing { path: PathBuf },
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {

@@ -32,7 +32,8 @@ pub fn make_room(reader: &Reader) -> Result<(), RestoreError> {
         .filter(|address| is_mapped(reader, *address))
         .collect();
     widen(&numbers, room).map_err(|source| RestoreError::System {
-        what: "cannot tell the program's dynamic loader of this processor's registers".to_owned(),
+        what: "cannot set this processor's register sizes in the program's dynamic loader"
+            .to_owned(),
         source,
     })
 }

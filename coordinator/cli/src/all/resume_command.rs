@@ -51,7 +51,7 @@ impl SlurmId {
 impl<'de> Deserialize<'de> for SlurmId {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<SlurmId, D::Error> {
         let text = String::deserialize(source)?;
-        SlurmId::of(&text).ok_or_else(|| serde::de::Error::custom("no name of a job of Slurm"))
+        SlurmId::of(&text).ok_or_else(|| serde::de::Error::custom("not the name of a Slurm job"))
     }
 }
 

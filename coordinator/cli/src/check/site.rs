@@ -16,7 +16,7 @@ pub fn rows() -> Vec<Row> {
             let there = !site.path.as_os_str().is_empty();
             let found = match there {
                 true => site.path.display().to_string(),
-                false => "none: options are as they come".to_owned(),
+                false => "none: options keep their built-in defaults".to_owned(),
             };
             let set = site_defaults::in_words(&definition(), &site);
             let any = !set.is_empty();

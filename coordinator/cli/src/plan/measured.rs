@@ -59,7 +59,7 @@ fn written_in(epoch: &Path) -> Result<Duration, Failure> {
         let error = |error| {
             let path = path.display();
             failed(format!(
-                "{path}: no time is recorded ({error}); give the costs with --checkpoint and --restart"
+                "{path}: the epoch records no times ({error}); give the costs with --checkpoint and --restart"
             ))
         };
         stillpoint_directory::open(&path)

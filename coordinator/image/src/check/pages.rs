@@ -160,7 +160,7 @@ fn whole(
             return bad("its runs lie in several spaces".into());
         }
         if mine.iter().all(|run| run.space == NOWHERE) {
-            return bad("nothing of it is memory".into());
+            return bad("it holds no memory".into());
         }
         let Some(codec) = Codec::from_u32(chunk.codec) else {
             return bad(format!("codec {}", chunk.codec));

@@ -152,7 +152,7 @@ fn a_chunk_of_which_nothing_is_memory() {
             });
         }
     });
-    says(&text, &["chunk 3", "nothing of it is memory"]);
+    says(&text, &["chunk 3", "it holds no memory"]);
 }
 
 /// Replaces a stretch of the origins' text by one of the same length.

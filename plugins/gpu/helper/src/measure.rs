@@ -77,8 +77,7 @@ impl Surveyed {
         let name = self.node.gpus[source.gpu].uuid.clone();
         for block in BLOCKS {
             let found = self.gpus.hashes(spot, source.bytes, block).map_err(told)?;
-            let found =
-                found.ok_or_else(|| format!("{name} does not hash memory that lies askew"))?;
+            let found = found.ok_or_else(|| format!("{name} cannot hash unaligned memory"))?;
             let what = format!("hashed by {name} in blocks of {block}");
             say(source.bytes, &what, found.took.as_secs_f64());
             let mut room = vec![0; block as usize];

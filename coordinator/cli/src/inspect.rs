@@ -140,11 +140,14 @@ impl Shown {
         text.push_str(&self.shared_in_words());
         let shares = self.images.iter().flat_map(|image| &image.carried);
         if let Some(carried) = carried_in_words(shares) {
-            text.push_str(&format!("{} of its own, carried: {carried}\n", bytes(own)));
+            text.push_str(&format!(
+                "{} written in this epoch, reused: {carried}\n",
+                bytes(own)
+            ));
             for image in &self.images {
                 if let Some(carried) = carried_in_words(image.carried.iter()) {
                     text.push_str(&format!(
-                        "rank {}: {} of its own, carried: {carried}\n",
+                        "rank {}: {} written in this epoch, reused: {carried}\n",
                         image.identity.rank,
                         bytes(image.sizes.own_page_bytes)
                     ));
@@ -176,7 +179,7 @@ impl Equal {
 
     fn in_words(self) -> String {
         format!(
-            "{} equal to what the same rank has, {} to what another rank has written",
+            "{} equal to memory of the same rank, {} equal to memory of another rank",
             bytes(self.within),
             bytes(self.across)
         )
@@ -198,7 +201,7 @@ impl Shown {
         }
         match lines.is_empty() {
             true => lines,
-            false => format!("not written again: {}\n{lines}", all.in_words()),
+            false => format!("duplicates not written again: {}\n{lines}", all.in_words()),
         }
     }
 }

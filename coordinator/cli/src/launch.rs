@@ -41,7 +41,7 @@ impl LaunchPosition {
         variables.remove(KEYS);
         if hydra::started(&variables) {
             let name = hydra::name(&variables).map_err(|error| {
-                let text = format!("the launcher does not tell the name of this launch: {error}");
+                let text = format!("cannot get the name of this launch from the launcher: {error}");
                 Failure::because(&error, text)
             })?;
             variables.extend(name.map(|name| (KEYS.to_owned(), name)));

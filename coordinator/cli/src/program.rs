@@ -98,7 +98,7 @@ fn check_program(path: &Path) -> Result<(), Failure> {
         .metadata()
         .map_err(|error| refuse(&error.to_string()))?;
     if about.is_dir() {
-        return Err(refuse("is a directory: name a program"));
+        return Err(refuse("is a directory: name a program in it"));
     }
     if !about.is_file() || about.permissions().mode() & 0o111 == 0 {
         return Err(refuse(

@@ -39,7 +39,7 @@ impl Agenda {
         };
         let written = recording.await;
         self.recording = None;
-        written.unwrap_or_else(|_| Err("the thread that writes job.json has ended".into()))
+        written.unwrap_or_else(|_| Err("the thread that writes job.json ended early".into()))
     }
 
     /// Takes note of an event that orders may wait for.

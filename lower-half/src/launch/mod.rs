@@ -158,7 +158,7 @@ fn stack_of(
         .collect::<Result<_, _>>()
         .map_err(|_| path())?;
     let asked = CString::new(program.asked.as_os_str().as_bytes()).map_err(|_| path())?;
-    let vdso = vdso::map().map_err(LaunchError::set_up("the vDSO"))?;
+    let vdso = vdso::map().map_err(LaunchError::set_up("mapping the vDSO"))?;
     stack::build(
         &mapped.program,
         &mapped.interpreter,
@@ -167,7 +167,7 @@ fn stack_of(
         application,
         vdso,
     )
-    .map_err(LaunchError::set_up("the stack"))
+    .map_err(LaunchError::set_up("building the stack"))
 }
 
 /// Notes the path that `/proc/self/exe` has for the application.

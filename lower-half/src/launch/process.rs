@@ -33,7 +33,8 @@ pub fn prepare(contract: u32) -> Result<&'static GatePage, LaunchError> {
     {
         signals::set_stop_signal(signal);
     }
-    let page = region::fill(services(), contract).map_err(LaunchError::set_up("the gate page"))?;
+    let page =
+        region::fill(services(), contract).map_err(LaunchError::set_up("filling the gate page"))?;
     inherited::descriptors().for_each(descriptors::note);
     Ok(page)
 }
@@ -93,13 +94,15 @@ pub fn begin(launch: Option<&Launch>, low_text: filter::LowText) -> Result<(), L
     parts::remember();
     holdings::inherit();
     if restarted() {
-        areas::start_keeper().map_err(LaunchError::set_up("the keeper of thread areas"))?;
+        areas::start_keeper().map_err(LaunchError::set_up(
+            "starting the thread that keeps thread areas",
+        ))?;
     }
-    rehearse::start().map_err(LaunchError::set_up("the rehearsal"))?;
-    install_handlers().map_err(LaunchError::set_up("signal handlers"))?;
+    rehearse::start().map_err(LaunchError::set_up("starting the rehearsal of restarts"))?;
+    install_handlers().map_err(LaunchError::set_up("installing signal handlers"))?;
     if !std::env::var(FILTER).is_ok_and(|filter| covers(&filter, low_text)) {
         filter::install(low_text, restarted())
-            .map_err(LaunchError::set_up("the system call filter"))?;
+            .map_err(LaunchError::set_up("installing the system call filter"))?;
     }
     Ok(())
 }

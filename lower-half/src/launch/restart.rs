@@ -119,8 +119,8 @@ pub fn run<J: Job>(
     let low_text = low_text(&back.restore);
     launch::configure_exec(Some(&launch.upper_library), low_text)?;
     at(Point::RestartMain)?;
-    // SAFETY: this is the process's main thread, which is not a thread of the upper half yet.
-    unsafe { adopt_main(main) }.map_err(LaunchError::set_up("the main thread's record"))?;
+    // SAFETY: this is the main thread, which is not a thread of the upper half yet.
+    unsafe { adopt_main(main) }.map_err(LaunchError::set_up("adopting the main thread"))?;
     gate::signals::suspend_by(launch);
     process::begin(Some(launch), low_text)?;
     bring_back(&mut back, |part, back| part.rebuild(back)).map_err(&refused)?;
@@ -147,10 +147,11 @@ pub fn run<J: Job>(
 fn make(others: &[Returning], launch: &Launch) -> Result<Vec<Thread>, LaunchError> {
     let mut made = Vec::new();
     for thread in others {
-        strike(Point::RestartThreads).map_err(LaunchError::set_up("the application's threads"))?;
-        // SAFETY: the upper half's memory is in place, as it was when the thread was saved.
+        strike(Point::RestartThreads)
+            .map_err(LaunchError::set_up("starting the application's threads"))?;
+        // SAFETY: the upper half's memory is in place.
         let thread = unsafe { recreate(thread.clone()) }
-            .map_err(LaunchError::set_up("the application's threads"))?;
+            .map_err(LaunchError::set_up("starting the application's threads"))?;
         made.push(thread);
     }
     // From its first instruction on, the application may pass any thread's id to the kernel.

@@ -250,7 +250,7 @@ impl Restore {
     /// # Safety
     /// As [`Restore::map`], which must have been called.
     pub unsafe fn files(&mut self) -> Result<(), RestoreError> {
-        let at = |point| strike(point).map_err(RestoreError::system("its files"));
+        let at = |point| strike(point).map_err(RestoreError::system("cannot restore its files"));
         at(Point::RestartFiles)?;
         descriptors::cut_files(self.reader.descriptors())?;
         at(Point::RestartShared)?;

@@ -98,7 +98,7 @@ impl Member {
                     }
                 }
                 Received::Nothing => {}
-                Received::Closed => return Err("the coordinator went away".to_owned()),
+                Received::Closed => return Err("the coordinator closed the connection".to_owned()),
             }
         }
     }

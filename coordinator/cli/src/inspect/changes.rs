@@ -25,7 +25,7 @@ pub fn in_words(manifest: &Manifest, images: &[Description]) -> String {
 fn words(mapped: u64, found: Option<RegionBytes>) -> String {
     let Some(found) = found else {
         return format!(
-            "{} mapped; how much was touched and written to is unknown",
+            "{} mapped; the touched and the written parts are unknown",
             bytes(mapped)
         );
     };

@@ -59,7 +59,7 @@ fn what_the_kept_epochs_need_stays_and_is_read() {
     );
     // The images here are like those of an earlier release: they do not record written memory.
     let said = house.succeeds(&["inspect", "d", "--regions"]);
-    let known = "how much was touched and written to is unknown";
+    let known = "the touched and the written parts are unknown";
     assert!(
         said.contains(known) && said.contains("regions of rank 1:"),
         "{said}"
@@ -89,7 +89,7 @@ fn what_the_kept_epochs_need_stays_and_is_read() {
     assert!(own >= 300 && bytes > 300);
     let text = house.succeeds(&["inspect", "d"]);
     for words in [
-        "of its own, carried:",
+        "written in this epoch, reused:",
         "from epoch 4",
         "from epoch 5",
         "\nrank 1: ",

@@ -97,7 +97,7 @@ fn the_version_names_the_contracts_of_what_is_installed() {
     assert_eq!(rest.len(), known.len(), "{shown}");
     for (line, name) in rest.iter().zip(known) {
         // The house has stand-ins, which export no contract, and the command must not invent one.
-        let library = format!("/libstillpoint_upper_{name}.so tells none)");
+        let library = format!("/libstillpoint_upper_{name}.so does not state it)");
         assert!(
             line.starts_with("contract unknown (") && line.ends_with(&library),
             "{shown}"

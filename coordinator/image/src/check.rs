@@ -196,7 +196,7 @@ pub(crate) fn origins(
     let bad = |problem: String| Err(sections.malformed(SectionKind::Origins, problem));
     if origins.len() > MAX_ORIGINS {
         return bad(format!(
-            "{} origins, but at most {MAX_ORIGINS} are allowed",
+            "{} are too many, at most {MAX_ORIGINS} are allowed",
             origins.len()
         ));
     }
@@ -244,7 +244,7 @@ pub(crate) fn siblings(
     if siblings.len() > MAX_SIBLINGS {
         let count = siblings.len();
         return bad(format!(
-            "{count} siblings, but at most {MAX_SIBLINGS} are allowed"
+            "{count} are too many, at most {MAX_SIBLINGS} are allowed"
         ));
     }
     if !siblings.is_sorted_by(|one, next| one < next) {
@@ -273,7 +273,7 @@ pub(crate) fn devices(
     if devices.len() > MAX_DEVICES {
         let count = devices.len();
         return bad(format!(
-            "{count} devices, but at most {MAX_DEVICES} are allowed"
+            "{count} are too many, at most {MAX_DEVICES} are allowed"
         ));
     }
     let mut before = 0;

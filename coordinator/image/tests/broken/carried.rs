@@ -242,7 +242,7 @@ fn more_origins_than_an_image_may_have() {
     patch.replace_section(SectionKind::Origins, &text);
     says(
         &sample.error(&patch.bytes).to_string(),
-        &["origins: 1000, at most 64"],
+        &["origins: 1000 are too many, at most 64"],
     );
     // No origins at all, and one of the two that chunks lie in.
     for (count, problem) in [(0, "origin 1 of 0"), (1, "origin 2 of 1")] {

@@ -146,7 +146,7 @@ fn siblings_that_cannot_be() {
     };
     patch.replace_section(SectionKind::Siblings, &serde_json::to_vec(&many).unwrap());
     let text = sample.error(&patch.bytes).to_string();
-    says(&text, &["siblings: 2000, at most 1024"]);
+    says(&text, &["siblings: 2000 are too many, at most 1024"]);
 }
 
 #[test]

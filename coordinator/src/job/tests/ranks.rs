@@ -10,7 +10,7 @@ fn a_job_that_never_starts_ends_as_a_failure() {
     assert_eq!(world.job.fate().state, JobState::Failed);
     assert_eq!(
         world.job.fate().reason.as_deref(),
-        Some("all 3 ranks never connected")
+        Some("all 3 ranks never connected to the coordinator")
     );
     assert_eq!(world.job.deadline(), None);
 }

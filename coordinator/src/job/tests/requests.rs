@@ -95,6 +95,6 @@ fn who_had_it_suspended_is_noted_and_told_once() {
         **output == Output::Send { rank: 0, message }
     });
     assert_eq!(said.count(), 1);
-    let log = "suspend asked for by root: maintenance of node 7";
+    let log = "got a request to suspend by root: maintenance of node 7";
     assert!(world.outputs.contains(&Output::Log(log.into())));
 }

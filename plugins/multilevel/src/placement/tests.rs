@@ -123,7 +123,7 @@ fn what_fits_nowhere_is_refused_in_words() {
     assert!(
         error
             .to_string()
-            .contains("140 MB, the slow tier has room for 100 MB"),
+            .contains("140 MB, but the slow tier has room for 100 MB"),
         "{error}"
     );
     // If nothing gets through to the slow tier and peers have no room, there is a separate error.

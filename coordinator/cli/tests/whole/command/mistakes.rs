@@ -56,7 +56,7 @@ fn what_cannot_be_restarted_is_told_in_one_line_that_says_what_to_do() {
     let (status, text) = more.wait_for(0);
     assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
     assert!(
-        text.contains("written by 1 rank,") && text.contains("mpirun -n 1"),
+        text.contains("has 1 rank, but") && text.contains("mpirun -n 1"),
         "{text}"
     );
     house.refuses(

@@ -230,7 +230,7 @@ impl Attempt {
             let (other, before) = *self.given_up.entry(ggid).or_insert((rank, sum));
             if before != sum {
                 let reason =
-                    format!("this rank and rank {other} have not freed the same communicators yet");
+                    format!("a communicator has been freed only here or only on rank {other}");
                 self.refuse(rank, vec![reason]);
             }
         }

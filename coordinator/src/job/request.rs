@@ -121,7 +121,8 @@ impl Job {
         }
         if let Some(epoch) = self.staging.flushing() {
             let reason = format!("the ranks are still copying epoch {epoch} to the slow tier");
-            let late = |w: &CheckpointRequest| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
+            let late =
+                |w: &CheckpointRequest| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
             return self.give_up_wanted(&reason, late);
         }
         if let Some(gone) = self.roster.gone() {

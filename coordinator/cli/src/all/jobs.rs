@@ -246,7 +246,9 @@ fn write(round: &Round<'_>, key: &str, target: &mut Target) -> Result<End, Failu
                 phase,
                 committing,
             } => (format!("epoch {epoch}: {phase}"), committing),
-            ProgressReport::Hindered(reasons) => (format!("waiting: {}", reasons.join("; ")), false),
+            ProgressReport::Hindered(reasons) => {
+                (format!("waiting: {}", reasons.join("; ")), false)
+            }
         };
         round.speaker.say(&HelperMessage::Phase {
             key: key.to_owned(),

@@ -54,7 +54,7 @@ pub fn given<A, T>(outer: *const A, inner: *const T) -> *const T {
 #[inline(always)]
 pub unsafe fn give<T>(place: impl Takes<T>, value: T) {
     if !place.is_nowhere() {
-        // SAFETY: the caller's place.
+        // SAFETY: the place is not nowhere, so it is writable by the caller's promise.
         unsafe { place.put(value) };
     }
 }
@@ -69,7 +69,7 @@ pub unsafe fn status(status: *const Status) -> neutral::Status {
     if abi::is_ignored(status) {
         return neutral::Status::default();
     }
-    // SAFETY: the caller's status.
+    // SAFETY: the status is not ignored, so it is readable by the caller's promise.
     unsafe { (*status).to_neutral() }
 }
 
@@ -80,7 +80,7 @@ pub unsafe fn status(status: *const Status) -> neutral::Status {
 #[inline(always)]
 pub unsafe fn give_status(place: *mut Status, status: &neutral::Status) {
     if !abi::is_ignored(place) {
-        // SAFETY: the caller's place.
+        // SAFETY: the place is not ignored, so it is writable by the caller's promise.
         unsafe { *place = Status::from_neutral(status) };
     }
 }
@@ -96,7 +96,7 @@ pub fn null_file() -> File {
 /// `object` must be null or a handle, alive or freed.
 #[inline(always)]
 pub(super) unsafe fn has_clock(object: *mut Object) -> bool {
-    // SAFETY: the caller's handle.
+    // SAFETY: a handle that is not null leads to an object, and objects stay mapped even after they were freed; `has_members` is asked about live ones only.
     unsafe {
         !object.is_null()
             && (*object).magic == crate::ground::object::ALIVE
@@ -116,7 +116,7 @@ pub unsafe fn clocked(
     input: Input,
     call: impl FnMut(&'static Dispatch) -> i32,
 ) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub as `Place::Collective`, and `call` only calls the lower half.
     unsafe { noted(on, name, input, &Note::NOTHING, call) }
 }
 
@@ -132,7 +132,7 @@ pub unsafe fn noted(
     note: &Note,
     mut call: impl FnMut(&'static Dispatch) -> i32,
 ) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: `has_clock` has found `on` alive, so its clock exists; `call` only calls the lower half, so it may run again after a restart.
     unsafe {
         if !has_clock(on) {
             return cross_near(call);
@@ -174,7 +174,7 @@ pub unsafe fn started(
     objects: &[*mut Object],
     call: impl Fn(&'static Dispatch, *mut Word) -> i32 + 'static,
 ) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: `on` is alive if it has a clock; `place` is null or writable, and `call`'s arguments stay valid until the request ends, by the caller's promise.
     unsafe {
         let mut word = 0;
         if !has_clock(on) {
@@ -207,7 +207,7 @@ pub unsafe fn persistent(
     objects: &[*mut Object],
     call: impl Fn(&'static Dispatch, *mut Word) -> i32 + 'static,
 ) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: `on` is a live communicator once both tests have passed; `call`'s arguments stay valid until the request is freed, by the caller's promise.
     unsafe {
         let mut word = 0;
         if !has_clock(on) || !handle::valid(on, HandleKind::Communicator) {
@@ -243,7 +243,7 @@ pub unsafe fn persistent(
 /// # Safety
 /// As [`started`].
 pub unsafe fn one_sided(place: PlaceOf<RequestHandle>, word: Word) {
-    // SAFETY: the caller's.
+    // SAFETY: the null request is a predefined object, which always exists; `place` is null or writable, and the word is ours to adopt.
     unsafe {
         let null = abi::predefined::null_handle(HandleKind::Request);
         let request = if word == (*null).lower {
@@ -260,7 +260,7 @@ pub unsafe fn one_sided(place: PlaceOf<RequestHandle>, word: Word) {
 /// # Safety
 /// Inside a stub; `place` must be null or writable, `word` a handle of that kind, which is ours from then on.
 pub unsafe fn adopt<H: Handle>(kind: HandleKind, place: PlaceOf<H>, word: Word) -> MpiResult {
-    // SAFETY: the caller's.
+    // SAFETY: the word is a handle of that kind which nothing else owns, by the caller's promise, and `place` is null or writable.
     unsafe {
         let known = abi::predefined_from_word(kind, word);
         let object = match kind {
@@ -281,7 +281,7 @@ pub unsafe fn adopt<H: Handle>(kind: HandleKind, place: PlaceOf<H>, word: Word) 
 /// # Safety
 /// Inside a stub; `group` must be null or a handle, alive or freed.
 pub unsafe fn group_below(group: Group) -> MpiResult {
-    // SAFETY: the caller's handle, alive.
+    // SAFETY: `valid` looks at a handle that may be freed, since objects stay mapped; the group's word is asked for only if it is alive.
     unsafe {
         if handle::valid(group, HandleKind::Group) {
             group::word(group)?;
@@ -295,7 +295,7 @@ pub unsafe fn group_below(group: Group) -> MpiResult {
 /// # Safety
 /// As [`group_below`].
 pub unsafe fn info_below(info: Info) -> MpiResult {
-    // SAFETY: the caller's handle, alive.
+    // SAFETY: `valid` looks at a handle that may be freed, since objects stay mapped; the info's word is asked for only if it is alive.
     unsafe {
         if handle::valid(info, HandleKind::Info) {
             info::word(info)?;
@@ -312,7 +312,7 @@ pub unsafe fn tool_object(bound: *mut c_void, word: &mut Word) -> *mut c_void {
     if bound.is_null() {
         return bound;
     }
-    // SAFETY: the caller's handle. Its kind is not known: communicators stand for all.
+    // SAFETY: `bound` points to a handle by the tool's promise. The kind is not known, but all kinds of handles are read alike, and objects stay mapped.
     unsafe {
         let object = PlaceOf::<CommHandle>::at(bound.cast()).get();
         if let Some(object) = object.as_ref() {

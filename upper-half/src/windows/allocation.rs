@@ -33,7 +33,7 @@ impl NewMemory {
     unsafe fn of(on: Word, hints: Word, body: &Body) -> MpiResult<NewMemory> {
         let (mut data, mut base) = (0, 0usize);
         let (size, unit) = (body.size, body.unit);
-        // SAFETY: the caller's; the places are ours.
+        // SAFETY: `on` and `hints` are words of the lower half's, by the caller's promise; it writes to our variables, which have the types that MPI asks for.
         unsafe {
             let place = (&raw mut base).cast::<c_void>();
             check(crossing::cross(|d| match body.flavor {
@@ -69,15 +69,18 @@ impl NewMemory {
     /// # Safety
     /// Collective over the members; the window is used no more.
     unsafe fn free(mut self) -> MpiResult {
-        // SAFETY: the caller's.
+        // SAFETY: the window is used no more by any member, by the caller's promise, and `self.data` is its word.
         check(unsafe { crossing::cross(|d| (d.win_free)(&raw mut self.data)) })
     }
 }
 
 /// A member's part of a window of shared memory.
+///
+/// # Safety
+/// Inside a stub; `data` must be the word of a live window of shared memory, `rank` one of its members.
 unsafe fn part(data: Word, rank: i32) -> MpiResult<MemberPart> {
     let (mut bytes, mut unit, mut at) = (0isize, 0i32, 0usize);
-    // SAFETY: the caller's window; the places are ours.
+    // SAFETY: `data` is a live window's word by the caller's promise; the lower half writes to our variables.
     unsafe {
         let place = (&raw mut at).cast::<c_void>();
         check(crossing::cross(|d| {
@@ -100,7 +103,7 @@ fn extent(parts: &[MemberPart]) -> Range<usize> {
 /// # Safety
 /// Inside a stub; `on` must be a communicator of the lower half's, and nothing of the body's be in the lower half. Collective over the members.
 pub unsafe fn allocate(on: Word, hints: Word, body: &mut Body) -> MpiResult<Word> {
-    // SAFETY: the caller's.
+    // SAFETY: all members call this with the same kind of window, and `on` is their communicator below; `free` and `give_back` end what nothing refers to yet.
     unsafe {
         if body.flavor == Flavor::Shared && body.members.len() == 1 {
             return alone(on, hints, body);
@@ -150,7 +153,7 @@ unsafe fn alone(on: Word, hints: Word, body: &mut Body) -> MpiResult<Word> {
         unit: body.unit,
         at: body.base,
     }];
-    // SAFETY: the caller's.
+    // SAFETY: `on` and `hints` are the caller's words, and nothing of the body's is in the lower half yet.
     unsafe { of_own_memory(on, hints, body) }
 }
 
@@ -160,7 +163,7 @@ unsafe fn alone(on: Word, hints: Word, body: &mut Body) -> MpiResult<Word> {
 /// As [`allocate`].
 unsafe fn nothing(on: Word, hints: Word, body: &mut Body, fresh: NewMemory) -> MpiResult<Word> {
     body.parts = fresh.parts.iter().map(|part| part.moved(|_| 0)).collect();
-    // SAFETY: the caller's.
+    // SAFETY: the fresh window is used no more, and all members free it, because none has any bytes there.
     unsafe {
         fresh.free()?;
         of_own_memory(on, hints, body)
@@ -178,7 +181,7 @@ pub unsafe fn allocate_again(
     mapped: &Mapped,
 ) -> MpiResult<Word> {
     mapped.lend(0);
-    // SAFETY: the caller's.
+    // SAFETY: all members restart together with `on` as their communicator below, so each step is collective; a fresh window that does not fit is freed unused.
     unsafe {
         let fresh = NewMemory::of(on, hints, body)?;
         let fits = mapped.fits(&fresh.content)
@@ -206,7 +209,8 @@ unsafe fn on_a_lender(on: Word, hints: Word, body: &Body, mapped: &Mapped) -> Mp
         false => 0,
     };
     let (mut lender, mut base) = (0, 0usize);
-    // SAFETY: the caller's; the places are ours.
+    // SAFETY: the info is a predefined object that always exists; the lower half writes to our variables; rank 0 lends a page more than is mapped, so enough
+    // bytes are left from a page's beginning on.
     unsafe {
         let none = (*abi::predefined(HandleKind::Info, 304)).lower;
         let place = (&raw mut base).cast::<c_void>();
@@ -226,7 +230,7 @@ unsafe fn on_a_lender(on: Word, hints: Word, body: &Body, mapped: &Mapped) -> Mp
 /// As [`allocate`]; from `page` on there must be as many bytes as are mapped.
 unsafe fn refill(on: Word, body: &Body, mapped: &Mapped, page: usize) -> MpiResult {
     let members = body.members.len();
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises as many bytes from `page` on as are mapped.
     unsafe {
         mapped.fill(page);
         // No member's pages may go before all bytes are there: parts of several members may lie on one page.
@@ -243,9 +247,12 @@ fn is_holder(body: &Body) -> bool {
 }
 
 /// Whether all members say so.
+///
+/// # Safety
+/// Collective over the members; `on` must be their communicator in the lower half, and `members` their number.
 unsafe fn everybody(on: Word, members: usize, mine: bool) -> MpiResult<bool> {
     let mut all = vec![0u8; members];
-    // SAFETY: the caller's communicator; the buffers are as large as is said.
+    // SAFETY: `on` is the members' communicator below; one byte goes out, and `all` has a byte for each member.
     unsafe {
         let byte = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
         let (from, to) = ((&raw const mine).cast(), all.as_mut_ptr().cast());

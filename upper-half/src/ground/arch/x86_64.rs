@@ -90,7 +90,7 @@ pub unsafe fn record() -> *mut ThreadRecord {
 #[inline(always)]
 pub unsafe fn inside() -> u32 {
     let value;
-    // SAFETY: as `record`.
+    // SAFETY: the thread has a record, as the caller promises, so GS leads to it; `inside` lies at 0x18, and the record stays while the thread lives.
     unsafe {
         asm!("mov {:e}, gs:[0x18]", out(reg) value, options(nostack, preserves_flags, readonly));
     }
@@ -103,7 +103,7 @@ pub unsafe fn inside() -> u32 {
 /// As [`record`].
 #[inline(always)]
 pub unsafe fn set_inside(value: u32) {
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; `inside` lies at 0x18, and the thread itself may write it.
     unsafe {
         asm!("mov gs:[0x18], {:e}", in(reg) value, options(nostack, preserves_flags));
     }
@@ -116,7 +116,7 @@ pub unsafe fn set_inside(value: u32) {
 #[inline(always)]
 pub unsafe fn reach() -> u32 {
     let value: u32;
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; the low byte of `reach` lies at 0x1c.
     unsafe {
         asm!("movzx {:e}, byte ptr gs:[0x1c]", out(reg) value, options(nostack, preserves_flags, readonly));
     }
@@ -128,7 +128,7 @@ pub unsafe fn reach() -> u32 {
 /// # Safety
 /// As [`record`].
 pub unsafe fn set_reach(value: Reach) {
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; only the low byte of `reach` is written, so `SHUT` beside it stays.
     unsafe {
         asm!("mov gs:[0x1c], {}", in(reg_byte) value as u8, options(nostack, preserves_flags));
     }
@@ -142,7 +142,7 @@ pub unsafe fn set_reach(value: Reach) {
 /// As [`record`].
 #[inline(always)]
 pub unsafe fn outside_and_direct() -> bool {
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; `inside` and `reach` lie at 0x18 and 0x1c and are only read.
     unsafe {
         asm!(
             "mov {both:e}, gs:[0x18]",
@@ -178,7 +178,7 @@ pub fn is_success(code: i32) -> bool {
 /// As [`record`].
 #[inline(always)]
 pub unsafe fn be_inside<const VALUE: u32>() {
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; `inside` lies at 0x18, and a constant is written there.
     unsafe {
         asm!("mov dword ptr gs:[0x18], {}", const VALUE, options(nostack, preserves_flags));
     }
@@ -191,7 +191,7 @@ pub unsafe fn be_inside<const VALUE: u32>() {
 #[inline(always)]
 pub unsafe fn is_driver() -> bool {
     let value: u32;
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; whether it is the driver lies at 0x98.
     unsafe {
         asm!("mov {:e}, gs:[0x98]", out(reg) value, options(nostack, preserves_flags, readonly));
     }
@@ -204,7 +204,7 @@ pub unsafe fn is_driver() -> bool {
 /// As [`record`].
 #[inline(always)]
 pub unsafe fn count_sent() {
-    // SAFETY: as `record`; only this thread writes its counters.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; the sent messages are counted at 0x20, by this thread only.
     unsafe { asm!("inc qword ptr gs:[0x20]", options(nostack)) }
 }
 
@@ -214,7 +214,7 @@ pub unsafe fn count_sent() {
 /// As [`record`].
 #[inline(always)]
 pub unsafe fn uncount_sent() {
-    // SAFETY: as `record`; only this thread writes its counters.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; 0x20 holds its own count of sent messages, which no other thread writes.
     unsafe { asm!("dec qword ptr gs:[0x20]", options(nostack)) }
 }
 
@@ -224,7 +224,7 @@ pub unsafe fn uncount_sent() {
 /// As [`record`].
 #[inline(always)]
 pub unsafe fn count_received() {
-    // SAFETY: as `record`; only this thread writes its counters.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; the received messages are counted at 0x28, by this thread only.
     unsafe { asm!("inc qword ptr gs:[0x28]", options(nostack)) }
 }
 
@@ -234,7 +234,7 @@ pub unsafe fn count_received() {
 /// As [`record`].
 #[inline(always)]
 pub unsafe fn count_received_many(messages: u64) {
-    // SAFETY: as `record`; only this thread writes its counters.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; 0x28 holds its own count of received messages, which no other thread writes.
     unsafe { asm!("add qword ptr gs:[0x28], {}", in(reg) messages, options(nostack)) }
 }
 
@@ -245,7 +245,7 @@ pub unsafe fn count_received_many(messages: u64) {
 #[inline(always)]
 pub unsafe fn lower_thread_pointer() -> u64 {
     let value;
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; the lower thread pointer lies at 0x08.
     unsafe {
         asm!("mov {}, gs:[0x08]", out(reg) value, options(nostack, preserves_flags, readonly));
     }
@@ -261,7 +261,7 @@ pub unsafe fn lower_thread_pointer() -> u64 {
 #[inline(always)]
 pub unsafe fn upper_thread_pointer() -> u64 {
     let value;
-    // SAFETY: as `record`; the TLS ABI gives `fs:0`.
+    // SAFETY: GS leads to this thread's record and the upper FS is in place, by the caller's promise; the TLS ABI puts the thread pointer itself at `fs:0`.
     unsafe {
         asm!(
             "mov {0}, fs:[0]",
@@ -280,7 +280,7 @@ pub unsafe fn upper_thread_pointer() -> u64 {
 #[inline(always)]
 pub unsafe fn noted_upper_thread_pointer() -> u64 {
     let value;
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; the upper thread pointer was noted at 0x10.
     unsafe {
         asm!("mov {}, gs:[0x10]", out(reg) value, options(nostack, preserves_flags, readonly));
     }
@@ -305,7 +305,8 @@ pub fn thread_pointer() -> u64 {
 /// `wrfsbase` (`GatePage::fsgsbase`).
 #[inline(always)]
 pub unsafe fn write_fs(value: u64) {
-    // SAFETY: the caller's. A compiler barrier, so that nothing moves across the switch.
+    // SAFETY: the caller promises a thread pointer for the code that runs next, and a kernel that allows the instruction. A compiler barrier, so that nothing
+    // moves across the switch.
     unsafe { asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags)) }
 }
 

@@ -42,7 +42,7 @@ pub(super) unsafe fn derive(
 unsafe fn integers(scalars: &[c_int], arrays: &[(*const c_int, c_int)]) -> MpiResult<Vec<i32>> {
     let mut all = scalars.to_vec();
     for (array, count) in arrays {
-        // SAFETY: the caller's array.
+        // SAFETY: each array is null or has its count's elements, by the caller's promise; `slice` refuses null.
         all.extend_from_slice(unsafe { slice(*array, *count)? });
     }
     Ok(all)
@@ -53,7 +53,7 @@ unsafe fn integers(scalars: &[c_int], arrays: &[(*const c_int, c_int)]) -> MpiRe
 /// # Safety
 /// As the MPI function.
 pub unsafe fn type_contiguous(count: c_int, of: Datatype, place: PlaceOf<DatatypeHandle>) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `derive` checks `of` and `place`, which MPI demands to be a handle and a writable place.
     unsafe {
         derive(of, place, c"MPI_Type_contiguous", || {
             Ok(Recipe::new(Combiner::Contiguous, vec![count], vec![]))
@@ -72,7 +72,7 @@ pub unsafe fn type_vector(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: no array is read; `derive` checks the handle and the place that the application gave.
     unsafe {
         derive(of, place, c"MPI_Type_vector", || {
             Ok(Recipe::new(
@@ -95,7 +95,7 @@ pub unsafe fn type_create_hvector(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `derive` checks the handle and the place that the application gave; the stride is a plain number.
     unsafe {
         derive(of, place, c"MPI_Type_create_hvector", || {
             Ok(Recipe::new(
@@ -118,7 +118,7 @@ pub unsafe fn type_indexed(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's arrays have `count` elements.
+    // SAFETY: MPI demands `count` elements in both arrays; they are copied before the call returns.
     unsafe {
         derive(of, place, c"MPI_Type_indexed", || {
             let all = integers(&[count], &[(blocks, count), (displacements, count)])?;
@@ -139,7 +139,7 @@ pub(super) unsafe fn hindexed(
     place: PlaceOf<DatatypeHandle>,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the caller's arrays have `count` elements.
+    // SAFETY: MPI demands `count` elements in both arrays; `slice` refuses null, and the elements are copied.
     unsafe {
         derive(of, place, name, || {
             let all = integers(&[count], &[(blocks, count)])?;
@@ -160,7 +160,7 @@ pub unsafe fn type_create_hindexed(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `hindexed` demands what MPI does of this function's arguments, which are passed on as they are.
     unsafe {
         hindexed(
             count,
@@ -184,7 +184,7 @@ pub unsafe fn type_create_indexed_block(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's array has `count` elements.
+    // SAFETY: MPI demands `count` elements in `displacements`; they are copied.
     unsafe {
         derive(of, place, c"MPI_Type_create_indexed_block", || {
             let all = integers(&[count, block], &[(displacements, count)])?;
@@ -204,7 +204,7 @@ pub unsafe fn type_create_hindexed_block(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's array has `count` elements.
+    // SAFETY: MPI demands `count` elements in `displacements`; `slice` refuses null, and the elements are copied.
     unsafe {
         derive(of, place, c"MPI_Type_create_hindexed_block", || {
             let at = slice(displacements, count)?.to_vec();
@@ -225,7 +225,7 @@ pub(super) unsafe fn structure(
     place: PlaceOf<DatatypeHandle>,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the caller's arrays have `count` elements; handles are checked before they are used.
+    // SAFETY: MPI demands `count` elements in all three arrays; each datatype is checked by `usable` before it is used.
     unsafe {
         run(std::ptr::null_mut(), name, || {
             let all = integers(&[count], &[(blocks, count)])?;
@@ -256,7 +256,7 @@ pub unsafe fn type_create_struct(
     of: ListOf<DatatypeHandle>,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `structure` demands what MPI does of this function's arguments, which are passed on as they are.
     unsafe {
         structure(
             count,
@@ -282,7 +282,7 @@ pub unsafe fn type_create_subarray(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's arrays have `dims` elements.
+    // SAFETY: MPI demands `dims` elements in each of the three arrays; they are copied.
     unsafe {
         derive(of, place, c"MPI_Type_create_subarray", || {
             let arrays = [(sizes, dims), (subsizes, dims), (starts, dims)];
@@ -310,7 +310,7 @@ pub unsafe fn type_create_darray(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's arrays have `dims` elements.
+    // SAFETY: MPI demands `dims` elements in each of the four arrays; they are copied, and only the copies change.
     unsafe {
         derive(of, place, c"MPI_Type_create_darray", || {
             let arrays = [
@@ -343,7 +343,7 @@ pub unsafe fn type_create_resized(
     extent: Aint,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `lb` and `extent` are plain numbers; `derive` checks the handle and the place.
     unsafe {
         derive(of, place, c"MPI_Type_create_resized", || {
             Ok(Recipe::new(Combiner::Resized, vec![], vec![lb, extent]))
@@ -356,7 +356,7 @@ pub unsafe fn type_create_resized(
 /// # Safety
 /// Inside a stub; `of` must be a live datatype.
 pub unsafe fn copy_of(of: Datatype) -> MpiResult<Datatype> {
-    // SAFETY: the caller's datatype.
+    // SAFETY: `of` is a live datatype by the caller's promise, and `create` has returned a live one; its notes are read and written under their lock.
     unsafe {
         let new = create(Recipe::new(Combiner::Dup, vec![], vec![]).of(&[of]))?;
         let committed =

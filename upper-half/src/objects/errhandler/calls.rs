@@ -22,7 +22,7 @@ unsafe fn create(
     place: PlaceOf<ErrhandlerHandle>,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: MPI demands a place that is null or writable; `give` refuses null.
     unsafe {
         run(std::ptr::null_mut(), name, || {
             if function == 0 {
@@ -35,8 +35,11 @@ unsafe fn create(
 }
 
 /// The object that a handler is set on: files include the null file, whose handler is every new file's.
+///
+/// # Safety
+/// `object` must be null or a handle, alive or freed.
 unsafe fn target(object: *mut Object, kind: HandleKind) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `object` is null or a handle, by the caller's promise, and both branches look at it before they use it.
     unsafe {
         if kind == HandleKind::File && handle::valid(object, kind) {
             return Ok(object);
@@ -76,7 +79,7 @@ unsafe fn get(
     place: PlaceOf<ErrhandlerHandle>,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: as `set`; a handler that is given out is the application's to free.
+    // SAFETY: `target` looks at the object first. A handler that is given out has one holder more, which the application frees.
     unsafe {
         run(object, name, || {
             let handler = handler_of(target(object, kind)?);
@@ -90,7 +93,7 @@ unsafe fn get(
 /// # Safety
 /// As the MPI function of that name.
 unsafe fn call(object: *mut Object, kind: HandleKind, error: c_int, name: &'static CStr) -> c_int {
-    // SAFETY: as `set`.
+    // SAFETY: `target` looks at the object first; the application's handler is called as MPI does.
     unsafe {
         run(object, name, || {
             super::raise_own(target(object, kind)?, error, name);
@@ -136,7 +139,7 @@ macro_rules! of_kind {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $create(function: $function, place: PlaceOf<ErrhandlerHandle>) -> c_int {
-            // SAFETY: the caller's.
+            // SAFETY: the function has the type of its kind, as MPI demands; `create` refuses a null function or place.
             unsafe {
                 create(
                     HandleKind::$kind,
@@ -152,7 +155,7 @@ macro_rules! of_kind {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $set(object: $handle, handler: Errhandler) -> c_int {
-            // SAFETY: the caller's.
+            // SAFETY: MPI demands two handles, and `set` looks at both before it uses them.
             unsafe {
                 set(
                     object,
@@ -168,7 +171,7 @@ macro_rules! of_kind {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $get(object: $handle, place: PlaceOf<ErrhandlerHandle>) -> c_int {
-            // SAFETY: the caller's.
+            // SAFETY: MPI demands a handle and a writable place; `get` looks at the one and refuses the other if it is null.
             unsafe {
                 get(
                     object,
@@ -210,7 +213,7 @@ of_kind!(Session, *mut Object, abi::SessionErrhandlerFunction;
 /// As the MPI function.
 #[cfg(not(application = "openmpi"))]
 pub unsafe fn session_call_errhandler(object: *mut Object, error: c_int) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `call` looks at the session's handle before it uses it.
     unsafe {
         call(
             object,
@@ -226,7 +229,7 @@ pub unsafe fn session_call_errhandler(object: *mut Object, error: c_int) -> c_in
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_call_errhandler(object: Comm, error: c_int) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `call` looks at the communicator's handle before it raises the error on it.
     unsafe {
         call(
             object,
@@ -242,7 +245,7 @@ pub unsafe fn comm_call_errhandler(object: Comm, error: c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_call_errhandler(object: Win, error: c_int) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `call` looks at the window's handle before it raises the error on it.
     unsafe {
         call(
             object,
@@ -258,6 +261,6 @@ pub unsafe fn win_call_errhandler(object: Win, error: c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn file_call_errhandler(object: File, error: c_int) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `call` looks at the file's handle, which may be the null file's, before it raises the error on it.
     unsafe { call(object, HandleKind::File, error, c"MPI_File_call_errhandler") }
 }

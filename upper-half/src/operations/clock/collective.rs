@@ -39,7 +39,7 @@ pub use super::cells::{
 /// Inside a stub, with no lock held.
 #[inline(always)]
 pub unsafe fn begin(index: u32) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub, with no lock held.
     unsafe { begin_noted(index, &Note::NOTHING) };
 }
 
@@ -58,7 +58,7 @@ unsafe fn begin_noted(index: u32, note: &Note) {
     }
     compiler_fence(Ordering::SeqCst);
     if crossing::pending() {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is inside a stub with no lock held, so the thread may sleep or park.
         unsafe { begin_pending(index, note) };
     }
 }
@@ -69,7 +69,7 @@ unsafe fn begin_noted(index: u32, note: &Note) {
 /// Inside a stub; `communicator` must be a live communicator.
 #[inline(always)]
 pub unsafe fn initiated(communicator: *mut Object) -> (u32, u64) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: the communicator is alive, so its fields may be read; other threads count in `begun` by atomic operations only, while several call MPI.
     unsafe {
         if !concurrent() {
             return initiated_on(communicator, cell((*communicator).clock));
@@ -95,7 +95,7 @@ pub fn initiated_in(index: u32) -> u64 {
 /// # Safety
 /// Inside a stub.
 pub unsafe fn bind_cell(index: u32) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub.
     unsafe { bind(cell(index)) };
 }
 
@@ -105,15 +105,18 @@ pub unsafe fn bind_cell(index: u32) {
 /// As [`initiated`]; the communicator has a cell.
 #[inline(always)]
 pub unsafe fn initiated_alone(communicator: *mut Object) -> (u32, u64) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: the communicator is alive and has a cell, by the caller's promise; cells stay mapped as long as the process lives.
     unsafe { initiated_on(communicator, &*(*communicator).cell) }
 }
 
 /// [`initiated_alone`] on a communicator with that cell.
+///
+/// # Safety
+/// `communicator` must be a live communicator, and no other thread may call MPI.
 #[inline(always)]
 unsafe fn initiated_on(communicator: *mut Object, cell: &ClockCell) -> (u32, u64) {
     let begun = cell.count.initiate::<Every>();
-    // SAFETY: the caller's communicator, which no other thread uses.
+    // SAFETY: the communicator is alive, and no other thread calls MPI that could change `begun` at the same time.
     unsafe {
         (*communicator).begun += 1;
         ((*communicator).begun, begun)
@@ -126,7 +129,7 @@ unsafe fn initiated_on(communicator: *mut Object, cell: &ClockCell) -> (u32, u64
 /// As [`tell`]; the communicator has a cell.
 #[inline(always)]
 pub unsafe fn tell_alone(communicator: *mut Object, number: u32) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: the communicator is alive and has a cell, by the caller's promise; no other thread calls MPI that could change `told`.
     unsafe {
         if (*communicator).told < number {
             (*communicator).told = number;
@@ -147,7 +150,8 @@ pub unsafe fn tell_alone(communicator: *mut Object, number: u32) {
 /// Inside a stub; `communicator` must be a live communicator.
 #[inline(always)]
 pub unsafe fn tell(communicator: *mut Object, number: u32) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: the communicator is alive by the caller's promise; `told` is an aligned `u32` that threads change by atomic operations only while several call
+    // MPI.
     unsafe {
         let told = AtomicU32::from_ptr(&raw mut (*communicator).told);
         told.fetch_max(number, Ordering::Relaxed);
@@ -179,7 +183,7 @@ unsafe fn bind(cell: &ClockCell) {
 /// # Safety
 /// Inside a stub, with no lock held; `communicator` must be a live communicator.
 pub unsafe fn bind_all(communicator: *mut Object) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub with no lock held, and `communicator` is alive until the caller gives it up.
     unsafe {
         bind(cell((*communicator).clock));
         persistent::bind_all(communicator);
@@ -195,7 +199,7 @@ pub unsafe fn bind_all(communicator: *mut Object) {
 /// Inside a stub.
 #[cold]
 pub unsafe fn returned(cell: &ClockCell) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub, so the thread may sleep until the targets are known.
     unsafe { tell_pending(cell, cell.count.committed(), rank::returned::<Every>) };
 }
 
@@ -209,7 +213,7 @@ pub unsafe fn returned(cell: &ClockCell) {
 /// Inside a stub, as `StayKind::Collective`, with no lock held; `call` does nothing but call the lower half.
 #[inline(always)]
 pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32) -> i32 {
-    // SAFETY: the caller's; the thread has a record.
+    // SAFETY: the caller is inside a stub with no lock held, so the thread has a record, which is always found anew through GS.
     unsafe {
         begin_noted(index, note);
         if several() {
@@ -238,7 +242,7 @@ pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32)
 /// # Safety
 /// The thread must have a record.
 pub unsafe fn under_way() -> Option<(&'static ClockCell, u64)> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's thread has a record; `index_of` gives indices of existing cells only.
     unsafe {
         let inside = arch::inside();
         if inside <= StayKind::Collective as u32 {
@@ -292,11 +296,14 @@ pub fn binding(index: u32, begun: u64) -> bool {
 }
 
 /// [`begin`] while a checkpoint is pending: the decision comes before the increment.
+///
+/// # Safety
+/// Inside a stub, with no lock held.
 #[cold]
 unsafe fn begin_pending(index: u32, note: &Note) {
     let cell = cell(index);
     cell.count.take_back();
-    // SAFETY: the caller's thread is inside a stub.
+    // SAFETY: `begin_noted` is called only inside a stub with no lock held: so the thread has a record and may park.
     unsafe {
         let gate = gate();
         let driver = arch::is_driver();
@@ -355,7 +362,7 @@ unsafe fn begin_pending(index: u32, note: &Note) {
 /// # Safety
 /// Inside a stub, no lock held; `clock` a group's cell; `call` does nothing but call the lower half.
 pub unsafe fn clocked(clock: u32, mut call: impl FnMut(&'static Dispatch) -> i32) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub with no lock held, and `call` only calls the lower half, as `repeatable` demands.
     unsafe {
         let before = arch::inside();
         arch::set_inside(StayKind::Collective as u32);
@@ -371,7 +378,7 @@ pub unsafe fn clocked(clock: u32, mut call: impl FnMut(&'static Dispatch) -> i32
 /// # Safety
 /// Inside a stub, no lock held; `clock` a group's cell.
 pub unsafe fn clocked_once<T>(clock: u32, work: impl FnOnce() -> T) -> T {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub with no lock held, so the thread has a record and `begin` may park.
     unsafe {
         let before = arch::inside();
         arch::set_inside(StayKind::Collective as u32);

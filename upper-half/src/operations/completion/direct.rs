@@ -41,7 +41,7 @@ enum Answer {
 /// As [`ask`].
 #[inline(always)]
 unsafe fn wait_for(request: *mut Request, status: *mut abi::Status) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises a stay, a plain request and a status that is ignored or writable; `own::wait`, `ask` and `ask_on` demand no more.
     let answer = unsafe {
         if real_wait::possible() {
             let code = real_wait::wait(&raw mut (*request).head.lower, status);
@@ -61,11 +61,14 @@ unsafe fn wait_for(request: *mut Request, status: *mut abi::Status) -> bool {
 }
 
 /// A wait of the real MPI's has returned that code.
+///
+/// # Safety
+/// As [`ask`], and the real MPI has just returned `code` for the request.
 #[cold]
 #[inline(never)]
 unsafe fn not_over(request: *mut Request, code: c_int, status: *const abi::Status) {
     if code != AGAIN {
-        // SAFETY: the caller's request and status.
+        // SAFETY: `request` is still the plain one that was waited for, and the real MPI has filled `status` if it is not ignored.
         unsafe { failed(request, code, status) };
     }
 }
@@ -81,7 +84,7 @@ unsafe fn ask_on(request: *mut Request, status: *mut abi::Status) -> Answer {
         if arch::gate_pending() {
             return Answer::NotYet;
         }
-        // SAFETY: the caller's.
+        // SAFETY: the stay, the plain request and the status are those that the caller promises, and stay so between two questions.
         let answer = unsafe { ask(request, status) };
         if answer != Answer::NotYet {
             return answer;
@@ -96,7 +99,7 @@ unsafe fn ask_on(request: *mut Request, status: *mut abi::Status) -> Answer {
 #[inline(always)]
 unsafe fn ask(request: *mut Request, status: *mut abi::Status) -> Answer {
     let mut over = 0;
-    // SAFETY: the caller's request and status.
+    // SAFETY: `request` is plain by the caller's promise, so its word is the real MPI's, which fills a status that is not ignored before it returns an error.
     unsafe {
         let code = (direct::table().test)(&raw mut (*request).head.lower, &mut over, status.cast());
         if code != 0 {
@@ -117,7 +120,7 @@ unsafe fn ask(request: *mut Request, status: *mut abi::Status) -> Answer {
 /// In a stay of the short way; `request` must be plain.
 #[inline(always)]
 unsafe fn end(request: *mut Request) {
-    // SAFETY: the caller's request.
+    // SAFETY: the caller promises a plain request, which has one of these three forms; each branch ends the form that it has tested.
     unsafe {
         if light::Form::of(request.cast()).is_light() {
             light::end(request);
@@ -129,10 +132,12 @@ unsafe fn end(request: *mut Request) {
     }
 }
 
+/// # Safety
+/// As [`end`], for a whole request.
 #[cold]
 #[inline(never)]
 unsafe fn end_whole(request: *mut Request) {
-    // SAFETY: the caller's request.
+    // SAFETY: `request` is a whole, plain one that is over below, as `end` has found; no other thread ends it within the stay.
     unsafe {
         match (*request).kind {
             Kind::Collective => {
@@ -149,10 +154,12 @@ unsafe fn end_whole(request: *mut Request) {
     }
 }
 
+/// # Safety
+/// As [`end`]; `status` must be ignored, or have been filled by the real MPI.
 #[cold]
 #[inline(never)]
 unsafe fn failed(request: *mut Request, code: c_int, status: *const abi::Status) {
-    // SAFETY: the caller's status, which the real MPI has filled.
+    // SAFETY: a status that is not ignored was filled by the real MPI when it returned `code`; `request` is plain, and nothing is active for it below.
     unsafe {
         let mut status = if abi::is_ignored(status) {
             neutral::Status::default()
@@ -170,7 +177,7 @@ unsafe fn failed(request: *mut Request, code: c_int, status: *const abi::Status)
 /// The application's places.
 #[inline(always)]
 unsafe fn told_of_send(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) {
-    // SAFETY: the caller's.
+    // SAFETY: both places are the application's own, which MPI demands to be writable (the status: or ignored).
     unsafe {
         handle.set(request::null());
         give(status, &EMPTY);
@@ -185,7 +192,7 @@ pub unsafe extern "C" fn told_when_waited(
     handle: PlaceOf<RequestHandle>,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the arguments are those of the application's `MPI_Wait`: a handle's place, and a status that is ignored or writable.
     unsafe { told_of_send(handle, status) };
     0
 }
@@ -196,7 +203,7 @@ pub unsafe extern "C" fn told_when_waited(
 /// As the MPI function.
 #[inline(always)]
 pub unsafe fn wait(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -> bool {
-    // SAFETY: the application's request and status.
+    // SAFETY: MPI demands a place that holds a handle, and a status that is ignored or writable.
     unsafe {
         if over::is(handle.get()) {
             told_of_send(handle, status);
@@ -212,7 +219,7 @@ pub unsafe fn wait(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -> 
 /// As the MPI function; the way must be open.
 #[inline(always)]
 unsafe fn wait_plain(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -> bool {
-    // SAFETY: the application's request and status.
+    // SAFETY: `handle` holds one of MPI's handles; `plain` looks at it within the stay, so no checkpoint changes its form before `wait_for` ends it.
     unsafe {
         let stay = direct::enter();
         let Some(request) = request::plain(handle.get()) else {
@@ -239,7 +246,8 @@ pub unsafe fn test(
     flag: *mut c_int,
     status: *mut abi::Status,
 ) -> bool {
-    // SAFETY: the application's request, flag and status.
+    // SAFETY: MPI demands a place that holds a handle, a writable flag and a status that is ignored or writable; the real MPI returns an error if the flag is
+    // null.
     unsafe {
         if !direct::open() {
             return false;
@@ -277,7 +285,7 @@ pub unsafe fn test(
 /// # Safety
 /// At the end of the stub that has asked it; the application's place.
 pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the handle at that place led to a light receive when the stub looked, and the stub has not let go of it since; the thread has a record.
     unsafe {
         crossing::marked(|| {
             // It was light when it was looked at.
@@ -293,7 +301,7 @@ pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_in
 /// # Safety
 /// As [`over_when_asked`].
 pub unsafe extern "C" fn over_at_checkpoint(handle: PlaceOf<RequestHandle>) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises what `over_when_asked` demands; the thread is at the end of its stub, where it may park.
     unsafe { over_when_asked(handle) };
     real_wait::park();
     0
@@ -309,7 +317,7 @@ pub unsafe fn failed_when_asked(
     status: *const abi::Status,
     code: c_int,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises a handle that led to a light receive, and a status that the real MPI has filled.
     unsafe {
         if looked {
             crossing::marked(|| failed(handle.get().cast(), code, status));

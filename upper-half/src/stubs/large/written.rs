@@ -29,7 +29,7 @@ const UNDEFINED: i64 = -32766;
 /// Inside a stub; `datatype` must lead to an object or be null.
 unsafe fn size(datatype: *mut Object) -> Result<i64, i32> {
     let mut size = 0;
-    // SAFETY: the caller's datatype.
+    // SAFETY: `datatype` is null or leads to an object, by the caller's promise; the size goes into a local variable.
     let code = unsafe {
         let word = abi::word(HandleKind::Datatype, datatype);
         cross(|lower| (lower.type_size_x)(word, &mut size))
@@ -43,7 +43,7 @@ unsafe fn size(datatype: *mut Object) -> Result<i64, i32> {
 /// In a stub, not inside yet; null or a handle.
 unsafe fn is_asked(datatype: *mut Object) -> bool {
     let _inside = crossing::enter();
-    // SAFETY: the caller's.
+    // SAFETY: `was_asked` demands what the caller promises: no stay yet, and a handle or null.
     unsafe { large_arguments::was_asked(datatype) }
 }
 
@@ -52,7 +52,7 @@ unsafe fn is_asked(datatype: *mut Object) -> bool {
 /// # Safety
 /// Inside a stub; `place` must be null or writable.
 unsafe fn answer(place: *mut Count, found: Result<i64, i32>, name: &'static CStr) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `place` is null or writable, by the caller's promise; `as_mut` tells which, and nothing else refers to it meanwhile.
     unsafe {
         match (found, place.as_mut()) {
             (Ok(found), Some(place)) => {
@@ -81,21 +81,21 @@ twins! {
     /// `MPI_Buffer_attach_c`.
     buffer_attach "MPI_Buffer_attach_c" PMPI_Buffer_attach_c
         (buffer: *mut c_void, size: Count) {
-        // SAFETY: the caller's buffer.
+        // SAFETY: the application lends `size` bytes until it detaches them, or passes `MPI_BUFFER_AUTOMATIC`; nothing is read here yet.
         unsafe { buffered::attach(BufferOwner::Process, buffer, size, c"MPI_Buffer_attach_c") }
     }
 
     /// `MPI_Buffer_detach_c`.
     buffer_detach "MPI_Buffer_detach_c" PMPI_Buffer_detach_c
         (buffer: *mut c_void, size: *mut Count) {
-        // SAFETY: the caller's places.
+        // SAFETY: MPI demands two writable places, which `detach` tests for null.
         unsafe { buffered::detach(BufferOwner::Process, buffer, size, c"MPI_Buffer_detach_c") }
     }
 
     /// `MPI_Comm_attach_buffer_c`.
     comm_attach_buffer "MPI_Comm_attach_buffer_c" PMPI_Comm_attach_buffer_c
         (comm: CommHandle, buffer: *mut c_void, size: Count) {
-        // SAFETY: the caller's communicator and buffer.
+        // SAFETY: `attach` looks at the communicator before it uses it; MPI demands that `buffer` has `size` bytes until it is detached.
         unsafe {
             let of = BufferOwner::Communicator(Handle::object(comm));
             buffered::attach(of, buffer, size, c"MPI_Comm_attach_buffer_c")
@@ -105,7 +105,7 @@ twins! {
     /// `MPI_Comm_detach_buffer_c`.
     comm_detach_buffer "MPI_Comm_detach_buffer_c" PMPI_Comm_detach_buffer_c
         (comm: CommHandle, buffer: *mut c_void, size: *mut Count) {
-        // SAFETY: the caller's communicator and places.
+        // SAFETY: `detach` looks at the communicator before it uses it, and tests the places, which MPI demands to be writable, for null.
         unsafe {
             let of = BufferOwner::Communicator(Handle::object(comm));
             buffered::detach(of, buffer, size, c"MPI_Comm_detach_buffer_c")
@@ -115,7 +115,7 @@ twins! {
     /// `MPI_Session_attach_buffer_c`.
     session_attach_buffer "MPI_Session_attach_buffer_c" PMPI_Session_attach_buffer_c
         (session: SessionHandle, buffer: *mut c_void, size: Count) {
-        // SAFETY: the caller's session and buffer.
+        // SAFETY: `attach` looks at the session before it uses it; MPI demands that `buffer` has `size` bytes until it is detached.
         unsafe {
             let of = BufferOwner::Session(Handle::object(session));
             buffered::attach(of, buffer, size, c"MPI_Session_attach_buffer_c")
@@ -125,7 +125,7 @@ twins! {
     /// `MPI_Session_detach_buffer_c`.
     session_detach_buffer "MPI_Session_detach_buffer_c" PMPI_Session_detach_buffer_c
         (session: SessionHandle, buffer: *mut c_void, size: *mut Count) {
-        // SAFETY: the caller's session and places.
+        // SAFETY: `detach` looks at the session before it uses it, and tests the places, which MPI demands to be writable, for null.
         unsafe {
             let of = BufferOwner::Session(Handle::object(session));
             buffered::detach(of, buffer, size, c"MPI_Session_detach_buffer_c")
@@ -220,7 +220,7 @@ twins! {
     /// `MPI_Op_create_c`: the function takes the count in eight bytes.
     op_create "MPI_Op_create_c" PMPI_Op_create_c
         (function: UserFunction, commutes: c_int, place: *mut OpHandle) {
-        // SAFETY: the caller's function and place.
+        // SAFETY: MPI demands a reduction function that counts in `MPI_Count`; `place` holds the new operator's handle once the code is 0.
         unsafe {
             let place = PlaceOf::at(place);
             let code = by_hand::op_create(function, commutes, place);
@@ -236,7 +236,7 @@ twins! {
     register_datarep "MPI_Register_datarep_c" PMPI_Register_datarep_c
         (name: *const core::ffi::c_char, read: DatarepConversionFunction, write: DatarepConversionFunction,
          extent: DatarepExtentFunction, extra: *mut c_void) {
-        // SAFETY: the caller's arguments.
+        // SAFETY: the strings and the functions are those that MPI asks for; the function with small counts demands the same of them.
         unsafe { by_hand::register_datarep(name, read, write, extent, extra) }
     }
 
@@ -245,7 +245,7 @@ twins! {
         (datatype: DatatypeHandle, integers: *mut Count, addresses: *mut Count, large: *mut Count,
          datatypes: *mut Count, combiner: *mut c_int) {
         let (mut i, mut a, mut d) = (0, 0, 0);
-        // SAFETY: the caller's datatype and places.
+        // SAFETY: MPI demands a datatype's handle and writable places; ours for the small numbers live until they have been copied.
         unsafe {
             let object = Handle::object(datatype);
             if is_asked(object) {
@@ -272,7 +272,7 @@ twins! {
          max_datatypes: Count, integers: *mut c_int, addresses: *mut Aint, large: *mut Count,
          datatypes: *mut DatatypeHandle) {
         let most = |number: Count| number.clamp(-1, c_int::MAX.into()) as c_int;
-        // SAFETY: the caller's datatype and arrays.
+        // SAFETY: MPI demands a datatype's handle, and arrays with as many elements as their maxima say; a larger maximum is only cut down.
         unsafe {
             let object = Handle::object(datatype);
             if is_asked(object) {

@@ -16,7 +16,7 @@ use crate::objects::communicator;
 /// # Safety
 /// Inside a stub; `comm` must be null or a handle, alive or freed.
 pub unsafe fn peers(comm: Comm) -> usize {
-    // SAFETY: the caller's handle.
+    // SAFETY: `has_clock` has found `comm` alive, so it has a word; the numbers go into local variables.
     let size = unsafe {
         if !has_clock(comm) {
             return 0;
@@ -41,7 +41,7 @@ pub unsafe fn peers(comm: Comm) -> usize {
 /// # Safety
 /// As [`peers`].
 pub unsafe fn members(comm: Comm) -> usize {
-    // SAFETY: the caller's handle.
+    // SAFETY: `comm` is null or a handle, which `place` looks at first.
     usize::try_from(unsafe { place(comm) }.size).unwrap_or(0)
 }
 
@@ -50,7 +50,7 @@ pub unsafe fn members(comm: Comm) -> usize {
 /// # Safety
 /// As [`peers`]; the list must be null or have that many entries.
 pub unsafe fn own(list: *const i32, comm: Comm) -> i32 {
-    // SAFETY: the caller's handle and list.
+    // SAFETY: the rank is below the number of members, and a list that is not null has an entry for each, by the caller's promise.
     unsafe {
         match usize::try_from(place(comm).rank) {
             Ok(rank) if !list.is_null() && members(comm) > rank => *list.add(rank),
@@ -65,7 +65,7 @@ pub unsafe fn own(list: *const i32, comm: Comm) -> i32 {
 /// As [`peers`].
 pub unsafe fn is_root(root: i32, comm: Comm) -> bool {
     let root = abi::rank_to_neutral(root);
-    // SAFETY: the caller's handle.
+    // SAFETY: `comm` is null or a handle, alive or freed; `place` answers 0 for all but live ones.
     let place = unsafe { place(comm) };
     if place.is_inter {
         root == ROOT
@@ -88,7 +88,7 @@ pub unsafe fn significant<H: Handle>(
     comm: Comm,
 ) -> H {
     let root = abi::rank_to_neutral(root);
-    // SAFETY: the caller's handle.
+    // SAFETY: `valid` has found a live communicator before its rank and its body are read.
     let is_for_us = unsafe {
         match root {
             // The root's group of an intercommunicator.
@@ -107,8 +107,11 @@ pub unsafe fn significant<H: Handle>(
 }
 
 /// Whether a communicator is known to have two groups.
+///
+/// # Safety
+/// `comm` must be a live communicator.
 unsafe fn is_inter(comm: Comm) -> bool {
-    // SAFETY: the caller's live communicator.
+    // SAFETY: `comm` is a live communicator by the caller's promise; its members do not change while it lives.
     let members = unsafe { communicator::body(comm).and_then(|body| body.members.as_ref()) };
     members.is_some_and(|members| members.remote.is_some())
 }
@@ -118,7 +121,7 @@ unsafe fn is_inter(comm: Comm) -> bool {
 /// # Safety
 /// As [`peers`].
 pub unsafe fn is_member(root: i32, comm: Comm) -> bool {
-    // SAFETY: the caller's handle.
+    // SAFETY: `comm` is null or a handle, alive or freed; `place` looks at it before it asks.
     let place = unsafe { place(comm) };
     !place.is_inter || abi::rank_to_neutral(root) >= 0
 }
@@ -133,7 +136,7 @@ struct Own {
 /// # Safety
 /// As [`peers`].
 unsafe fn place(comm: Comm) -> Own {
-    // SAFETY: the caller's handle.
+    // SAFETY: a communicator that has a clock is alive, so its word is the lower half's; the answers go into local variables.
     let ([rank, size], [is_inter, _]) = unsafe {
         if !has_clock(comm) {
             ([0; 2], [0; 2])
@@ -160,7 +163,7 @@ unsafe fn place(comm: Comm) -> Own {
 /// # Safety
 /// As [`peers`].
 pub unsafe fn sources(comm: Comm) -> usize {
-    // SAFETY: the caller's handle.
+    // SAFETY: `comm` is null or a handle, alive or freed, of which `neighbours` looks at live ones only.
     unsafe { neighbours(comm).0 }
 }
 
@@ -169,13 +172,16 @@ pub unsafe fn sources(comm: Comm) -> usize {
 /// # Safety
 /// As [`peers`].
 pub unsafe fn destinations(comm: Comm) -> usize {
-    // SAFETY: the caller's handle.
+    // SAFETY: the handle, if not null, leads to an object by the caller's promise; `neighbours` tests whether it is alive.
     unsafe { neighbours(comm).1 }
 }
 
 /// Indegree and outdegree.
+///
+/// # Safety
+/// As [`peers`].
 unsafe fn neighbours(comm: Comm) -> (usize, usize) {
-    // SAFETY: the caller's handle, alive.
+    // SAFETY: `has_clock` has found `comm` alive, so the lower half knows its word; it writes to local variables only.
     let found = unsafe {
         if !has_clock(comm) {
             return (0, 0);

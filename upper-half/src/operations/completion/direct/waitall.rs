@@ -31,11 +31,11 @@ pub unsafe fn waitall(
     handles: PlaceOf<RequestHandle>,
     statuses: *mut abi::Status,
 ) -> usize {
-    // SAFETY: the application's arrays.
+    // SAFETY: MPI demands `count` handles, and as many statuses unless they are ignored.
     let mut done = unsafe { sends_first(count, handles, statuses) };
     while done < count && direct::open() {
         let some = (count - done).min(FEW);
-        // SAFETY: the application's arrays.
+        // SAFETY: at most `done` of `count` elements are left behind, so both pointers stay within the application's arrays, or one past them.
         let over = unsafe {
             let statuses = if abi::is_ignored(statuses) {
                 statuses
@@ -58,6 +58,9 @@ pub unsafe fn waitall(
 
 /// Tells of the sends at the call's beginning that were over at once, and returns how many these are. They need no stay. Four at a time, as there are mostly
 /// many or none.
+///
+/// # Safety
+/// As [`waitall`].
 #[inline(always)]
 unsafe fn sends_first(
     count: usize,
@@ -67,7 +70,7 @@ unsafe fn sends_first(
     let Some(sent) = over::own() else {
         return 0;
     };
-    // SAFETY: the caller's arrays.
+    // SAFETY: every index is below `count`, which both arrays have (the statuses unless they are ignored).
     unsafe {
         let is = |index: usize| handles.add(index).holds(sent);
         if count == 0 || !is(0) {
@@ -101,6 +104,9 @@ const UNTOLD: bool = cfg!(application = "openmpi");
 const SO_FEW: usize = 4;
 
 /// [`waitall`] of at most [`SO_FEW`].
+///
+/// # Safety
+/// As [`waitall`]; the way must be open.
 #[inline(always)]
 unsafe fn one_after_the_other(
     count: usize,
@@ -108,7 +114,7 @@ unsafe fn one_after_the_other(
     statuses: *mut abi::Status,
 ) -> usize {
     let null = request::null();
-    // SAFETY: the application's arrays.
+    // SAFETY: every index is below `count`, which both arrays have; each request is looked at within the stay, so no checkpoint changes its form.
     unsafe {
         let stay = direct::enter();
         for index in 0..count {
@@ -141,6 +147,9 @@ unsafe fn one_after_the_other(
 }
 
 /// [`waitall`] of at most [`FEW`].
+///
+/// # Safety
+/// As [`waitall`]; `count` is at most [`FEW`].
 #[inline(never)]
 unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi::Status) -> usize {
     let mut asked = PolledRequests::new(handles);
@@ -151,7 +160,7 @@ unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi:
         chosen: 0,
         found: abi::Status::from_neutral(&EMPTY),
     };
-    // SAFETY: the application's arrays.
+    // SAFETY: `begin` has looked at all `count` handles within the stay; `statuses` has a place for each, or is ignored and replaced by `all`'s own.
     unsafe {
         let Some((stay, looked)) = asked.begin(count as c_int) else {
             return 0;
@@ -195,7 +204,7 @@ impl Waited {
     ) -> usize {
         let table = direct::table();
         self.chosen = looked.last_receive(count);
-        // SAFETY: the caller's requests, and a place for the status of each.
+        // SAFETY: `asked` has begun with `count` requests, whose words it holds; `statuses` has a place for each, and no other thread asks for them meanwhile.
         unsafe {
             match until_over(asked.word(self.chosen), &mut self.found) {
                 Answer::Over => {}
@@ -236,24 +245,33 @@ impl Waited {
     }
 
     /// Clears the statuses of all but the chosen one before they are asked for, so that no status shows an error that was not told.
+    ///
+    /// # Safety
+    /// As [`Waited::complete`], for `others` of the requests.
     #[inline(always)]
     unsafe fn prepare(&self, looked: &Looked, others: usize) {
         if UNTOLD && !looked.are_plain() {
-            // SAFETY: as `complete`.
+            // SAFETY: `statuses` has a place for each of the requests, of which there are at least `others`.
             (0..others).for_each(|index| unsafe { (*self.statuses.add(index)).error = 0 });
         }
     }
 
     /// Whether a request that is over has failed although the call has not.
+    ///
+    /// # Safety
+    /// As [`Waited::complete`], for `others` of the requests.
     #[inline(always)]
     unsafe fn have_failed(&self, looked: &Looked, others: usize) -> bool {
         UNTOLD
             && !looked.are_plain()
-            // SAFETY: as `complete`.
+            // SAFETY: `statuses` has a place for each of the requests; `prepare` has cleared the error before the real MPI filled it.
             && (0..others).any(|index| unsafe { (*self.statuses.add(index)).error != 0 })
     }
 
     /// The chosen one is over, the others are not.
+    ///
+    /// # Safety
+    /// As [`Waited::complete`].
     #[cold]
     #[inline(never)]
     unsafe fn one_by_one(
@@ -263,7 +281,7 @@ impl Waited {
         count: usize,
     ) -> usize {
         for index in 0..count {
-            // SAFETY: as `complete`.
+            // SAFETY: the index is below `count`, so there is a request and a place for its status.
             unsafe {
                 let status = self.statuses.add(index);
                 if index == self.chosen {
@@ -290,10 +308,13 @@ impl Waited {
     }
 
     /// All are over, some with an error.
+    ///
+    /// # Safety
+    /// As [`Waited::complete`].
     #[cold]
     #[inline(never)]
     unsafe fn failed(&self, asked: &PolledRequests, count: usize, are_told: bool) -> usize {
-        // SAFETY: as `complete`; the real MPI has told each status.
+        // SAFETY: there is a status for each of the `count` requests; the real MPI has told each that is read here.
         unsafe {
             asked.keep(self.chosen, 0, &self.found);
             if are_told {
@@ -308,6 +329,9 @@ impl Waited {
 }
 
 /// [`few`] by the real MPI's own `MPI_Waitall`.
+///
+/// # Safety
+/// In the stay in which `asked` has begun, with `count` requests; `statuses` must be ignored or have as many places.
 #[inline(always)]
 unsafe fn wait(
     asked: &mut PolledRequests,
@@ -316,7 +340,7 @@ unsafe fn wait(
     statuses: *mut abi::Status,
 ) -> usize {
     let words = asked.words();
-    // SAFETY: as `Waited::complete`.
+    // SAFETY: `words` are those of the `count` requests, written down within this stay; the real MPI writes to `count` statuses unless they are ignored.
     unsafe {
         let code = real_wait::call(|table| {
             real_wait::there(table.waitall)(count as c_int, words, statuses.cast())
@@ -332,13 +356,17 @@ unsafe fn wait(
 
 /// The real MPI's own wait has returned that code: some requests are over, one of them with an error. The wait goes from the first to the last and ends with
 /// the one that has failed. If the application ignores the statuses, and all are plain, that is the last one that the real MPI has given up.
+///
+/// # Safety
+/// As [`wait`], which has got that code.
 #[cold]
 #[inline(never)]
 unsafe fn not_all(asked: &PolledRequests, count: usize, statuses: *const abi::Status, code: c_int) {
     if code == AGAIN || direct::error(code) != class::IN_STATUS {
         return;
     }
-    // SAFETY: as `Waited::complete`; the real MPI has told each status that is wanted.
+    // SAFETY: statuses that are not ignored number `count`, and the real MPI has filled them when it returns `IN_STATUS`; `keep` gets indices below `count`
+    // only.
     unsafe {
         if !abi::is_ignored(statuses) {
             for index in 0..count {
@@ -363,11 +391,13 @@ enum Answer {
     Failed(c_int),
 }
 
+/// # Safety
+/// In a stay; `word` must be a request's, `status` writable.
 #[inline(always)]
 unsafe fn until_over(word: *mut Word, status: *mut abi::Status) -> Answer {
     loop {
         let mut over = 0;
-        // SAFETY: the caller's word and place.
+        // SAFETY: `word` is a request's as the real MPI gave it, and `status` is writable, by the caller's promise.
         let code = unsafe { (direct::table().test)(word, &mut over, status.cast()) };
         if code != 0 {
             return Answer::Failed(code);

@@ -52,7 +52,7 @@ impl BufferOwner {
     /// # Safety
     /// A handle of the application, or null.
     unsafe fn owner(self) -> MpiResult<Owner> {
-        // SAFETY: the caller's handle.
+        // SAFETY: `usable` and `live` look at the handle, which is the application's or null, before its object is read.
         unsafe {
             Ok(match self {
                 BufferOwner::Process => Owner::Process,
@@ -76,7 +76,7 @@ pub unsafe fn attach(
     name: &'static CStr,
 ) -> c_int {
     let automatic = buffer.addr() == abi::BUFFER_AUTOMATIC.cast_unsigned();
-    // SAFETY: the application's handle and buffer.
+    // SAFETY: MPI demands that `buffer` has `size` bytes and stays the library's until it is detached; `owner` looks at the handle.
     unsafe {
         if devices::present()
             && let Some(code) = devices::refuses(of.object(), name, &[buffer])
@@ -109,7 +109,7 @@ pub unsafe fn detach(
     name: &'static CStr,
 ) -> c_int {
     let mut taken = None;
-    // SAFETY: the application's handle and places.
+    // SAFETY: `owner` looks at the handle; MPI demands that `buffer` is a pointer's address, and both places writable; null is left out.
     unsafe {
         let code = run(of.object(), name, || {
             taken = ALL.lock().take_away(of.owner()?);
@@ -143,7 +143,7 @@ pub unsafe fn detach(
 pub unsafe fn ends(of: BufferOwner) {
     let taken = {
         let _inside = crossing::enter();
-        // SAFETY: the caller's handle, which is looked at here.
+        // SAFETY: the handle is the application's, by the caller's promise, and `owner` looks at it before it uses it.
         let owner = unsafe { of.owner() };
         owner.ok().and_then(|owner| ALL.lock().take_away(owner))
     };
@@ -170,6 +170,9 @@ pub fn finish() {
 }
 
 /// A smaller function's place for a size: a size that an int does not hold is undefined.
+///
+/// # Safety
+/// As the MPI function.
 unsafe fn detach_small(
     of: BufferOwner,
     buffer: *mut c_void,
@@ -177,7 +180,7 @@ unsafe fn detach_small(
     name: &'static CStr,
 ) -> c_int {
     let mut bytes = 0;
-    // SAFETY: the application's handle and places.
+    // SAFETY: `detach` looks at the handle and writes to the address's place; `size` is writable or null.
     unsafe {
         let code = detach(of, buffer, &mut bytes, name);
         if code == 0 && !size.is_null() {
@@ -194,7 +197,7 @@ macro_rules! attached {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $attach($($of: $type,)? buffer: *mut c_void, size: c_int) -> c_int {
-            // SAFETY: the application's handle and buffer.
+            // SAFETY: `attach` demands what MPI does of this function's arguments.
             unsafe { attach($variant, buffer, size.into(), $attach_name) }
         }
 
@@ -203,7 +206,7 @@ macro_rules! attached {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $detach($($of: $type,)? buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
-            // SAFETY: the application's handle and places.
+            // SAFETY: `detach_small` demands what MPI does of this function's arguments.
             unsafe { detach_small($variant, buffer_addr, size, $detach_name) }
         }
     )*};
@@ -229,7 +232,7 @@ pub unsafe fn bsend(
     tag: c_int,
     comm: Comm,
 ) -> c_int {
-    // SAFETY: the application's arguments.
+    // SAFETY: MPI demands live handles and a buffer that stays readable until the call returns; `send` copies the message.
     unsafe {
         if devices::present()
             && let Some(code) = devices::sends(c"MPI_Bsend", (buf, count, datatype, comm), |buf| {
@@ -259,7 +262,7 @@ pub unsafe fn ibsend(
     comm: Comm,
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
-    // SAFETY: the application's arguments.
+    // SAFETY: MPI demands live handles, a readable buffer, and a writable place for the request; `send` has copied the message when it returns.
     unsafe {
         if devices::present()
             && let Some(code) = devices::starts(

@@ -49,7 +49,7 @@ pub unsafe fn give(to: *mut abi::Status, status: &Status) {
     if abi::is_ignored(to) {
         return;
     }
-    // SAFETY: the caller's.
+    // SAFETY: `to` is not ignored, so it is writable by the caller's promise; its old error is only copied.
     unsafe {
         let error = (*to).error;
         *to = abi::Status::from_neutral(status);
@@ -58,9 +58,12 @@ pub unsafe fn give(to: *mut abi::Status, status: &Status) {
 }
 
 /// Gives a status with its error to the application: for calls that complete several.
+///
+/// # Safety
+/// `to` must be ignored, or have more than `index` statuses.
 unsafe fn give_whole(to: *mut abi::Status, index: usize, status: &Status) {
     if !abi::is_ignored(to) {
-        // SAFETY: the caller's array.
+        // SAFETY: the statuses are not ignored, and there are more than `index`, by the caller's promise.
         unsafe { *to.add(index) = abi::Status::from_neutral(status) };
     }
 }
@@ -72,7 +75,7 @@ unsafe fn give_whole(to: *mut abi::Status, index: usize, status: &Status) {
 /// Inside a stub, nothing locked; `request` must be a live request.
 pub unsafe fn wait_for(request: *mut Request, found: &mut Status) -> i32 {
     let mut interrupted = false;
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive, by the caller's promise, and only this call ends it; `found` outlives the wait, which is over when the lower half returns.
     unsafe {
         if synchronous::is(request) {
             synchronous::until_over(request);
@@ -118,7 +121,7 @@ unsafe fn fail(communicator: *mut Object, code: i32, name: &'static CStr) -> c_i
 /// As the MPI function.
 #[inline(always)]
 pub unsafe fn wait(request: PlaceOf<RequestHandle>, status: *mut abi::Status) -> c_int {
-    // SAFETY: the application's request and status.
+    // SAFETY: MPI demands a place that holds a handle, and a status that is ignored or writable.
     unsafe {
         if direct::wait(request, status) {
             return 0;
@@ -136,23 +139,25 @@ pub unsafe extern "C" fn wait_failed(
     status: *mut abi::Status,
     code: c_int,
 ) -> c_int {
-    // SAFETY: the application's places.
+    // SAFETY: the arguments are those of the application's `MPI_Wait`; the real MPI has filled the status before it returned `code`.
     unsafe {
         direct::failed_when_asked(request, code != AGAIN, status, code);
         wait_long(request, status)
     }
 }
 
+/// # Safety
+/// As [`wait`].
 #[cold]
 #[inline(never)]
 unsafe fn wait_long(request: PlaceOf<RequestHandle>, status: *mut abi::Status) -> c_int {
-    // SAFETY: the application's request.
+    // SAFETY: there is one handle at `request`, as MPI demands of `MPI_Wait`.
     #[cfg(not(application = "openmpi"))]
     unsafe {
         buffered::until_flushed(request, 1);
     }
     let _inside = crossing::enter();
-    // SAFETY: the application's request and status.
+    // SAFETY: `request::of` looks at the handle; the request is waited for by this thread only, as MPI demands.
     unsafe {
         let it = match request::of(request.get()) {
             Ok(Some(it)) => it,
@@ -188,7 +193,7 @@ pub unsafe fn test(
     flag: *mut c_int,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's request, flag and status.
+    // SAFETY: MPI demands a place that holds a handle, a writable flag, and a status that is ignored or writable.
     unsafe {
         if direct::test(request, flag, status) {
             return 0;
@@ -207,7 +212,7 @@ pub unsafe extern "C" fn test_failed(
     status: *mut abi::Status,
     code: c_int,
 ) -> c_int {
-    // SAFETY: the application's places.
+    // SAFETY: the arguments are those of the application's `MPI_Test`; the real MPI has filled the status if it has looked at the request.
     unsafe {
         // Without a flag nothing has been looked at.
         direct::failed_when_asked(request, !flag.is_null(), status, code);
@@ -215,6 +220,8 @@ pub unsafe extern "C" fn test_failed(
     }
 }
 
+/// # Safety
+/// As [`test`].
 #[cold]
 #[inline(never)]
 unsafe fn test_long(
@@ -223,7 +230,7 @@ unsafe fn test_long(
     status: *mut abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's request, flag and status.
+    // SAFETY: `request::of` looks at the handle; MPI demands a writable flag, and forbids that another thread completes the request meanwhile.
     unsafe {
         #[cfg(not(application = "openmpi"))]
         buffered::notice();

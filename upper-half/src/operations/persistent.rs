@@ -55,13 +55,15 @@ unsafe fn make(kind: Kind, it: &Arguments, word: &mut Word) -> i32 {
     }
 }
 
+/// # Safety
+/// Inside a stub; `arguments` must be as the MPI function of that name has them, neutral, and `handle` writable.
 unsafe fn init(
     name: &'static CStr,
     arguments: &Arguments,
     handle: PlaceOf<RequestHandle>,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's arguments.
+    // SAFETY: `make` has the real MPI check the objects, so they are alive when the request is made; `handle` is writable, by the caller's promise.
     unsafe {
         let mut word = 0;
         let code = make(arguments.kind, arguments, &mut word);
@@ -91,7 +93,7 @@ macro_rules! persistent_sends {
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
             request: PlaceOf<RequestHandle>,
         ) -> c_int {
-            // SAFETY: the application's arguments.
+            // SAFETY: MPI demands a buffer that lasts as long as the request; `again` is this very call with a buffer of the host's.
             unsafe {
                 if devices::present()
                     && let Some(code) = devices::initialised(
@@ -106,7 +108,7 @@ macro_rules! persistent_sends {
                 kind: Kind::$kind, buffer: abi::buffer(buf).cast_mut(), count, datatype,
                 peer: abi::rank_to_neutral(dest), tag: abi::tag_to_neutral(tag), communicator: comm,
             };
-            // SAFETY: the application's arguments.
+            // SAFETY: the arguments are this call's, turned into neutral values; `request` is a writable place, as MPI demands.
             unsafe { init($name, &arguments, request) }
         }
     )*};
@@ -134,7 +136,7 @@ pub unsafe fn recv_init(
 ) -> c_int {
     if devices::present() {
         let given = (buf.cast_const(), count, datatype, comm);
-        // SAFETY: the application's arguments.
+        // SAFETY: MPI demands a buffer that lasts as long as the request; `again` is this very call with a buffer of the host's.
         let staged = unsafe {
             devices::initialised(c"MPI_Recv_init", BufferUse::Out, given, request, |buf| {
                 recv_init(buf, count, datatype, source, tag, comm, request)
@@ -145,7 +147,7 @@ pub unsafe fn recv_init(
         }
     }
     let arguments = crate::operations::p2p::receive(buf, count, datatype, source, tag, comm);
-    // SAFETY: the application's arguments.
+    // SAFETY: the arguments are this call's, turned into neutral values; `request` is a writable place, as MPI demands.
     unsafe { init(c"MPI_Recv_init", &arguments, request) }
 }
 
@@ -217,9 +219,12 @@ unsafe fn send_buffered(it: &mut Request) -> i32 {
 }
 
 /// Sends, by the real MPI's buffer.
+///
+/// # Safety
+/// Inside a stub; `it` must be an inactive persistent buffered send, which holds its objects.
 #[cfg(application = "openmpi")]
 unsafe fn send_now(it: &Request) -> i32 {
-    // SAFETY: the caller's request.
+    // SAFETY: the request holds its datatype and communicator; the application keeps the buffer as long as the request.
     unsafe {
         let datatype = abi::word(HandleKind::Datatype, it.datatype);
         let comm = abi::word(HandleKind::Communicator, it.communicator);
@@ -233,6 +238,9 @@ unsafe fn send_now(it: &Request) -> i32 {
 }
 
 /// Sends, by the buffer that the communicator has now.
+///
+/// # Safety
+/// Inside a stub, nothing locked; `it` must be an inactive persistent buffered send, which holds its objects.
 #[cfg(not(application = "openmpi"))]
 unsafe fn send_now(it: &Request) -> i32 {
     let message = Message {
@@ -243,7 +251,7 @@ unsafe fn send_now(it: &Request) -> i32 {
         tag: it.tag,
         communicator: it.communicator,
     };
-    // SAFETY: the caller's request.
+    // SAFETY: the request holds its datatype and communicator; the application keeps the buffer as long as the request.
     unsafe { buffered::send(&message) }.err().unwrap_or(0)
 }
 
@@ -291,7 +299,7 @@ unsafe fn start_handle(handle: *mut Object, name: &'static CStr) -> c_int {
 /// As the MPI function.
 pub unsafe fn start(request: PlaceOf<RequestHandle>) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's request.
+    // SAFETY: MPI demands a place that holds a handle; `start_handle` looks at the handle.
     unsafe { start_handle(request.get(), c"MPI_Start") }
 }
 
@@ -302,7 +310,7 @@ pub unsafe fn start(request: PlaceOf<RequestHandle>) -> c_int {
 pub unsafe fn startall(count: c_int, array_of_requests: PlaceOf<RequestHandle>) -> c_int {
     let _inside = crossing::enter();
     for index in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: the application's array.
+        // SAFETY: the index is below `count`, and MPI demands that the array has so many handles.
         let code = unsafe { start_handle(array_of_requests.add(index).get(), c"MPI_Startall") };
         if code != 0 {
             return code;

@@ -40,7 +40,7 @@ pub fn flags(peer: i32) -> u8 {
 /// `request` must be alive.
 #[inline(always)]
 pub unsafe fn is(request: *const Request) -> bool {
-    // SAFETY: the caller's request.
+    // SAFETY: `request` is alive, by the caller's promise, so its flags and state are set.
     unsafe { (*request).flags & ASKED != 0 && (*request).state == State::Active }
 }
 
@@ -49,7 +49,7 @@ pub unsafe fn is(request: *const Request) -> bool {
 /// # Safety
 /// Inside a stub or parked; [`is`] holds.
 pub unsafe fn sent(request: *mut Request) -> bool {
-    // SAFETY: the caller's request.
+    // SAFETY: `is` has found an active synchronous send, whose word is the real MPI's; nothing else refers to the request while it is asked for.
     unsafe {
         let it = &mut *request;
         if it.is_sent() {
@@ -78,7 +78,7 @@ pub unsafe fn sent(request: *mut Request) -> bool {
 /// # Safety
 /// Inside a stub, nothing locked; [`is`] holds.
 pub unsafe fn ask(request: *mut Request) {
-    // SAFETY: the caller's request, which holds its communicator.
+    // SAFETY: `is` has found the request active, and `sent` and `has_begun` change nothing of it unless they end it. It holds its communicator.
     unsafe {
         if sent(request) && is(request) && has_begun(&*request) {
             let status = (*request).status;
@@ -88,8 +88,11 @@ pub unsafe fn ask(request: *mut Request) {
 }
 
 /// Whether the receive of a send has begun that is over below.
+///
+/// # Safety
+/// Inside a stub, nothing locked; `it` must be an active request for which [`is`] holds.
 unsafe fn has_begun(it: &Request) -> bool {
-    // SAFETY: the caller's request, which holds its communicator; live requests.
+    // SAFETY: `it` holds its communicator; `live` gives requests whose slots stay mapped, and each is asked for only while `is` holds for it.
     unsafe {
         let Some(body) = communicator::body(it.communicator) else {
             return true;
@@ -118,7 +121,8 @@ unsafe fn has_begun(it: &Request) -> bool {
 /// # Safety
 /// Inside a stub, nothing locked; a live request.
 pub unsafe fn until_over(request: *mut Request) {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive, by the caller's promise, and stays so, since only the caller ends it; `is` tells each time whether it is still to be asked
+    // for.
     unsafe {
         until(|| {
             if is(request) {
@@ -138,7 +142,7 @@ pub unsafe fn until(mut ask: impl FnMut() -> bool) {
     while !ask() {
         if pending() {
             interrupted = true;
-            // SAFETY: the caller's.
+            // SAFETY: the caller is inside a stub with nothing locked, so the thread may stand still here.
             unsafe { points::blocked() };
         } else {
             arch::yield_processor();
@@ -175,7 +179,7 @@ fn arguments(
 /// Inside a stub, nothing locked; the arguments are the send's.
 #[inline(always)]
 unsafe fn returned(arguments: &Arguments) {
-    // SAFETY: the caller's live communicator.
+    // SAFETY: MPI demands that the communicator of the send stays alive until the call returns; that call is not over yet.
     unsafe {
         let Some(body) = communicator::body(arguments.communicator) else {
             return;
@@ -191,10 +195,12 @@ unsafe fn returned(arguments: &Arguments) {
     }
 }
 
+/// # Safety
+/// As [`returned`].
 #[cold]
 #[inline(never)]
 unsafe fn until_begun(arguments: &Arguments) {
-    // SAFETY: the caller's; no other code has the request.
+    // SAFETY: the send's objects are alive until its call returns; the request is made and ended here, and no other code knows it meanwhile.
     unsafe {
         let request = request::create(arguments, ASKED);
         (*request).head.lower = request::null_word();
@@ -218,7 +224,7 @@ pub unsafe fn ssend(
     comm: Comm,
 ) -> c_int {
     const NAME: &core::ffi::CStr = c"MPI_Ssend";
-    // SAFETY: the application's arguments.
+    // SAFETY: MPI demands live handles, and a buffer that stays readable until the send returns; `direct::objects` or the real MPI checks the handles.
     unsafe {
         if direct::open() && direct::objects([datatype, comm]) && dest != abi::PROC_NULL {
             let stay = direct::enter();
@@ -275,7 +281,7 @@ pub unsafe fn issend(
     place: PlaceOf<RequestHandle>,
 ) -> c_int {
     const NAME: &core::ffi::CStr = c"MPI_Issend";
-    // SAFETY: the application's arguments.
+    // SAFETY: MPI demands live handles, a buffer that stays as it is until the request is over, and a writable place for the request.
     unsafe {
         let given = (buf, count, datatype, comm);
         if devices::present()

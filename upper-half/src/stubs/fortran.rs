@@ -52,7 +52,7 @@ unsafe fn keyval(
         proxies: Keyval::no_proxies(),
     };
     let number = STORE.lock().add(keyval);
-    // SAFETY: the caller's place.
+    // SAFETY: `place` is writable, by the caller's promise.
     unsafe { *place = number };
     0
 }
@@ -70,7 +70,7 @@ pub unsafe fn attr_create_keyval(
     _flags: c_int,
     _bindings: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: Open MPI's bindings pass a place for the new keyval, which nobody else writes to during the call.
     unsafe { keyval(kind, Language::Cxx, copy, delete, extra as usize, place) }
 }
 
@@ -88,7 +88,7 @@ pub unsafe fn attr_create_keyval_fint(
     _bindings: *mut c_void,
 ) -> c_int {
     let extra = extra as isize as usize;
-    // SAFETY: the caller's place.
+    // SAFETY: Open MPI's Fortran layer passes a place for the new keyval, on its own stack or the application's.
     unsafe { keyval(kind, Language::FortranInteger, copy, delete, extra, place) }
 }
 
@@ -105,7 +105,7 @@ pub unsafe fn attr_create_keyval_aint(
     _flags: c_int,
     _bindings: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: Open MPI's Fortran layer passes a writable place for the new keyval; the extra state is only kept as a number.
     unsafe {
         keyval(
             kind,
@@ -151,7 +151,7 @@ pub unsafe fn attr_set_fint(
     _predefined: bool,
 ) -> c_int {
     let value = Value::new(Language::FortranInteger, value as isize);
-    // SAFETY: the caller's object.
+    // SAFETY: `set` looks at the object before it uses it; the layer passes the one that the application's handle leads to.
     unsafe { set(object, kind, number, value) }
 }
 
@@ -168,7 +168,7 @@ pub unsafe fn attr_set_aint(
     _predefined: bool,
 ) -> c_int {
     let value = Value::new(Language::FortranAddress, value);
-    // SAFETY: the caller's object.
+    // SAFETY: `set` looks at the object before it uses it; the value is only kept.
     unsafe { set(object, kind, number, value) }
 }
 
@@ -183,7 +183,7 @@ unsafe fn get(
     flag: *mut c_int,
 ) -> Result<Option<isize>, c_int> {
     let _inside = crossing::enter();
-    // SAFETY: the caller's object and places.
+    // SAFETY: `valid` looks at `table`, which is null or an object; `flag` is writable, by the caller's promise.
     unsafe {
         *flag = 0;
         let kinds = [
@@ -210,7 +210,7 @@ pub unsafe fn attr_get_fint(
     value: *mut Fint,
     flag: *mut c_int,
 ) -> c_int {
-    // SAFETY: the caller's object and places.
+    // SAFETY: the layer passes the object itself as its "attribute table", and writable places for value and flag.
     unsafe {
         match get(table, number, Language::FortranInteger, flag) {
             Ok(Some(found)) => *value = found as Fint,
@@ -231,7 +231,7 @@ pub unsafe fn attr_get_aint(
     value: *mut isize,
     flag: *mut c_int,
 ) -> c_int {
-    // SAFETY: the caller's object and places.
+    // SAFETY: the layer passes the object itself as its "attribute table"; `value` is an address's place, and is written only if there is a value.
     unsafe {
         match get(table, number, Language::FortranAddress, flag) {
             Ok(Some(found)) => *value = found,
@@ -273,7 +273,7 @@ pub unsafe fn errhandler_invoke(
     message: *const c_char,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the caller's message is a C string or null.
+    // SAFETY: a message that is not null is a C string of the layer's; it is only read during the call. The object is null or one that the layer was given.
     unsafe {
         let message = if message.is_null() {
             c"MPI"

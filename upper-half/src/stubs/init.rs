@@ -87,7 +87,7 @@ pub unsafe fn begin_session(required: i32) -> Result<(), c_int> {
             }
         }
     }
-    // SAFETY: the caller's stub; the function may be called whenever the process ends.
+    // SAFETY: the caller is inside a stub; `at_exit` is a function of this library, which is never unloaded.
     unsafe {
         let _one = STARTING.lock();
         if !STARTED.load(Ordering::Relaxed) {
@@ -109,7 +109,7 @@ pub unsafe fn begin_session(required: i32) -> Result<(), c_int> {
 #[cfg(not(application = "openmpi"))]
 pub unsafe fn last_session_is_over() -> c_int {
     match active() && FINALIZED.load(Ordering::Relaxed) {
-        // SAFETY: the caller's stub.
+        // SAFETY: the caller is inside a stub, and `true` here says that nothing is locked and MPI has started.
         true => unsafe { end() },
         false => 0,
     }
@@ -202,7 +202,7 @@ pub fn active() -> bool {
 /// On the main thread of a restart, MPI started, predefined objects initialised.
 pub unsafe fn rebuild() {
     if STARTED.load(Ordering::Relaxed) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is on the main thread of a restart, in which MPI has started, so the real MPI knows its predefined communicators.
         unsafe { keep_errors() };
     }
 }
@@ -301,7 +301,7 @@ pub unsafe fn finalize() -> c_int {
 /// # Safety
 /// Inside a stub, nothing locked; it must have started, and not ended.
 unsafe fn end() -> c_int {
-    // SAFETY: the caller's stub.
+    // SAFETY: the caller is inside a stub with nothing locked, MPI runs, and so `MPI_COMM_WORLD` has its word and its clock.
     unsafe {
         // Other ranks may compute for long. The barrier waits for them as any operation does. The end itself takes no time, and binds: a process that a
         // suspend ends inside the real MPI's `MPI_Finalize` could not call it a second time.
@@ -323,7 +323,7 @@ unsafe fn end() -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn initialized(flag: *mut c_int) -> c_int {
-    // SAFETY: the application's place.
+    // SAFETY: MPI demands a writable flag.
     unsafe { *flag = c_int::from(ASKED_FOR.load(Ordering::Relaxed)) };
     0
 }
@@ -333,7 +333,7 @@ pub unsafe fn initialized(flag: *mut c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn finalized(flag: *mut c_int) -> c_int {
-    // SAFETY: the application's place.
+    // SAFETY: MPI demands a writable place for the flag; it is written once.
     unsafe { *flag = c_int::from(FINALIZED.load(Ordering::Relaxed)) };
     0
 }
@@ -343,7 +343,7 @@ pub unsafe fn finalized(flag: *mut c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn query_thread(provided: *mut c_int) -> c_int {
-    // SAFETY: the application's place.
+    // SAFETY: MPI demands a writable place for the level.
     unsafe { *provided = abi::threads_from_neutral(PROVIDED.load(Ordering::Relaxed)) };
     0
 }
@@ -354,7 +354,7 @@ pub unsafe fn query_thread(provided: *mut c_int) -> c_int {
 /// As the MPI function.
 pub unsafe fn is_thread_main(flag: *mut c_int) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's place; the thread has a record.
+    // SAFETY: MPI demands a writable flag; the thread is inside a stub, so it has a record.
     unsafe {
         let tid = (*arch::record()).virtual_tid.load(Ordering::Relaxed) as i32;
         *flag = c_int::from(tid == MAIN.load(Ordering::Relaxed));
@@ -368,7 +368,7 @@ pub unsafe fn is_thread_main(flag: *mut c_int) -> c_int {
 /// As the MPI function.
 pub unsafe fn abort(comm: Comm, errorcode: c_int) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's communicator; the code is the job's exit status, not an error class.
+    // SAFETY: the real MPI checks the communicator's word. The code is the job's exit status, not an error class.
     unsafe {
         let word = abi::word(HandleKind::Communicator, comm);
         cross(|dispatch| (dispatch.abort)(word, errorcode))

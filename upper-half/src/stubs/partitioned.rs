@@ -34,14 +34,14 @@ fn table() -> Option<&'static Direct> {
 /// # Safety
 /// Inside a stub.
 unsafe fn refused(name: &'static CStr) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub.
     unsafe { refuse(name, RefusalReason::Partitioned) as c_int }
 }
 
 /// Makes a request.
 ///
 /// # Safety
-/// Inside a stub; `call` must make a request of the real MPI's in the place that it is given.
+/// Inside a stub; `comm` must lead to an object, `place` be writable; `call` must make a request of the real MPI's in the place that it is given.
 unsafe fn init(
     comm: Comm,
     place: PlaceOf<RequestHandle>,
@@ -50,7 +50,7 @@ unsafe fn init(
 ) -> c_int {
     let mut word = 0;
     let code = call(&raw mut word);
-    // SAFETY: the caller's communicator and place.
+    // SAFETY: the real MPI has made the request with `comm`, so that is alive; `place` is writable, by the caller's promise.
     unsafe {
         if code != 0 {
             return raise(comm, direct::error(code), name);
@@ -76,7 +76,7 @@ macro_rules! inits {
             info: Info, place: PlaceOf<RequestHandle>,
         ) -> c_int {
             let _inside = crossing::enter();
-            // SAFETY: the application's arguments.
+            // SAFETY: MPI demands live handles and a buffer that lasts as long as the request; the real MPI checks the words that it gets.
             unsafe {
                 let function = table().and_then(|table| table.$below).filter(|_| !devices::present());
                 let Some(function) = function else { return refused($name) };
@@ -103,7 +103,7 @@ inits! {
 /// # Safety
 /// Inside a stub; the application's handle.
 unsafe fn of(handle: *mut Object) -> Option<*mut Request> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `request::of` looks at the handle before it is used, and leaves the request's kind to be read.
     unsafe {
         let found = request::of(handle).ok().flatten();
         found.filter(|it| (**it).kind == Kind::Partitioned)
@@ -119,7 +119,7 @@ unsafe fn with(
     name: &'static CStr,
     call: impl FnOnce(&'static Direct, Word) -> Option<c_int>,
 ) -> c_int {
-    // SAFETY: the caller's handle.
+    // SAFETY: `of` has found one of these requests, so its word is the real MPI's, which `call` gets.
     unsafe {
         let (Some(it), Some(table)) = (of(handle), table()) else {
             return raise(ptr::null_mut(), request::ERR_REQUEST, name);
@@ -138,7 +138,7 @@ unsafe fn with(
 /// As the MPI function.
 pub unsafe fn pready(partition: c_int, request: *mut Object) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's request.
+    // SAFETY: `with` looks at the handle; the partition is a number that the real MPI checks.
     unsafe {
         with(request, c"MPI_Pready", |table, word| {
             let function = table.pready?;
@@ -153,7 +153,7 @@ pub unsafe fn pready(partition: c_int, request: *mut Object) -> c_int {
 /// As the MPI function.
 pub unsafe fn pready_range(low: c_int, high: c_int, request: *mut Object) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's request.
+    // SAFETY: `with` looks at the handle; both ends of the range are numbers that the real MPI checks.
     unsafe {
         with(request, c"MPI_Pready_range", |table, word| {
             let function = table.pready_range?;
@@ -168,7 +168,7 @@ pub unsafe fn pready_range(low: c_int, high: c_int, request: *mut Object) -> c_i
 /// As the MPI function.
 pub unsafe fn pready_list(length: c_int, list: *const c_int, request: *mut Object) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's request and list.
+    // SAFETY: `with` looks at the handle; MPI demands that `list` has `length` elements, and they are read during the call only.
     unsafe {
         with(request, c"MPI_Pready_list", |table, word| {
             let function = table.pready_list?;
@@ -183,7 +183,7 @@ pub unsafe fn pready_list(length: c_int, list: *const c_int, request: *mut Objec
 /// As the MPI function.
 pub unsafe fn parrived(request: *mut Object, partition: c_int, flag: *mut c_int) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's request and place.
+    // SAFETY: `of` looks at the handle; a flag that is not null is writable, as MPI demands.
     unsafe {
         let over = of(request).is_some_and(|it| (*it).state == State::Done);
         if over && !flag.is_null() {

@@ -147,7 +147,7 @@ impl<H: Handle> PlaceOf<H> {
     /// The array must have that many elements, or one less.
     #[inline(always)]
     pub unsafe fn add(self, index: usize) -> Self {
-        // SAFETY: the caller's array.
+        // SAFETY: the array has at least `index` elements, by the caller's promise, so the result is within it or one past its end.
         Self(unsafe { self.0.add(index) })
     }
 
@@ -157,7 +157,7 @@ impl<H: Handle> PlaceOf<H> {
     /// A handle must be there.
     #[inline(always)]
     pub unsafe fn get(self) -> *mut Object {
-        // SAFETY: the caller's place.
+        // SAFETY: the place holds a handle, by the caller's promise; it is copied.
         unsafe { *self.0 }.object()
     }
 
@@ -167,10 +167,10 @@ impl<H: Handle> PlaceOf<H> {
     /// A handle must be there.
     #[inline(always)]
     pub unsafe fn at_hand(self) -> *mut Object {
-        // SAFETY: the caller's place.
+        // SAFETY: the place holds a handle, by the caller's promise; a number that is not known gives `nothing` instead of an address.
         #[cfg(application = "mpich")]
         return unsafe { *self.0 }.known().unwrap_or(narrow::nothing());
-        // SAFETY: the caller's place.
+        // SAFETY: the place holds a handle, by the caller's promise, and that is its object's address or a small number.
         #[cfg(not(application = "mpich"))]
         return unsafe { self.get() };
     }
@@ -181,7 +181,7 @@ impl<H: Handle> PlaceOf<H> {
     /// A handle must be there.
     #[inline(always)]
     pub unsafe fn holds(self, handle: H) -> bool {
-        // SAFETY: the caller's place.
+        // SAFETY: the place holds a handle, by the caller's promise; it is only compared.
         unsafe { *self.0 }.same(handle)
     }
 
@@ -191,7 +191,7 @@ impl<H: Handle> PlaceOf<H> {
     /// The place must be writable.
     #[inline(always)]
     pub unsafe fn write(self, handle: H) {
-        // SAFETY: the caller's place.
+        // SAFETY: the place is writable, by the caller's promise; handles need no drop.
         unsafe { *self.0 = handle };
     }
 
@@ -201,7 +201,7 @@ impl<H: Handle> PlaceOf<H> {
     /// The place must be writable.
     #[inline(always)]
     pub unsafe fn set(self, object: *mut Object) {
-        // SAFETY: the caller's place.
+        // SAFETY: the place is writable, by the caller's promise; `of` reads the object, which is never unmapped.
         unsafe { *self.0 = H::of(object) };
     }
 }
@@ -242,7 +242,7 @@ impl<H: Handle> ListOf<H> {
     /// # Safety
     /// There must be that many.
     pub unsafe fn objects(self, count: usize) -> impl Iterator<Item = *mut Object> {
-        // SAFETY: the caller's array.
+        // SAFETY: every index is below `count`, and the list has so many handles, by the caller's promise.
         (0..count).map(move |index| unsafe { *self.0.add(index) }.object())
     }
 }
@@ -266,7 +266,7 @@ impl<T> Takes<T> for *mut T {
 
     #[inline(always)]
     unsafe fn put(self, value: T) {
-        // SAFETY: the caller's place.
+        // SAFETY: the place is writable, by the caller's promise, and has a `T`'s alignment, since it is the application's `T`.
         unsafe { self.write(value) };
     }
 }
@@ -279,7 +279,7 @@ impl<H: Handle> Takes<*mut Object> for PlaceOf<H> {
 
     #[inline(always)]
     unsafe fn put(self, object: *mut Object) {
-        // SAFETY: the caller's place.
+        // SAFETY: the place is writable, by the caller's promise.
         unsafe { self.set(object) };
     }
 }

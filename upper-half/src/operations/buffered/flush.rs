@@ -63,15 +63,17 @@ pub fn until_over(buffer: u64) {
 #[inline]
 pub unsafe fn notice() {
     if COUNT.load(Ordering::Relaxed) != 0 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is inside a stub with nothing locked.
         unsafe { notice_some() };
     }
 }
 
+/// # Safety
+/// As [`notice`].
 #[cold]
 #[inline(never)]
 unsafe fn notice_some() {
-    // SAFETY: the caller's stub.
+    // SAFETY: the caller is inside a stub with nothing locked; a flush's request is alive until it is complete, and each is completed once.
     unsafe {
         let over = ALL.lock().look();
         end(over);
@@ -110,7 +112,7 @@ pub unsafe fn has_flush(requests: PlaceOf<RequestHandle>, count: c_int) -> bool 
         return false;
     }
     let _inside = crossing::enter();
-    // SAFETY: the caller's array.
+    // SAFETY: each index is below `count`, and the array has so many handles, as MPI demands; `is_flush` looks at each.
     (0..usize::try_from(count).unwrap_or(0)).any(|at| unsafe { is_flush(requests.add(at).get()) })
 }
 
@@ -119,7 +121,7 @@ pub unsafe fn has_flush(requests: PlaceOf<RequestHandle>, count: c_int) -> bool 
 /// # Safety
 /// In a stub, not inside; the application's array.
 pub unsafe fn until_flushed(requests: PlaceOf<RequestHandle>, count: c_int) {
-    // SAFETY: the caller's array.
+    // SAFETY: the array has `count` handles, as MPI demands; it is looked at again each time, since a flush may have ended.
     unsafe {
         while has_flush(requests, count) {
             {
@@ -165,7 +167,7 @@ unsafe extern "C" fn cancel(_: *mut c_void, _: c_int) -> c_int {
 /// As the MPI function.
 unsafe fn flush(of: BufferOwner, name: &'static CStr) -> c_int {
     let mut buffer = None;
-    // SAFETY: the application's handle.
+    // SAFETY: `owner` looks at the handle.
     let code = unsafe {
         run(of.object(), name, || {
             buffer = ALL.lock().buffer_of(of.owner()?);
@@ -183,7 +185,7 @@ unsafe fn flush(of: BufferOwner, name: &'static CStr) -> c_int {
 /// # Safety
 /// As the MPI function.
 unsafe fn iflush(of: BufferOwner, place: PlaceOf<RequestHandle>, name: &'static CStr) -> c_int {
-    // SAFETY: the application's handle and place.
+    // SAFETY: `owner` looks at the handle; MPI demands a writable place, and null is refused before it is written.
     unsafe {
         run(of.object(), name, || {
             let owner = of.owner()?;
@@ -228,7 +230,7 @@ macro_rules! flushes {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $flush($($of: $type)?) -> c_int {
-            // SAFETY: the application's handle.
+            // SAFETY: `flush` looks at the handle, if the function has one.
             unsafe { flush($variant, $flush_name) }
         }
 
@@ -237,7 +239,7 @@ macro_rules! flushes {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $iflush($($of: $type,)? request: PlaceOf<RequestHandle>) -> c_int {
-            // SAFETY: the application's handle and place.
+            // SAFETY: `iflush` looks at the handle, if the function has one, and refuses a null place.
             unsafe { iflush($variant, request, $iflush_name) }
         }
     )*};

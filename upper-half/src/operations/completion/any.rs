@@ -17,6 +17,9 @@ use crate::operations::messages::points;
 use crate::operations::request::State;
 
 /// The end of a call that completes one of several: `index` is the lower half's answer.
+///
+/// # Safety
+/// Inside a stub; `index` must be writable, `status` ignored or writable; `chosen` is below the list's count or undefined.
 unsafe fn tell_one(
     list: &mut List<'_>,
     chosen: c_int,
@@ -26,7 +29,7 @@ unsafe fn tell_one(
     status: *mut abi::Status,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the application's places.
+    // SAFETY: `index` and `status` are the application's places, as the caller promises; `chosen` names a request of the list, if it names one.
     unsafe {
         *index = chosen;
         let Ok(place) = usize::try_from(chosen) else {
@@ -66,7 +69,7 @@ pub unsafe fn waitany(
     status: *mut abi::Status,
 ) -> c_int {
     let mut flag = 0;
-    // SAFETY: the application's array and places.
+    // SAFETY: MPI demands `count` handles, a writable index and a status that is ignored or writable; `flag` is a local variable.
     unsafe {
         #[cfg(not(application = "openmpi"))]
         if buffered::has_flush(array_of_requests, count) {
@@ -82,6 +85,8 @@ pub unsafe fn waitany(
     }
 }
 
+/// # Safety
+/// As [`waitany`].
 #[cold]
 #[inline(never)]
 unsafe fn waitany_long(
@@ -91,7 +96,7 @@ unsafe fn waitany_long(
     status: *mut abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's array and places.
+    // SAFETY: `List::new` has looked at all `count` handles; the lower half gets words and places that live in this frame.
     unsafe {
         let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, count) {
@@ -142,7 +147,7 @@ unsafe fn waitany_long(
 /// Inside a stub; the list's words have been looked up.
 unsafe fn until_one(list: &mut List<'_>, chosen: &mut c_int, found: &mut Status) -> c_int {
     loop {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is inside a stub, and the list's words have been looked up.
         if let Some(code) = unsafe { one_of(list, chosen, found) } {
             return code;
         }
@@ -170,7 +175,7 @@ unsafe fn one_of(list: &mut List<'_>, chosen: &mut c_int, found: &mut Status) ->
         is_one = true;
         let word = &raw mut list.words[index];
         let (mut over, place) = (0, &raw mut *found);
-        // SAFETY: the caller's request, a place of ours.
+        // SAFETY: `word` is an active request's, as looked up by the caller; the flag and the status are local to the caller's frames.
         let code = unsafe { cross_near(|dispatch| (dispatch.test)(word, &mut over, place)) };
         if over != 0 || code != 0 {
             *chosen = index as c_int;
@@ -196,7 +201,7 @@ pub unsafe fn testany(
     flag: *mut c_int,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's array and places.
+    // SAFETY: MPI demands `count` handles, writable places for index and flag, and a status that is ignored or writable.
     unsafe {
         if direct::any::<false>(count, array_of_requests, index, flag, status) {
             return 0;
@@ -217,7 +222,7 @@ pub unsafe extern "C" fn testany_failed(
     status: *mut abi::Status,
     code: c_int,
 ) -> c_int {
-    // SAFETY: the application's places.
+    // SAFETY: the arguments are those of the application's `MPI_Testany`; the real MPI has filled the status if it had both places.
     unsafe {
         let looked = !index.is_null() && !flag.is_null();
         direct::failed_when_asked(array_of_requests, looked, status, code);
@@ -225,6 +230,8 @@ pub unsafe extern "C" fn testany_failed(
     }
 }
 
+/// # Safety
+/// As [`testany`].
 #[cold]
 #[inline(never)]
 unsafe fn testany_long(
@@ -235,7 +242,7 @@ unsafe fn testany_long(
     status: *mut abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's array and places.
+    // SAFETY: `List::new` has looked at all `count` handles; `flag` and `index` are writable, as MPI demands.
     unsafe {
         let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, count) {

@@ -44,7 +44,7 @@ impl Over {
     /// # Safety
     /// Inside a stub, nothing locked; the request is alive still.
     unsafe fn tell(self) -> (Status, i32) {
-        // SAFETY: the caller's.
+        // SAFETY: the request is alive still, by the caller's promise, and `look` has made it a whole one.
         unsafe { request::tell(self.request) };
         (self.status, self.error)
     }
@@ -54,7 +54,7 @@ impl Over {
     /// # Safety
     /// As [`Over::tell`].
     unsafe fn communicator(&self) -> Comm {
-        // SAFETY: the caller's live request.
+        // SAFETY: the request is alive still, by the caller's promise.
         unsafe { (*self.request).communicator }
     }
 }
@@ -64,7 +64,7 @@ impl Over {
 /// # Safety
 /// Inside a stub; null, or a handle that MPI gave.
 unsafe fn look(handle: *mut Object) -> Result<Seen, (Comm, i32)> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `request::of` looks at the handle, which is null or MPI's; after each question the request is looked at anew.
     unsafe {
         #[cfg(not(application = "openmpi"))]
         crate::operations::buffered::notice();
@@ -102,8 +102,11 @@ unsafe fn look(handle: *mut Object) -> Result<Seen, (Comm, i32)> {
 }
 
 /// A request that is over: its data may be looked at. MPICH tells here, too, that it has failed; Open MPI tells only the call that ends it.
+///
+/// # Safety
+/// Inside a stub; `request` must be a live one whose operation is over.
 unsafe fn over(request: *mut Request, status: Status) -> Seen {
-    // SAFETY: the caller's live request.
+    // SAFETY: the request is alive and its operation over, as `look` has found.
     let landed = unsafe { devices::landed(request) };
     let tells = cfg!(not(application = "openmpi")) && status.error != 0;
     let error = if tells { status.error } else { landed };
@@ -125,7 +128,7 @@ pub unsafe fn request_get_status(
 ) -> c_int {
     const NAME: &core::ffi::CStr = c"MPI_Request_get_status";
     let _inside = crossing::enter();
-    // SAFETY: the application's request, flag and status.
+    // SAFETY: MPI demands a handle, a writable flag and a status that is ignored or writable; `over` is used before anything can end the request.
     unsafe {
         match look(request) {
             Err((communicator, code)) => return raise(communicator, code, NAME),
@@ -171,7 +174,7 @@ pub unsafe fn request_get_status_all(
 ) -> c_int {
     const NAME: &core::ffi::CStr = c"MPI_Request_get_status_all";
     let _inside = crossing::enter();
-    // SAFETY: the application's arrays and flag.
+    // SAFETY: MPI demands `count` handles, and as many statuses unless they are ignored; a request that is over stays alive until the application ends it.
     unsafe {
         let count = match number(count, array_of_requests) {
             Ok(count) => count,
@@ -224,7 +227,7 @@ pub unsafe fn request_get_status_any(
 ) -> c_int {
     const NAME: &core::ffi::CStr = c"MPI_Request_get_status_any";
     let _inside = crossing::enter();
-    // SAFETY: the application's array and places.
+    // SAFETY: MPI demands `count` handles, writable places for index and flag, and a status that is ignored or writable.
     unsafe {
         let count = match number(count, array_of_requests) {
             Ok(count) => count,
@@ -272,7 +275,7 @@ pub unsafe fn request_get_status_some(
 ) -> c_int {
     const NAME: &core::ffi::CStr = c"MPI_Request_get_status_some";
     let _inside = crossing::enter();
-    // SAFETY: the application's arrays and places.
+    // SAFETY: MPI demands `incount` handles and as many places for indices and statuses; `told` never passes `incount`.
     unsafe {
         let count = match number(incount, array_of_requests) {
             Ok(count) => count,

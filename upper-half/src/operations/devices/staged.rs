@@ -115,7 +115,7 @@ impl Staged {
         };
         for buffer in buffers {
             let mut pointer = buffer.pointer;
-            // SAFETY: the caller's handles.
+            // SAFETY: the datatypes are null or handles, by the caller's promise; `runs` has the real MPI look at them.
             let runs = unsafe { layout::runs(&buffer.parts)? };
             let span = layout::span(&runs);
             let first = pointer.addr().wrapping_add_signed(span.start);
@@ -128,7 +128,7 @@ impl Staged {
                     host: vec![0; span.len()],
                 };
                 if !later && let Err(failed) = copy.fetch(&driver) {
-                    // SAFETY: the caller's object.
+                    // SAFETY: `on` is null or an object, by the caller's promise, and the thread is inside a stub.
                     return Some(Err(unsafe { failed_on(on, name, &failed) }));
                 }
                 pointer = copy.pointer();
@@ -204,7 +204,7 @@ impl Staged {
 /// Inside a stub; `on` null or an object.
 unsafe fn failed_on(on: *mut Object, name: &'static CStr, failed: &Failed) -> c_int {
     tell(name, failed);
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub, and `on` is null or an object.
     unsafe { raise(on, ERR_OTHER, name) }
 }
 
@@ -223,16 +223,16 @@ fn tell(name: &CStr, failed: &Failed) {
 /// # Safety
 /// Inside a stub; `context` is the one attached to a live request.
 pub unsafe fn land(context: *mut ()) -> c_int {
-    // SAFETY: the caller's; no other code has it.
+    // SAFETY: `context` is the box that `attach` has given the request, which lives as long as that; a request's completion is run by one thread at a time.
     unsafe { (*context.cast::<Staged>()).land() }
 }
 
 /// The staged buffers of a request, if it has any.
 ///
 /// # Safety
-/// A live request.
+/// A live request that no other thread completes or looks at meanwhile; the result must not be used once the request ends.
 unsafe fn of<'a>(request: *mut Request) -> Option<&'a mut Staged> {
-    // SAFETY: the caller's request; its context is what `attach` gave it.
+    // SAFETY: the request's completion is `land`, so its context is the box that `attach` gave it, and nothing else refers to that now.
     unsafe { belongs_to(&*request).then(|| &mut *(*request).context.cast::<Staged>()) }
 }
 
@@ -252,7 +252,7 @@ fn belongs_to(request: &Request) -> bool {
 #[cold]
 #[inline(never)]
 pub unsafe fn freed(request: *mut Request) -> Option<Result<(), c_int>> {
-    // SAFETY: the caller's.
+    // SAFETY: the request is alive, by the caller's promise, and MPI lets one thread at a time work on a request.
     let staged = unsafe { of(request) }?;
     let Some(copy) = staged.copies.iter().find(|copy| copy.way == BufferUse::Out) else {
         return Some(Ok(()));
@@ -273,7 +273,7 @@ pub unsafe fn freed(request: *mut Request) -> Option<Result<(), c_int>> {
 /// # Safety
 /// Inside a stub; a live request, whose operation is over.
 pub unsafe fn landed(request: *mut Request) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the request is alive and its operation over, by the caller's promise, so the real MPI writes to the buffers no more.
     unsafe { of(request).map_or(0, |staged| staged.land()) }
 }
 
@@ -282,7 +282,7 @@ pub unsafe fn landed(request: *mut Request) -> c_int {
 /// # Safety
 /// Inside a stub; a live request.
 pub unsafe fn starting(request: *mut Request) -> Result<(), c_int> {
-    // SAFETY: the caller's.
+    // SAFETY: the request is alive, by the caller's promise, and inactive, so the real MPI does not use the buffers yet.
     let Some(staged) = (unsafe { of(request) }) else {
         return Ok(());
     };

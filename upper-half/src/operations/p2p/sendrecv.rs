@@ -39,7 +39,8 @@ pub unsafe fn sendrecv(
     comm: Comm,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's arguments.
+    // SAFETY: MPI demands live handles, two buffers that do not overlap and a status that is ignored or writable; `objects` has checked the handles before they
+    // are read.
     unsafe {
         if direct::open()
             && direct::objects([sendtype, recvtype, comm])
@@ -83,7 +84,7 @@ pub unsafe fn sendrecv(
 /// The way must be open.
 #[inline(always)]
 unsafe fn with_nothing_drained() -> Option<Stay> {
-    // SAFETY: the caller's.
+    // SAFETY: the way is open, by the caller's promise.
     let stay = unsafe { direct::enter() };
     if drain::nothing_waits() {
         return Some(stay);
@@ -92,6 +93,8 @@ unsafe fn with_nothing_drained() -> Option<Stay> {
     None
 }
 
+/// # Safety
+/// As [`sendrecv`].
 #[cold]
 #[inline(never)]
 #[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
@@ -114,7 +117,7 @@ unsafe fn sendrecv_converted(
             (sendbuf, sendcount, sendtype),
             (recvbuf, recvcount, recvtype),
         );
-        // SAFETY: the application's arguments.
+        // SAFETY: the arguments are those of the application's `MPI_Sendrecv`; `again` is this very call with buffers of the host's.
         let staged = unsafe {
             devices::both(c"MPI_Sendrecv", sent, received, comm, |sendbuf, recvbuf| {
                 sendrecv_converted(
@@ -131,7 +134,7 @@ unsafe fn sendrecv_converted(
     let arguments = receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
     let dest = abi::rank_to_neutral(dest);
     let sendtag = abi::tag_to_neutral(sendtag);
-    // SAFETY: the application's arguments.
+    // SAFETY: the real MPI checks the handles' words; the receive's request is known to this call only, which waits for it or withdraws it.
     unsafe {
         let mut found = Status::default();
         let comm_word = abi::word(HandleKind::Communicator, comm);
@@ -160,7 +163,7 @@ unsafe fn sendrecv_converted(
 /// # Safety
 /// Inside a stub; `call` sends to that rank.
 unsafe fn send(dest: i32, call: impl FnOnce(&'static Dispatch) -> i32) -> i32 {
-    // SAFETY: the caller's thread has a record.
+    // SAFETY: the caller is inside a stub, so the thread has a record.
     unsafe {
         if dest != PROC_NULL {
             arch::count_sent();
@@ -206,7 +209,7 @@ pub unsafe fn sendrecv_replace(
 ) -> c_int {
     if devices::present() {
         let given = (buf, count, datatype, comm);
-        // SAFETY: the application's arguments.
+        // SAFETY: the arguments are those of the application's `MPI_Sendrecv_replace`; `again` is this very call with a buffer of the host's.
         let staged = unsafe {
             devices::receives(c"MPI_Sendrecv_replace", given, |buf| {
                 sendrecv_replace(
@@ -219,7 +222,7 @@ pub unsafe fn sendrecv_replace(
         }
     }
     let inside = crossing::enter();
-    // SAFETY: the application's arguments.
+    // SAFETY: MPI demands that the buffer holds `count` elements; they are only read here.
     let packed = unsafe { pack(buf, count, datatype, comm) };
     let (packed, bytes) = match packed {
         Ok(packed) => packed,
@@ -227,7 +230,7 @@ pub unsafe fn sendrecv_replace(
         Err(code) => return unsafe { raise(comm, code, c"MPI_Sendrecv_replace") },
     };
     let packed_type = abi::predefined(HandleKind::Datatype, PACKED);
-    // SAFETY: the application's arguments, and bytes that live until the send is over.
+    // SAFETY: the packed bytes are a copy that lives until `sendrecv` has returned, so they do not overlap the buffer that is received into.
     let code = unsafe {
         let start = packed.as_ptr().cast();
         sendrecv(

@@ -72,7 +72,7 @@ unsafe fn handle_of(comm: Comm, source: i32, word: Word, status: Status) -> *mut
     }
     let matched = Matched {
         status,
-        // SAFETY: the caller's communicator.
+        // SAFETY: the communicator is alive, by the caller's promise; `Held` keeps it so as long as the message exists.
         communicator: unsafe { Held::new(comm) },
         drained: None,
     };
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn found(
     status: *const abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the caller's.
+    // SAFETY: the real MPI has put its word into the handle's place and filled the status; both belong to the application's call, which is not over yet.
     unsafe {
         let word = message.given().cast::<Word>().read();
         let found = (*status).to_neutral();
@@ -116,7 +116,8 @@ pub unsafe fn improbe(
     message: PlaceOf<MessageHandle>,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's arguments.
+    // SAFETY: MPI demands a live communicator, a writable flag, a writable handle's place and a status that is ignored or writable. `alive` checks the
+    // communicator.
     unsafe {
         if direct::open() && direct::alive([comm]) {
             let stay = direct::enter();
@@ -160,7 +161,7 @@ unsafe fn claimed(
     message: PlaceOf<MessageHandle>,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the word is the real MPI's answer if the code is 0; the places are the application's, the status may be ignored.
     unsafe {
         if code != 0 {
             return raise(comm, code, c"MPI_Improbe");
@@ -171,6 +172,8 @@ unsafe fn claimed(
     0
 }
 
+/// # Safety
+/// As [`improbe`].
 #[cold]
 #[inline(never)]
 unsafe fn improbe_converted(
@@ -183,7 +186,7 @@ unsafe fn improbe_converted(
 ) -> c_int {
     let _inside = crossing::enter();
     let (source, tag) = (abi::rank_to_neutral(source), abi::tag_to_neutral(tag));
-    // SAFETY: the application's arguments.
+    // SAFETY: `claim` has the real MPI check the communicator; the places are writable, and written only if a message was found.
     unsafe {
         match claim(comm, source, tag, false) {
             Ok(None) => *flag = 0,
@@ -212,7 +215,7 @@ pub unsafe fn mprobe(
     let _inside = crossing::enter();
     let (source, tag) = (abi::rank_to_neutral(source), abi::tag_to_neutral(tag));
     let mut interrupted = false;
-    // SAFETY: the application's arguments.
+    // SAFETY: the real MPI checks the communicator at each `claim`, also after a restart; the places are written once, at the end.
     unsafe {
         let found = loop {
             match claim(comm, source, tag, true) {
@@ -321,7 +324,8 @@ pub unsafe fn mrecv(
 ) -> c_int {
     if devices::present() {
         let given = (buf, count, datatype, ptr::null_mut());
-        // SAFETY: the application's arguments.
+        // SAFETY: MPI demands a buffer with room for `count` elements, and a message's handle in its place; `again` is this very call with a buffer of the
+        // host's.
         let staged = unsafe {
             devices::receives(c"MPI_Mrecv", given, |buf| {
                 mrecv(buf, count, datatype, message, status)
@@ -332,7 +336,7 @@ pub unsafe fn mrecv(
         }
     }
     let _inside = crossing::enter();
-    // SAFETY: the application's arguments.
+    // SAFETY: `receive` looks at the message's handle, and returns a request that no other code knows until it is waited for here.
     unsafe {
         match receive(buf, count, datatype, message) {
             Ok(request) => {
@@ -364,7 +368,7 @@ pub unsafe fn imrecv(
 ) -> c_int {
     if devices::present() {
         let given = (buf.cast_const(), count, datatype, ptr::null_mut());
-        // SAFETY: the application's arguments.
+        // SAFETY: MPI demands that the buffer stays the library's until the request is over; `again` is this very call with a buffer of the host's.
         let staged = unsafe {
             devices::starts(c"MPI_Imrecv", BufferUse::Out, given, request, |buf| {
                 imrecv(buf, count, datatype, message, request)
@@ -375,7 +379,7 @@ pub unsafe fn imrecv(
         }
     }
     let _inside = crossing::enter();
-    // SAFETY: the application's arguments.
+    // SAFETY: `receive` looks at the message's handle; `request` is a writable place, as MPI demands.
     unsafe {
         match receive(buf, count, datatype, message) {
             Ok(begun) => {

@@ -45,7 +45,7 @@ impl Form {
     /// `object` must point to one.
     #[inline(always)]
     pub unsafe fn of(object: *const Object) -> Form {
-        // SAFETY: the caller's object.
+        // SAFETY: `object` points to an object, alive or freed, by the caller's promise; its form is always set.
         unsafe { Form((*object).clock) }
     }
 
@@ -71,7 +71,7 @@ impl Form {
     /// # Safety
     /// `request` must be a slot of ours.
     pub unsafe fn give(self, request: *mut Request) {
-        // SAFETY: the caller's slot.
+        // SAFETY: `request` is a slot of ours, by the caller's promise, and slots are never unmapped.
         unsafe { (*request).head.clock = self.0 };
     }
 
@@ -107,10 +107,10 @@ const STOCK: usize = 8;
 /// Makes the request of a send, if a slot rests. The lower half has nothing yet.
 ///
 /// # Safety
-/// In a stay of the short way; `communicator` must point to an object.
+/// In a stay of the short way; `communicator` must point to an object. No other thread may call MPI.
 #[inline(always)]
 pub unsafe fn send(kind: Kind, communicator: *mut Object) -> Option<*mut Request> {
-    // SAFETY: the caller's stay; slots of ours.
+    // SAFETY: no other thread uses the list of resting slots, and what it leads to is null or such a slot, whose `body` links to the next.
     unsafe {
         let requests = REQUESTS.alone();
         let request = requests.light;
@@ -137,7 +137,7 @@ pub unsafe fn receive(
     tag: i32,
     communicator: *mut Object,
 ) -> Option<*mut Request> {
-    // SAFETY: the caller's.
+    // SAFETY: the ring gives a slot that rests, so nothing else uses it; the objects are alive, since the caller has checked them.
     unsafe {
         let request = ring::take()?;
         let it = &mut *request;
@@ -211,7 +211,7 @@ unsafe fn rest_as_send(request: *mut Request) {
 /// As [`rest`]; `request` must be light.
 #[inline(always)]
 pub unsafe fn end(request: *mut Request) {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is light and over, by the caller's promise; its form tells to which list the slot goes back.
     unsafe {
         if Form::of(request.cast()) == Form::RECEIVE {
             arch::count_received();
@@ -233,7 +233,7 @@ pub unsafe fn end_receives(
     object: impl Fn(usize) -> *mut Object,
 ) {
     let null = RequestHandle::of(super::null());
-    // SAFETY: the caller's array.
+    // SAFETY: each index is below `count`, and each handle is a light receive's, used no more, by the caller's promise.
     unsafe {
         let end = |index: usize| {
             ring::rest(object(index).cast());
@@ -262,7 +262,7 @@ pub unsafe fn end_receives(
 /// In a stay or parked; `request` must be a slot of ours.
 #[inline(always)]
 pub unsafe fn unfold(request: *mut Request) {
-    // SAFETY: the caller's slot.
+    // SAFETY: `request` is a slot of ours, so its form may be read even if it rests.
     unsafe {
         if Form::of(request.cast()).is_light() {
             unfold_light(request);
@@ -270,10 +270,12 @@ pub unsafe fn unfold(request: *mut Request) {
     }
 }
 
+/// # Safety
+/// As [`unfold`]; the form must be a light one.
 #[cold]
 #[inline(never)]
 unsafe fn unfold_light(request: *mut Request) {
-    // SAFETY: the caller's slot.
+    // SAFETY: the form is a light one, so the fields mean what such a request gives them; the objects that it names are held from here on.
     unsafe {
         let Some(kind) = Form::of(request.cast()).kind() else {
             return;

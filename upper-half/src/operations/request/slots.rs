@@ -42,7 +42,7 @@ pub(super) static REQUESTS: Shared<Requests> = Shared::new(Requests {
 /// `object` must be a live object or null.
 #[inline(always)]
 pub unsafe fn hold(object: *mut Object) {
-    // SAFETY: the caller's object; without concurrency no other thread counts at the same time.
+    // SAFETY: the object is alive or null, by the caller's promise; while no other thread calls MPI, its holders may be counted without atomic operations.
     unsafe {
         if object.is_null() {
         } else if concurrent() {
@@ -61,7 +61,7 @@ pub unsafe fn hold(object: *mut Object) {
 /// As [`hold`]; not null.
 #[inline(always)]
 pub(super) unsafe fn hold_alone(object: *mut Object) {
-    // SAFETY: the caller's object.
+    // SAFETY: the object is alive and not null, by the caller's promise, and no other thread counts its holders.
     unsafe {
         if (*object).standard == 0 {
             (*object).references += 1;
@@ -75,7 +75,7 @@ pub(super) unsafe fn hold_alone(object: *mut Object) {
 /// `object` must have been held.
 #[inline(always)]
 pub unsafe fn let_go(object: *mut Object) {
-    // SAFETY: as `hold`.
+    // SAFETY: `hold` has kept the object alive until now; holders are counted as there.
     unsafe {
         if object.is_null() {
         } else if concurrent() {
@@ -94,7 +94,7 @@ pub unsafe fn let_go(object: *mut Object) {
 /// As [`let_go`]; not null.
 #[inline(always)]
 pub(super) unsafe fn let_go_alone(object: *mut Object) {
-    // SAFETY: the caller's object.
+    // SAFETY: the object was held, by the caller's promise, so it is alive, and no other thread counts its holders.
     unsafe {
         if (*object).standard != 0 {
         } else if (*object).references > 1 {
@@ -127,7 +127,7 @@ fn new_slot(requests: &mut Requests) -> *mut Request {
 /// Inside a stub; the objects must be alive.
 #[inline(always)]
 pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
-    // SAFETY: the caller's objects.
+    // SAFETY: the objects are alive, by the caller's promise, and held from here on; `slot` gives a slot that no other code uses.
     unsafe {
         hold(arguments.datatype);
         hold(arguments.communicator);
@@ -149,7 +149,7 @@ pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
 /// As [`create`]; neither object may be null.
 #[inline(always)]
 pub unsafe fn create_alone(arguments: &Arguments) -> Option<*mut Request> {
-    // SAFETY: the caller's objects.
+    // SAFETY: the objects are alive and not null, by the caller's promise, and no other thread calls MPI; `take_free` gives a slot that no other code uses.
     unsafe {
         light::ring::number();
         let requests = REQUESTS.alone();
@@ -357,10 +357,10 @@ pub fn live() -> Vec<*mut Request> {
         .collect();
     drop(requests);
     for request in &found {
-        // SAFETY: as above.
+        // SAFETY: slots never go away, and `unfold` leaves alone what is no light request.
         unsafe { light::unfold(*request) };
     }
-    // SAFETY: as above.
+    // SAFETY: slots never go away; each of these was live a moment ago, so its number is set.
     found.sort_by_key(|it| unsafe { (**it).begun });
     found
 }

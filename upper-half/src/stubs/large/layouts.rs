@@ -42,7 +42,7 @@ fn null() -> DatatypeHandle {
 unsafe fn bounds_of(of: DatatypeHandle, name: &'static CStr) -> Result<Bounds, c_int> {
     let _inside = crossing::enter();
     let (mut low, mut extent) = (0, 0);
-    // SAFETY: the caller's handle, places of ours.
+    // SAFETY: `of` is a handle, by the caller's promise, whose word the real MPI checks; the bounds go into local variables.
     unsafe {
         let word = abi::word(HandleKind::Datatype, Handle::object(of));
         match cross(|lower| (lower.type_get_extent)(word, &mut low, &mut extent)) {
@@ -72,7 +72,7 @@ unsafe fn end(made: Made, name: &'static CStr) -> c_int {
     match made {
         Ok(()) => 0,
         Err(Some(code)) => code,
-        // SAFETY: the caller's.
+        // SAFETY: the caller is in a stub and not inside yet, as `too_large` demands.
         Err(None) => unsafe { too_large(name) },
     }
 }
@@ -87,7 +87,8 @@ unsafe fn of_blocks(mut blocks: Vec<Block>, place: PlaceOf<DatatypeHandle>) -> M
     }
     blocks.retain(|block| block.run.count > 0);
     let all = around(blocks.iter().map(|block| block.run)).ok_or(None)?;
-    // SAFETY: the caller's handles; lists and places of ours.
+    // SAFETY: the three lists have `count` elements each and outlive the call; the datatypes are handles, which `type_create_struct` checks; `made` is a local
+    // handle.
     unsafe {
         let each = blocks
             .iter()
@@ -115,9 +116,9 @@ unsafe fn of_blocks(mut blocks: Vec<Block>, place: PlaceOf<DatatypeHandle>) -> M
 /// Gives a datatype of ours these bounds, and lets go of it.
 ///
 /// # Safety
-/// As [`of_blocks`].
+/// As [`of_blocks`]; `made` must be a datatype of ours, used no more.
 unsafe fn resized(mut made: DatatypeHandle, to: Bounds, place: PlaceOf<DatatypeHandle>) -> Made {
-    // SAFETY: the caller's.
+    // SAFETY: `made` is a live datatype of ours, which nothing else frees; `place` is the application's, as the caller promises.
     unsafe {
         let (low, extent) = (to.low as Aint, to.extent as Aint);
         let code = by_hand::type_create_resized(Handle::object(made), low, extent, place);
@@ -137,7 +138,7 @@ unsafe fn strided(
     (of, bounds): (DatatypeHandle, Bounds),
     place: PlaceOf<DatatypeHandle>,
 ) -> Made {
-    // SAFETY: the caller's.
+    // SAFETY: the datatype and the place are as MPI asks for them, by the caller's promise; intermediate datatypes are local, and each is freed once.
     unsafe {
         let block = Typed::new(length, of).ok_or(None)?;
         let object = Handle::object(block.datatype());
@@ -185,7 +186,7 @@ unsafe fn strided(
 unsafe fn list<T: Copy>(list: *const T, count: Count) -> Result<Vec<T>, Option<c_int>> {
     let count = int(count).ok_or(None)?;
     let count = usize::try_from(count).map_err(|_| None)?;
-    // SAFETY: the caller's list.
+    // SAFETY: every index is below `count`, and the list has so many elements, by the caller's promise.
     Ok((0..count).map(|at| unsafe { *list.add(at) }).collect())
 }
 
@@ -205,7 +206,7 @@ unsafe fn indexed(
         Some(Block { run, of })
     });
     let blocks: Option<Vec<Block>> = blocks.collect();
-    // SAFETY: the caller's.
+    // SAFETY: the blocks' datatype and the place are as MPI asks for them, by the caller's promise.
     unsafe { of_blocks(blocks.ok_or(None)?, place) }
 }
 
@@ -222,7 +223,7 @@ macro_rules! layouts {
                 Ok(name) => name,
                 Err(_) => c"",
             };
-            // SAFETY: the caller's arguments.
+            // SAFETY: MPI demands lists as long as it says, a datatype's handle and a writable place; `bounds_of` has the real MPI check the datatype.
             unsafe {
                 let $bounds = match bounds_of(oldtype, NAME) {
                     Ok(bounds) => (oldtype, bounds),
@@ -320,7 +321,7 @@ unsafe fn subarray(
 ) -> Made {
     let (mut distance, mut from) = (bounds.extent, 0i64);
     let mut part: Option<DatatypeHandle> = None;
-    // SAFETY: the caller's.
+    // SAFETY: the datatype and the place are as MPI asks for them, by the caller's promise; `part` is always ours, and freed once a larger one exists.
     unsafe {
         for (size, count, start) in each {
             let mut made = null();

@@ -35,7 +35,7 @@ static TEXT: SpinLock<String> = SpinLock::new(String::new());
 pub unsafe fn refresh() {
     let mut text = TEXT.lock();
     text.clear();
-    // SAFETY: the caller's. Writing into a string cannot fail.
+    // SAFETY: the caller is parked on the driver thread, and every other thread is stopped. Writing into a string cannot fail.
     let _ = unsafe { write(&mut text) };
     HOOKS
         .inventory
@@ -88,13 +88,13 @@ unsafe fn write(text: &mut String) -> std::fmt::Result {
     })?;
     text.push_str(", \"datatypes\": ");
     let datatypes = handle::live(HandleKind::Datatype);
-    // SAFETY: as above.
+    // SAFETY: `live` gives live datatypes only, and no other thread runs that could end one.
     list(text, &datatypes, |text, object| unsafe {
         one_datatype(text, *object)
     })?;
     text.push_str(", \"windows\": ");
     let windows = handle::live(HandleKind::Window);
-    // SAFETY: as above.
+    // SAFETY: `live` gives live windows only, and no other thread runs that could end one.
     list(text, &windows, |text, object| unsafe {
         one_window(text, *object)
     })?;
@@ -109,7 +109,7 @@ unsafe fn write(text: &mut String) -> std::fmt::Result {
     write!(text, ", \"requests\": {}", request::live().len())?;
     text.push_str(", \"files\": ");
     let files = handle::live(HandleKind::File);
-    // SAFETY: as above.
+    // SAFETY: `live` gives live files only, and no other thread runs that could end one.
     list(text, &files, |text, object| unsafe {
         one_file(text, *object)
     })?;
@@ -124,7 +124,7 @@ unsafe fn write(text: &mut String) -> std::fmt::Result {
 /// # Safety
 /// `object` must be a live communicator.
 unsafe fn one_communicator(text: &mut String, object: *mut Object) -> std::fmt::Result {
-    // SAFETY: the caller's communicator.
+    // SAFETY: `object` is a live communicator, by the caller's promise; the notes are read under their lock.
     unsafe {
         let (id, size, rank) = ((*object).id, (*object).size, (*object).rank);
         write!(text, "{{\"id\": {id}, \"size\": {size}, \"rank\": {rank}")?;
@@ -159,7 +159,7 @@ unsafe fn one_communicator(text: &mut String, object: *mut Object) -> std::fmt::
 /// # Safety
 /// `object` must be a live datatype.
 unsafe fn one_datatype(text: &mut String, object: *mut Object) -> std::fmt::Result {
-    // SAFETY: the caller's datatype.
+    // SAFETY: `object` is a live datatype, by the caller's promise; the notes are read under their lock.
     unsafe {
         write!(
             text,
@@ -188,7 +188,7 @@ unsafe fn one_datatype(text: &mut String, object: *mut Object) -> std::fmt::Resu
 /// # Safety
 /// `object` must be a live file.
 unsafe fn one_file(text: &mut String, object: *mut Object) -> std::fmt::Result {
-    // SAFETY: the caller's file, which holds its communicator.
+    // SAFETY: `object` is a live file, by the caller's promise, and holds its communicator.
     unsafe {
         write!(text, "{{\"id\": {}", (*object).id)?;
         if let Some(body) = file::body(object) {
@@ -219,7 +219,7 @@ unsafe fn one_file(text: &mut String, object: *mut Object) -> std::fmt::Result {
 /// # Safety
 /// `object` must be a live window.
 unsafe fn one_window(text: &mut String, object: *mut Object) -> std::fmt::Result {
-    // SAFETY: the caller's window.
+    // SAFETY: `object` is a live window, by the caller's promise; the notes are read under their lock.
     unsafe {
         write!(text, "{{\"id\": {}", (*object).id)?;
         if let Some(body) = windows::body(object) {

@@ -109,7 +109,7 @@ unsafe fn complete(
         }
     }
     let body = Body::new(identity, seen.members, topology, info);
-    // SAFETY: the caller's object.
+    // SAFETY: `object` is new, by the caller's promise, so it has no body yet and no other thread knows it.
     unsafe { equip(object, body, seen.rank, (seen.size, seen.remote_size)) }
 }
 
@@ -119,7 +119,7 @@ unsafe fn complete(
 /// # Safety
 /// Inside a stub; `word` must be the lower half's communicator, which is ours from now on.
 pub unsafe fn finish(word: Word, new: New) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's word.
+    // SAFETY: `word` is the lower half's communicator, and ours, by the caller's promise; the null communicator is predefined.
     unsafe {
         if word == (*null()).lower {
             return Ok(null());
@@ -136,7 +136,7 @@ unsafe fn finish_as(word: Word, seen: Seen, new: New) -> MpiResult<*mut Object> 
         Some(members) => Identity::new(new.origin, members),
         None => Identity(0),
     };
-    // SAFETY: the caller's word.
+    // SAFETY: `word` is ours, by the caller's promise, and the new object owns it from here on.
     unsafe {
         let object = handle::create(HandleKind::Communicator, word, std::ptr::null_mut());
         if let Err(error) = complete(object, seen, identity, new.topology, &new.info) {
@@ -156,7 +156,7 @@ unsafe fn finish_as(word: Word, seen: Seen, new: New) -> MpiResult<*mut Object> 
 /// # Safety
 /// Inside a stub; the parent must be a live communicator with a body.
 pub unsafe fn anticipate(new: New) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's parent.
+    // SAFETY: the parent is a live communicator with a body, by the caller's promise; the null word stands for one that is yet to come.
     unsafe {
         let parent = new.parent;
         let members = super::body(parent).and_then(|body| body.members.clone());
@@ -178,7 +178,7 @@ pub unsafe fn anticipate(new: New) -> MpiResult<*mut Object> {
 /// As [`finish`].
 pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
     let mut known = std::ptr::null_mut();
-    // SAFETY: the caller's word; live communicators.
+    // SAFETY: `word` is the lower half's communicator, and ours, by the caller's promise; the loop gets live communicators only.
     unsafe {
         super::for_each_live(|object| {
             if (*object).lower == word {
@@ -204,7 +204,7 @@ pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
 /// # Safety
 /// `parent` must be a live communicator.
 pub unsafe fn next_of_all(parent: *mut Object) -> Origin {
-    // SAFETY: the caller's parent.
+    // SAFETY: `parent` is a live communicator, by the caller's promise.
     let body = unsafe { super::body(parent) };
     let Some(body) = body else {
         return Origin::All {
@@ -236,7 +236,7 @@ pub unsafe fn next_of_some(parent: &Body, members: &Members, tag: i32) -> MpiRes
                 made: 0,
             };
             let name = Identity::new(first, members).0;
-            // SAFETY: the caller's.
+            // SAFETY: the caller is inside a stub.
             let cell = unsafe { collective::cell_of(name, &all_of(members)) };
             let cell = cell.map_err(|_| class::INTERN)?;
             MadeBySome { times: 0, cell }

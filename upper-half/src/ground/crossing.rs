@@ -63,7 +63,7 @@ pub fn enter_as(place: StayKind) -> Inside {
 impl Drop for Inside {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: as `enter_as`.
+        // SAFETY: the value was made by `enter_as` on this very thread, so the thread has a record.
         unsafe { arch::set_inside(self.before) };
         if pending() && self.before == StayKind::No as u32 {
             (above().park_point)();
@@ -78,7 +78,7 @@ impl Drop for Inside {
 /// On a thread that has a record.
 #[inline(always)]
 pub unsafe fn marked<R>(call: impl FnOnce() -> R) -> R {
-    // SAFETY: the caller's.
+    // SAFETY: the thread has a record, by the caller's promise.
     unsafe {
         let before = arch::inside();
         arch::set_inside(StayKind::Stub as u32);
@@ -123,7 +123,7 @@ pub unsafe fn cross<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
 /// As [`cross`].
 #[inline(always)]
 pub unsafe fn cross_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
-    // SAFETY: the caller's.
+    // SAFETY: the thread is inside with the upper FS, as `cross` demands; if it is near, the lower half runs with that FS too.
     unsafe {
         if arch::reach() <= Reach::Near as u32 {
             return call(dispatch());
@@ -133,10 +133,13 @@ pub unsafe fn cross_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
 }
 
 /// The first time, finds out whether the thread is near.
+///
+/// # Safety
+/// As [`cross`].
 #[cold]
 #[inline(never)]
 unsafe fn cross_unless_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
-    // SAFETY: the caller's.
+    // SAFETY: the thread is inside with the upper FS, by the caller's promise; `room` outlives the service, and `came_near` is called on a thread that is near.
     unsafe {
         if arch::reach() == Reach::Unknown as u32 {
             let room = Room {
@@ -166,7 +169,7 @@ unsafe extern "C" {
 /// # Safety
 /// On a thread of the upper half that is inside; `call` may do what a stub does outside of the lower half.
 pub unsafe fn with_upper_fs<R>(call: impl FnOnce() -> R) -> R {
-    // SAFETY: the caller's; a thread that has the lower half's was given that area, and noted its own when it crossed.
+    // SAFETY: the thread has a record. Its thread pointer is the lower half's area only if it was given that, and it has noted its own when it crossed.
     unsafe {
         let lower = arch::lower_thread_pointer();
         if lower == 0 || arch::thread_pointer() != lower {
@@ -181,8 +184,11 @@ pub unsafe fn with_upper_fs<R>(call: impl FnOnce() -> R) -> R {
 }
 
 /// Switches the thread pointer in the way that the kernel allows.
+///
+/// # Safety
+/// As [`arch::write_fs`], if the kernel allows that instruction; otherwise as [`arch::set_fs`].
 unsafe fn set_thread_pointer(value: u64) {
-    // SAFETY: the caller's.
+    // SAFETY: the value is a thread pointer of this thread, by the caller's promise; `fsgsbase` says whether the kernel allows the instruction.
     unsafe {
         if gate().fsgsbase != 0 {
             arch::write_fs(value);
@@ -198,7 +204,7 @@ unsafe fn set_thread_pointer(value: u64) {
 /// As [`cross`].
 #[inline]
 pub unsafe fn cross_service<R>(call: impl FnOnce(&'static Services) -> R) -> R {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises what `cross` demands, and the services belong to the gate page, which is always mapped.
     unsafe { cross(|_| call(&gate().services)) }
 }
 

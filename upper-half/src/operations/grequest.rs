@@ -51,7 +51,7 @@ pub unsafe fn grequest_start(
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's functions and place for the handle.
+    // SAFETY: MPI demands functions of these types and a writable place; `functions` lives until the real MPI has called the one that frees.
     unsafe {
         let functions = Box::into_raw(Box::new(Functions {
             query: query_fn,
@@ -99,10 +99,10 @@ unsafe fn begin(functions: *mut Functions, dispatch: &Dispatch, word: *mut Word)
     ]
     .map(|kind| {
         let make = crossing::gate().services.make_callback;
-        // SAFETY: the caller's.
+        // SAFETY: the service takes any context, and the caller is in the lower half.
         make.map_or(0, |make| unsafe { make(kind as u32, functions as u64) }) as *const c_void
     });
-    // SAFETY: the caller's.
+    // SAFETY: the caller is in the lower half; `functions` lives until the function that frees has run, and `word` is the caller's place.
     unsafe { (dispatch.grequest_start)(query, free, cancel, functions.cast(), word) }
 }
 
@@ -124,7 +124,7 @@ impl PendingGrequest {
             complete: false,
         }));
         let mut word = 0;
-        // SAFETY: the caller's; the code that frees the request drops them.
+        // SAFETY: the caller is inside a stub or parked; the functions are ours, and dropped here only if the real MPI has not taken them.
         unsafe {
             let code = cross(|dispatch| begin(functions, dispatch, &mut word));
             if code != 0 {
@@ -160,7 +160,7 @@ impl Drop for PendingGrequest {
 /// # Safety
 /// `request` must be alive.
 pub unsafe fn is_open(request: *const Request) -> bool {
-    // SAFETY: the caller's request; the functions live as long as one that is active.
+    // SAFETY: the request is alive, by the caller's promise; the functions live as long as a generalized one is active.
     unsafe {
         (*request).kind == Kind::Generalized
             && (*request).state == State::Active
@@ -174,7 +174,7 @@ pub unsafe fn is_open(request: *const Request) -> bool {
 /// As the MPI function.
 pub unsafe fn grequest_complete(request: *mut Object) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's request.
+    // SAFETY: `request::of` looks at the handle; the functions live until the real MPI frees the request, which comes after their last use here.
     unsafe {
         let it = match request::of(request) {
             Ok(Some(it)) if (*it).kind == Kind::Generalized => it,

@@ -22,7 +22,7 @@ const STATUS_INTEGERS: usize = size_of::<Status>() / size_of::<Fint>();
 /// The predefined objects must be filled; no other thread may be there.
 pub unsafe fn initialise() {
     for (entry, object) in abi::predefined_handles() {
-        // SAFETY: the caller's.
+        // SAFETY: the predefined objects are filled, and no other thread is there, by the caller's promise.
         unsafe { fortran::predefine(object, entry.number()) };
     }
 }
@@ -31,7 +31,7 @@ pub unsafe fn initialise() {
 /// `object` must be null or a handle, alive or freed.
 unsafe fn to_number(kind: HandleKind, object: *mut Object) -> Fint {
     let _inside = crossing::enter();
-    // SAFETY: the caller's handle, alive.
+    // SAFETY: `valid` looks at the handle, which may be a freed one's, since objects stay mapped.
     unsafe {
         if handle::valid(object, kind) {
             fortran::to_fortran(object)
@@ -53,7 +53,7 @@ macro_rules! conversions {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $to(object: *mut Object) -> Fint {
-            // SAFETY: the caller's.
+            // SAFETY: MPI demands a handle, and `to_number` looks at it.
             unsafe { to_number(HandleKind::$kind, object) }
         }
 
@@ -90,7 +90,7 @@ conversions! {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn status_c2f(c_status: *const Status, f_status: *mut Fint) -> c_int {
-    // SAFETY: the caller's places.
+    // SAFETY: MPI demands two statuses, of C's and Fortran's form, which have the same size; null ones are refused.
     unsafe { copy_status(c_status.cast(), f_status, c"MPI_Status_c2f") }
 }
 
@@ -99,14 +99,14 @@ pub unsafe fn status_c2f(c_status: *const Status, f_status: *mut Fint) -> c_int 
 /// # Safety
 /// As the MPI function.
 pub unsafe fn status_f2c(f_status: *const Fint, c_status: *mut Status) -> c_int {
-    // SAFETY: the caller's places.
+    // SAFETY: MPI demands two statuses, of Fortran's and C's form, which have the same size; null ones are refused.
     unsafe { copy_status(f_status, c_status.cast(), c"MPI_Status_f2c") }
 }
 
 /// # Safety
 /// Both must be null or statuses.
 unsafe fn copy_status(from: *const Fint, to: *mut Fint, name: &'static core::ffi::CStr) -> c_int {
-    // SAFETY: the caller's statuses; they may be the same.
+    // SAFETY: neither is null here, so both are statuses, by the caller's promise; `copy` allows that they are the same one.
     unsafe {
         if from.is_null() || to.is_null() {
             let _inside = crossing::enter();

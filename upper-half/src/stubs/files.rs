@@ -32,8 +32,11 @@ const REPRESENTATION_ROOM: usize = 256;
 const CURRENT: i64 = -1;
 
 /// The hints of a call, which the lower half has accepted.
+///
+/// # Safety
+/// Inside a stub; `info` must be null or a handle.
 unsafe fn hints_of(info: Info) -> Pairs {
-    // SAFETY: the caller's handle.
+    // SAFETY: `info` is null or a handle, by the caller's promise, which `pairs_of` looks at.
     unsafe { info::pairs_of(info) }.unwrap_or_default()
 }
 
@@ -183,7 +186,7 @@ pub unsafe fn file_set_view(
 ) -> c_int {
     const NAME: &CStr = c"MPI_File_set_view";
     let _inside = crossing::enter_as(StayKind::Collective);
-    // SAFETY: as `file_open`.
+    // SAFETY: `info_below` looks at the info; the real MPI checks the words of the other handles before the view is noted here.
     unsafe {
         if let Err(code) = steps::info_below(info) {
             return errhandler::raise(file, code, NAME);
@@ -260,11 +263,11 @@ unsafe fn view_of(file: File, representation: *mut c_char) -> MpiResult<(i64, [W
 /// Frees datatypes of the lower half's that are not predefined.
 ///
 /// # Safety
-/// Inside a stub; the words must be the caller's.
+/// Inside a stub; the words must be datatypes of the lower half's, the caller's own.
 unsafe fn free_types(types: [Word; 2]) {
     for mut word in types {
         if abi::predefined_from_word(HandleKind::Datatype, word).is_null() {
-            // SAFETY: the caller's.
+            // SAFETY: the word is the caller's own, and not a predefined datatype's, so it is freed once.
             unsafe { cross(|lower| (lower.type_free)(&mut word)) };
         }
     }
@@ -276,7 +279,7 @@ unsafe fn free_types(types: [Word; 2]) {
 /// Inside a stub; `file` must be open.
 unsafe fn displacement_of(file: File) -> MpiResult<i64> {
     let mut name = [0 as c_char; REPRESENTATION_ROOM];
-    // SAFETY: the caller's file.
+    // SAFETY: the file is open, by the caller's promise; the name has room for the longest representation.
     unsafe {
         let (displacement, types) = view_of(file, name.as_mut_ptr())?;
         free_types(types);
@@ -297,7 +300,7 @@ pub unsafe fn file_get_view(
 ) -> c_int {
     const NAME: &CStr = c"MPI_File_get_view";
     let _inside = crossing::enter();
-    // SAFETY: as `file_open`.
+    // SAFETY: `view_of` has the real MPI check the file; MPI demands writable places, of which null ones are left out.
     let given = unsafe {
         view_of(file, representation).and_then(|(from, types)| {
             let given = file::body(file).and_then(|body| {
@@ -335,7 +338,7 @@ pub unsafe fn file_get_view(
 pub unsafe fn file_set_info(file: File, info: Info) -> c_int {
     const NAME: &CStr = c"MPI_File_set_info";
     let _inside = crossing::enter_as(StayKind::Collective);
-    // SAFETY: as `file_open`.
+    // SAFETY: `info_below` looks at the info, and the real MPI checks the file before its hints are noted.
     unsafe {
         if let Err(code) = steps::info_below(info) {
             return errhandler::raise(file, code, NAME);

@@ -105,11 +105,11 @@ pub unsafe fn begin_session(required: i32) -> Result<(), c_int> {
 /// Ends the real MPI if the application has no other use of it: no session is open any more.
 ///
 /// # Safety
-/// Inside a stub.
+/// Inside a stub, nothing locked.
 #[cfg(not(application = "openmpi"))]
 pub unsafe fn last_session_is_over() -> c_int {
     match active() && FINALIZED.load(Ordering::Relaxed) {
-        // SAFETY: the caller is inside a stub, and `true` here says that nothing is locked and MPI has started.
+        // SAFETY: the caller is inside a stub with nothing locked; `active` says that MPI has started and not ended.
         true => unsafe { end() },
         false => 0,
     }

@@ -103,7 +103,7 @@ inits! {
 /// # Safety
 /// Inside a stub; the application's handle.
 unsafe fn of(handle: *mut Object) -> Option<*mut Request> {
-    // SAFETY: `request::of` looks at the handle before it is used, and leaves the request's kind to be read.
+    // SAFETY: `request::of` looks at the handle, so a request that it finds is alive.
     unsafe {
         let found = request::of(handle).ok().flatten();
         found.filter(|it| (**it).kind == Kind::Partitioned)

@@ -50,7 +50,7 @@ pub fn are_open() -> bool {
 /// Not inside MPI; `info` must be null or lead to an object.
 unsafe fn value(info: Info, key: &CStr) -> Option<[u8; 64]> {
     let (mut text, mut length, mut flag) = ([0u8; 64], 64, 0);
-    // SAFETY: the caller's info; places of ours.
+    // SAFETY: the info is valid and not the null one before it is asked; the text has room for 64 bytes, and all places are local.
     unsafe {
         if !handle::valid(info, HandleKind::Info) || abi::predefined::is_null_handle(info) {
             return None;
@@ -133,7 +133,7 @@ unsafe fn set_of(name: *const c_char) -> MpiResult<usize> {
     if name.is_null() {
         return Err(class::ARG);
     }
-    // SAFETY: the caller's string.
+    // SAFETY: the name is not null here, so it is a C string, by the caller's promise, and is only read.
     let name = unsafe { CStr::from_ptr(name) };
     let same = |set: &&CStr| set.to_bytes().eq_ignore_ascii_case(name.to_bytes());
     SETS.iter().position(same).ok_or(class::ARG)
@@ -223,9 +223,9 @@ pub unsafe fn session_get_nth_pset(
 /// Makes an info with one entry.
 ///
 /// # Safety
-/// Not inside MPI; the caller's place.
+/// Not inside MPI; `place` must be null or writable.
 unsafe fn told(place: PlaceOf<InfoHandle>, key: &CStr, value: &CStr) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `info_create` refuses a null place, so it holds a new info when `info_set` runs; key and value are C strings.
     unsafe {
         match by_hand::info_create(place) {
             0 => by_hand::info_set(place.get(), key.as_ptr(), value.as_ptr()),
@@ -294,7 +294,7 @@ unsafe fn tag_of(text: *const c_char) -> c_int {
     if text.is_null() {
         return 0;
     }
-    // SAFETY: the caller's string.
+    // SAFETY: the text is not null here, so it is a C string, by the caller's promise, and is only read.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
     let sum = xxhash_rust::xxh3::xxh3_64(bytes);
     (sum % u64::from(TAGS)) as c_int
@@ -305,7 +305,7 @@ unsafe fn tag_of(text: *const c_char) -> c_int {
 /// # Safety
 /// Not inside MPI; `place` must hold a communicator that was made of those members.
 unsafe fn furnish(place: PlaceOf<CommHandle>, members: Group, info: Info, handler: Errhandler) {
-    // SAFETY: the caller's communicator; handles are checked before they are used.
+    // SAFETY: `place` holds a handle, by the caller's promise; it, the error handler and the info are looked at before they are used.
     unsafe {
         let made = place.get();
         if !handle::valid(made, HandleKind::Communicator) || abi::predefined::is_null_handle(made) {
@@ -333,7 +333,7 @@ unsafe fn made_of_groups(
     make: impl FnOnce() -> MpiResult<*mut Object>,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the caller's.
+    // SAFETY: the caller is on a thread of the application and not inside; `place` is not null when it is written, and `live` looks at the error handler.
     unsafe {
         if !init::active() {
             return errhandler::outside(name);
@@ -386,7 +386,7 @@ pub unsafe fn comm_create_from_group(
 /// # Safety
 /// `of` must be null or a handle.
 unsafe fn member(of: Group, rank: c_int) -> MpiResult<c_int> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `of` is null or a handle, by the caller's promise, and `live` looks at it before its members are read.
     let members = unsafe { group::members(live(of, HandleKind::Group)?) };
     let place = usize::try_from(rank).map_err(|_| class::RANK)?;
     let members = members.ok_or(class::GROUP)?;

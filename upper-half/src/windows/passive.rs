@@ -25,7 +25,7 @@ use crate::operations::messages::points;
 /// Inside a stub, nothing locked; `window` must be null or a handle.
 #[inline]
 pub unsafe fn access(window: Win) -> MpiResult {
-    // SAFETY: the caller's handle.
+    // SAFETY: `window` is null or a handle, by the caller's promise; `valid` has found it alive before its body is read.
     unsafe {
         if !handle::valid(window, HandleKind::Window) {
             return Ok(());
@@ -51,7 +51,7 @@ pub unsafe fn access(window: Win) -> MpiResult {
 /// # Safety
 /// Inside a stub, nothing locked; `call` does nothing but call the lower half.
 unsafe fn take(body: &Body, call: impl FnMut(&'static Dispatch) -> i32) -> MpiResult {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub with nothing locked, and `call` only calls the lower half.
     unsafe {
         let code = collective::clocked(body.own_clock, call);
         if crossing::pending() {
@@ -190,7 +190,7 @@ pub unsafe fn flush_all(window: Win, body: &Body) -> MpiResult {
     if !body.touched.swap(false, Ordering::Relaxed) {
         return Ok(());
     }
-    // SAFETY: the caller's.
+    // SAFETY: `window` is the live window of `body`, by the caller's promise, so its word is the lower half's.
     let flushed = unsafe { below(window, |d, word| (d.win_flush_all)(word)) };
     if flushed.is_err() {
         body.touched.store(true, Ordering::Relaxed);
@@ -233,7 +233,7 @@ unsafe fn flush(
 /// As the MPI function.
 pub unsafe fn win_flush(rank: c_int, window: Win) -> c_int {
     let rank = abi::rank_to_neutral(rank);
-    // SAFETY: the caller's.
+    // SAFETY: `flush` looks at the window; the rank is a number that the real MPI checks.
     unsafe {
         flush(Some(rank), window, c"MPI_Win_flush", |d, word| {
             (d.win_flush)(rank, word)
@@ -247,7 +247,7 @@ pub unsafe fn win_flush(rank: c_int, window: Win) -> c_int {
 /// As the MPI function.
 pub unsafe fn win_flush_local(rank: c_int, window: Win) -> c_int {
     let rank = abi::rank_to_neutral(rank);
-    // SAFETY: the caller's.
+    // SAFETY: `flush` looks at the window before the real MPI gets its word and the rank.
     unsafe {
         flush(Some(rank), window, c"MPI_Win_flush_local", |d, word| {
             (d.win_flush_local)(rank, word)
@@ -260,7 +260,7 @@ pub unsafe fn win_flush_local(rank: c_int, window: Win) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_flush_all(window: Win) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `flush` looks at the window.
     unsafe {
         flush(None, window, c"MPI_Win_flush_all", |d, word| {
             (d.win_flush_all)(word)
@@ -273,7 +273,7 @@ pub unsafe fn win_flush_all(window: Win) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_flush_local_all(window: Win) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `flush` looks at the window before the real MPI gets its word.
     unsafe {
         flush(None, window, c"MPI_Win_flush_local_all", |d, word| {
             (d.win_flush_local_all)(word)

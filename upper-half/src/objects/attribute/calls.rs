@@ -18,7 +18,7 @@ use crate::objects::outcome::{address, class, give, live, name};
 /// # Safety
 /// As the MPI function of that name.
 unsafe fn create(keyval: Keyval, place: *mut c_int, name: &'static CStr) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `give` refuses a null place, and any other is writable, as MPI demands.
     unsafe {
         run(std::ptr::null_mut(), name, || {
             if (keyval.copy == 0 || keyval.delete == 0) && !abi::NULL_FUNCTIONS {
@@ -32,7 +32,7 @@ unsafe fn create(keyval: Keyval, place: *mut c_int, name: &'static CStr) -> c_in
 /// # Safety
 /// As the MPI function of that name.
 unsafe fn free(kind: HandleKind, place: *mut c_int, name: &'static CStr) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: the place is not null when it is read, and MPI demands that it holds a keyval.
     unsafe {
         run(std::ptr::null_mut(), name, || {
             if place.is_null() || !STORE.lock().remove(kind, *place) {
@@ -141,7 +141,7 @@ macro_rules! of_kind {
                 freed: AtomicBool::new(false),
                 proxies: Keyval::no_proxies(),
             };
-            // SAFETY: the caller's.
+            // SAFETY: the functions have the types that MPI asks for; `create` refuses a null place.
             unsafe { create(keyval, place, name(concat!($create_name, "\0"))) }
         }
 
@@ -150,7 +150,7 @@ macro_rules! of_kind {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $free(place: *mut c_int) -> c_int {
-            // SAFETY: the caller's.
+            // SAFETY: `free` refuses a null place.
             unsafe { free(HandleKind::$kind, place, name(concat!($free_name, "\0"))) }
         }
 
@@ -159,7 +159,7 @@ macro_rules! of_kind {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $set(object: $handle, keyval: c_int, value: *mut c_void) -> c_int {
-            // SAFETY: the caller's.
+            // SAFETY: `set` looks at the object; the value is only kept.
             unsafe {
                 set(
                     object,
@@ -182,7 +182,7 @@ macro_rules! of_kind {
             flag: *mut c_int,
         ) -> c_int {
             let name = name(concat!($get_name, "\0"));
-            // SAFETY: the caller's.
+            // SAFETY: `get` looks at the object; MPI demands a place for a pointer and a writable flag.
             unsafe { get(object, HandleKind::$kind, keyval, value, flag, name) }
         }
 
@@ -191,7 +191,7 @@ macro_rules! of_kind {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $delete(object: $handle, keyval: c_int) -> c_int {
-            // SAFETY: the caller's.
+            // SAFETY: `delete` looks at the object before its attribute goes.
             unsafe {
                 delete(
                     object,

@@ -20,7 +20,7 @@ use crate::objects::outcome::{MpiResult, check, class, give, live, slice};
 /// # Safety
 /// `group` must be null or a handle.
 unsafe fn usable(group: Group) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `group` is null or a handle, by the caller's promise.
     unsafe { live(group, HandleKind::Group) }
 }
 
@@ -63,7 +63,7 @@ unsafe fn binary(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn group_union(one: Group, two: Group, place: PlaceOf<GroupHandle>) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `binary` looks at both groups and at the place.
     unsafe {
         binary(one, two, place, c"MPI_Group_union", algebra::union, |d| {
             d.group_union
@@ -77,7 +77,7 @@ pub unsafe fn group_union(one: Group, two: Group, place: PlaceOf<GroupHandle>) -
 /// As the MPI function.
 pub unsafe fn group_intersection(one: Group, two: Group, place: PlaceOf<GroupHandle>) -> c_int {
     let name = c"MPI_Group_intersection";
-    // SAFETY: the caller's.
+    // SAFETY: `binary` looks at both groups and refuses a null place.
     unsafe {
         binary(one, two, place, name, algebra::intersection, |d| {
             d.group_intersection
@@ -91,7 +91,7 @@ pub unsafe fn group_intersection(one: Group, two: Group, place: PlaceOf<GroupHan
 /// As the MPI function.
 pub unsafe fn group_difference(one: Group, two: Group, place: PlaceOf<GroupHandle>) -> c_int {
     let name = c"MPI_Group_difference";
-    // SAFETY: the caller's.
+    // SAFETY: `binary` looks at both groups before their members are read, and at the place.
     unsafe {
         binary(one, two, place, name, algebra::difference, |d| {
             d.group_difference
@@ -140,7 +140,7 @@ pub unsafe fn group_incl(
     ranks: *const c_int,
     place: PlaceOf<GroupHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: MPI demands that `ranks` has `count` elements; `choose` looks at the group and the place.
     unsafe {
         choose(
             group,
@@ -164,7 +164,7 @@ pub unsafe fn group_excl(
     ranks: *const c_int,
     place: PlaceOf<GroupHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: MPI demands that `ranks` has `count` elements, which are only read; `choose` looks at the group.
     unsafe {
         choose(
             group,
@@ -189,7 +189,7 @@ pub unsafe fn group_range_incl(
     place: PlaceOf<GroupHandle>,
 ) -> c_int {
     let (name, list) = (c"MPI_Group_range_incl", ranges.cast::<[i32; 3]>());
-    // SAFETY: the caller's.
+    // SAFETY: MPI demands `count` triplets of ints, so `list` has as many elements; `choose` looks at the group and the place.
     unsafe {
         choose(
             group,
@@ -214,7 +214,7 @@ pub unsafe fn group_range_excl(
     place: PlaceOf<GroupHandle>,
 ) -> c_int {
     let (name, list) = (c"MPI_Group_range_excl", ranges.cast::<[i32; 3]>());
-    // SAFETY: the caller's.
+    // SAFETY: MPI demands `count` triplets of ints, which lie as arrays of three do; `choose` looks at the group and the place.
     unsafe {
         choose(
             group,

@@ -28,7 +28,7 @@ struct ReceiveBuffer {
 /// Inside a stub; the room as for `MPI_Recv`.
 unsafe fn put(part: &Contribution, room: ReceiveBuffer) -> MpiResult {
     let mut status = Status::default();
-    // SAFETY: the caller's room; a datatype that is usable.
+    // SAFETY: the room is as for `MPI_Recv`, by the caller's promise; `usable` has looked at the datatype; the part's bytes are only read.
     unsafe {
         let datatype = (*datatype::usable(room.datatype)?).lower;
         let (packed, bytes) = (part.bytes.as_ptr().cast(), part.bytes.len() as u64);
@@ -60,7 +60,7 @@ pub unsafe fn bcast(
     root: i32,
     comm: Comm,
 ) -> Option<i32> {
-    // SAFETY: the caller's.
+    // SAFETY: MPI demands a buffer with room for `count` elements; `take` looks at the communicator, `put` at the datatype.
     unsafe {
         let parts = take(comm, Kind::Bcast, abi::rank_to_neutral(root))?;
         Some(code(first(parts, buffer, count, datatype)))
@@ -81,7 +81,7 @@ pub unsafe fn scatter(
     root: i32,
     comm: Comm,
 ) -> Option<i32> {
-    // SAFETY: the caller's.
+    // SAFETY: MPI demands a receive buffer with room for `recvcount` elements; `take` looks at the communicator, `put` at the datatype.
     unsafe {
         let parts = take(comm, Kind::Scatter, abi::rank_to_neutral(root))?;
         Some(code(first(parts, recvbuf, recvcount, recvtype)))
@@ -89,6 +89,9 @@ pub unsafe fn scatter(
 }
 
 /// Puts the only part.
+///
+/// # Safety
+/// Inside a stub; the buffer as for `MPI_Recv`.
 #[cold]
 unsafe fn first(
     parts: MpiResult<Vec<Contribution>>,
@@ -102,7 +105,7 @@ unsafe fn first(
         count,
         datatype,
     };
-    // SAFETY: the caller's.
+    // SAFETY: the buffer is as for `MPI_Recv`, by the caller's promise.
     unsafe { put(parts.first().ok_or(class::INTERN)?, into) }
 }
 
@@ -120,7 +123,7 @@ pub unsafe fn gather(
     root: i32,
     comm: Comm,
 ) -> Option<i32> {
-    // SAFETY: the caller's.
+    // SAFETY: MPI demands that the root's buffer has `recvcount` elements for each member; `take` has found the communicator usable.
     unsafe {
         let parts = take(comm, Kind::Gather, abi::rank_to_neutral(root))?;
         let own = (sendbuf, sendcount, sendtype);
@@ -150,7 +153,7 @@ pub unsafe fn gatherv(
     root: i32,
     comm: Comm,
 ) -> Option<i32> {
-    // SAFETY: the caller's; the arrays have an element for each member.
+    // SAFETY: MPI demands that the root's arrays have an element for each member, and no `from` is larger; the buffer has room where they say.
     unsafe {
         let parts = take(comm, Kind::Gatherv, abi::rank_to_neutral(root))?;
         let own = (sendbuf, sendcount, sendtype);
@@ -166,6 +169,9 @@ pub unsafe fn gatherv(
 }
 
 /// Puts every member's part at `place` (count, and elements from the buffer's beginning), and the root's own.
+///
+/// # Safety
+/// Inside a stub; `buffer` must have room wherever `place` says, `own` be as for `MPI_Send`, and `comm` a live communicator.
 #[cold]
 unsafe fn gathered(
     parts: MpiResult<Vec<Contribution>>,
@@ -175,7 +181,7 @@ unsafe fn gathered(
     comm: Comm,
     place: impl Fn(usize) -> (i32, i64),
 ) -> MpiResult {
-    // SAFETY: the caller's.
+    // SAFETY: the buffer has room wherever `place` says, and `comm` is alive, by the caller's promise; `usable` has looked at the datatype.
     unsafe {
         let word = (*datatype::usable(datatype)?).lower;
         let (mut low, mut extent) = (0, 0);
@@ -207,6 +213,9 @@ unsafe fn gathered(
 }
 
 /// Packs the root's own part.
+///
+/// # Safety
+/// Inside a stub; the buffer as for `MPI_Send`, and `comm` a live communicator.
 unsafe fn packed(
     me: usize,
     from: *const c_void,
@@ -214,7 +223,7 @@ unsafe fn packed(
     datatype: Datatype,
     comm: Comm,
 ) -> MpiResult<Contribution> {
-    // SAFETY: the caller's buffer, which has that many elements.
+    // SAFETY: `from` holds `count` elements, by the caller's promise; `bytes` is as long as the real MPI says, and `comm` is alive.
     unsafe {
         let (datatype, word) = ((*datatype::usable(datatype)?).lower, (*comm).lower);
         let (mut size, mut position) = (0, 0);

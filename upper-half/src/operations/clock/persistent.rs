@@ -34,7 +34,7 @@ pub struct Named {
 unsafe fn clock_within(body: &Body, number: u64) -> Option<Result<u32, Collision>> {
     let members = body.members.as_ref()?;
     let within = body.identity.operation(number);
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub.
     Some(unsafe { collective::cell_of(within, &all_of(members)) })
 }
 
@@ -43,7 +43,7 @@ unsafe fn clock_within(body: &Body, number: u64) -> Option<Result<u32, Collision
 /// # Safety
 /// Inside a stub; `on` must be a live communicator.
 pub unsafe fn name(on: *mut Object) -> MpiResult<Named> {
-    // SAFETY: the caller's communicator.
+    // SAFETY: `on` is a live communicator, by the caller's promise; its notes are changed under their lock.
     unsafe {
         let Some(body) = communicator::body(on) else {
             return Err(class::COMM);
@@ -68,7 +68,7 @@ pub unsafe fn name(on: *mut Object) -> MpiResult<Named> {
 /// # Safety
 /// Inside a stub; `on` must be a live communicator.
 pub unsafe fn freed(on: *mut Object, number: u64) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: `on` is a live communicator, by the caller's promise; its notes are locked while the clock is looked up and marked.
     unsafe {
         if let Some(body) = communicator::body(on)
             && let Some(clock) = (body.notes.lock().operations.clocks).get_mut(&number)
@@ -83,7 +83,7 @@ pub unsafe fn freed(on: *mut Object, number: u64) {
 /// # Safety
 /// As `collective::bind_all`.
 pub unsafe fn bind_all(on: *mut Object) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub with no lock held, and `on` is a live communicator; the notes' lock is released before anything binds.
     unsafe {
         if let Some(body) = communicator::body(on) {
             let cells: Vec<u32> = {
@@ -102,7 +102,7 @@ pub unsafe fn bind_all(on: *mut Object) {
 /// # Safety
 /// `on` must be a live communicator.
 pub unsafe fn at_still_point(on: *mut Object) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: `on` is a live communicator, by the caller's promise.
     if let Some(body) = unsafe { communicator::body(on) } {
         let cells = body.notes.lock().operations.take(|_, freed| freed);
         cells.into_iter().for_each(collective::retire);
@@ -135,7 +135,7 @@ pub fn to_ask(on: &Body, number: u64) -> Option<Vec<(u64, i32)>> {
 /// # Safety
 /// Inside a collective operation's call to the lower half; all members call it with the same operations.
 pub unsafe fn ask(on: *mut Object, lower: &'static Dispatch, asked: &[(u64, i32)]) -> i32 {
-    // SAFETY: the caller's; predefined handles have their words, the buffers are as long as said.
+    // SAFETY: the caller is in a call of the lower half; the predefined handles have their words, and both buffers have a number for each operation.
     unsafe {
         let int = (*abi::predefined(HandleKind::Datatype, INT)).lower;
         let max = (*abi::predefined(HandleKind::Operator, MAX)).lower;

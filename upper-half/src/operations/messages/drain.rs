@@ -119,9 +119,12 @@ pub unsafe fn deliver(
 }
 
 /// Tells the sender that a receive has begun to take the message, or that none ever will.
+///
+/// # Safety
+/// Inside a stub or parked.
 unsafe fn tell_sender(message: &mut Drained) {
     if let Some(sender) = message.sender.take() {
-        // SAFETY: the caller's stub.
+        // SAFETY: the caller is inside a stub or parked, by its promise.
         unsafe { taken::taken(sender) };
     }
 }
@@ -144,10 +147,10 @@ unsafe fn arrive(message: &mut Drained) {
 /// Begins to receive a message on a communicator that the lower half has set aside as `word`; its sender hears of it first.
 ///
 /// # Safety
-/// Inside a stub or parked; `word` must be a message that no other code receives.
+/// Inside a stub or parked; `communicator` must be a live communicator, `word` a message that no other code receives.
 pub unsafe fn receive(communicator: *mut Object, mut word: Word, status: &Status) -> Drained {
     let bytes = status.bytes() as usize;
-    // SAFETY: the caller's communicator.
+    // SAFETY: the communicator is alive, by the caller's promise.
     let sender = unsafe { taken::drained(communicator, status.source, status.tag) };
     let mut drained = Drained {
         source: status.source,
@@ -202,7 +205,7 @@ pub unsafe fn has_arrived(message: &mut Drained) -> bool {
 /// Inside a stub, or parked on the driver thread.
 pub unsafe fn pull() -> bool {
     let mut moved = false;
-    // SAFETY: the caller's stay; live communicators.
+    // SAFETY: the caller is inside a stub or parked; `for_each_held` gives live communicators only.
     unsafe {
         communicator::for_each_held(|communicator| moved |= pull_from(communicator));
         match taken::listen() {
@@ -215,7 +218,7 @@ pub unsafe fn pull() -> bool {
         .iter_mut()
         .filter(|message| message.arriving.is_some())
     {
-        // SAFETY: the caller's stay.
+        // SAFETY: the caller is inside a stub or parked; the queue's message is known to this thread only while it has the queue.
         moved |= unsafe { has_arrived(message) };
     }
     moved
@@ -271,7 +274,7 @@ pub unsafe fn forget(communicator: *mut Object) {
     let any = stillpoint_wrappers::neutral::constants::ANY_SOURCE;
     let tag = stillpoint_wrappers::neutral::constants::ANY_TAG;
     while let Some(mut message) = take(&mut queue, communicator, any, tag) {
-        // SAFETY: the caller's stay; the lower half must not write into memory given back.
+        // SAFETY: the caller is inside a stub. The message's memory is given back only when the lower half no longer writes into it.
         unsafe {
             tell_sender(&mut message);
             arrive(&mut message);
@@ -286,7 +289,7 @@ pub unsafe fn forget(communicator: *mut Object) {
 /// Parked on the driver thread, every other thread stopped.
 pub unsafe fn round() -> bool {
     look_again();
-    // SAFETY: the caller's.
+    // SAFETY: the caller is parked on the driver thread, and every other thread is stopped.
     unsafe { request::test_all() | pull() | message::pull_all() }
 }
 

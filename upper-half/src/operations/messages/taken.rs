@@ -126,7 +126,7 @@ static WORDS: Shared<Words> = Shared::new(Words {
 /// # Safety
 /// Inside a stub or parked; `communicator` must be a live communicator.
 pub unsafe fn drained(communicator: *mut Object, source: i32, tag: i32) -> Option<Sender> {
-    // SAFETY: the caller's communicator.
+    // SAFETY: the communicator is alive, by the caller's promise.
     let (body, receiver) = unsafe { (communicator::body(communicator)?, (*communicator).rank) };
     let members = body.members.as_ref()?;
     let group = members.remote.as_ref().unwrap_or(&members.local);
@@ -138,7 +138,7 @@ pub unsafe fn drained(communicator: *mut Object, source: i32, tag: i32) -> Optio
             tag,
         },
     };
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub or parked, and `sender` was made of this communicator's members.
     unsafe { tell(WordKind::Drained, sender) };
     Some(sender)
 }
@@ -148,7 +148,7 @@ pub unsafe fn drained(communicator: *mut Object, source: i32, tag: i32) -> Optio
 /// # Safety
 /// Inside a stub.
 pub unsafe fn taken(sender: Sender) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub, and the sender is the one that was told of the draining.
     unsafe { tell(WordKind::Taken, sender) };
 }
 
@@ -180,7 +180,7 @@ unsafe fn tell(what: WordKind, sender: Sender) {
 pub unsafe fn listen() -> Result<bool, i32> {
     let mut words = WORDS.take();
     let mut moved = false;
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub or parked, so the real MPI may be asked for words of other ranks.
     unsafe {
         while let Some(said) = next()? {
             words.ledger.note(&said);
@@ -244,7 +244,7 @@ pub fn still_telling() -> bool {
 pub unsafe fn waiting(envelope: Envelope) -> u32 {
     let looks = if pending() { LOOKS } else { 1 };
     for _ in 0..looks {
-        // SAFETY: the caller's. The drain looks again if this fails.
+        // SAFETY: the caller is inside a stub. The drain looks again if this fails.
         let _ = unsafe { listen() };
     }
     let words = WORDS.take();
@@ -256,7 +256,7 @@ pub unsafe fn waiting(envelope: Envelope) -> u32 {
 /// # Safety
 /// Inside a stub.
 pub unsafe fn finish() {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub, and MPI has not ended yet.
     while still_telling() && unsafe { listen() }.is_ok() {}
 }
 

@@ -24,7 +24,7 @@ use crate::operations::request::{self, Arguments, FROM_NOBODY, NO_MESSAGE, Reque
 /// # Safety
 /// Inside a stub; arguments as for `MPI_Irecv`, neutral.
 pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are as for `MPI_Irecv`, by the caller's promise, so the buffer stays until the receive is over; `word` is local.
     unsafe {
         let mut queue = drain::turn();
         if !queue.is_empty() {
@@ -68,9 +68,9 @@ pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
 /// The request of a receive that is over: the lower half has no trace of it.
 ///
 /// # Safety
-/// Inside a stub.
+/// Inside a stub; the objects of `arguments` must be alive.
 unsafe fn over(arguments: &Arguments, status: Status) -> *mut Request {
-    // SAFETY: the caller's; a fresh request.
+    // SAFETY: the objects are alive, by the caller's promise; the request is fresh, so no other code knows it.
     unsafe {
         let request = request::create(arguments, NO_MESSAGE);
         (*request).head.lower = request::null_word();
@@ -94,7 +94,7 @@ pub unsafe fn irecv(
     comm: Comm,
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
-    // SAFETY: the application's arguments.
+    // SAFETY: `objects` has checked the handles before they are read; MPI demands a buffer that lasts until the request is over, and a writable place.
     unsafe {
         if direct::open()
             && direct::objects([datatype, comm])
@@ -139,6 +139,9 @@ unsafe fn start_directly(
 }
 
 /// `MPI_Irecv` with a whole request: for example, with a datatype of the application's.
+///
+/// # Safety
+/// As [`irecv`].
 #[inline(never)]
 unsafe fn irecv_otherwise(
     buf: *mut c_void,
@@ -149,7 +152,7 @@ unsafe fn irecv_otherwise(
     comm: Comm,
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
-    // SAFETY: the application's arguments.
+    // SAFETY: `alive` has checked the handles before the request holds them; buffer and place are as MPI demands.
     unsafe {
         if direct::open() && direct::alive([datatype, comm]) && source != abi::PROC_NULL {
             let stay = direct::enter();
@@ -168,6 +171,8 @@ unsafe fn irecv_otherwise(
     }
 }
 
+/// # Safety
+/// As [`irecv`].
 #[cold]
 #[inline(never)]
 unsafe fn irecv_converted(
@@ -181,7 +186,7 @@ unsafe fn irecv_converted(
 ) -> c_int {
     if devices::present() {
         let given = (buf.cast_const(), count, datatype, comm);
-        // SAFETY: the application's arguments.
+        // SAFETY: MPI demands a buffer that lasts until the request is over; `again` is this very call with a buffer of the host's.
         let staged = unsafe {
             devices::starts(c"MPI_Irecv", BufferUse::Out, given, request, |buf| {
                 irecv_converted(buf, count, datatype, source, tag, comm, request)
@@ -193,7 +198,7 @@ unsafe fn irecv_converted(
     }
     let _inside = crossing::enter();
     let arguments = receive(buf, count, datatype, source, tag, comm);
-    // SAFETY: the application's arguments.
+    // SAFETY: `arguments` are this call's, in neutral values; `request` is a writable place, as MPI demands.
     unsafe {
         match post(&arguments) {
             Ok(posted) => {

@@ -59,7 +59,7 @@ pub unsafe fn recv(
     comm: Comm,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's arguments.
+    // SAFETY: `objects` has checked the handles before `receive` reads them; MPI demands a buffer with room and a status that is ignored or writable.
     unsafe {
         if arch::outside_and_receives()
             && direct::objects([datatype, comm])
@@ -86,7 +86,7 @@ pub(super) unsafe extern "C" fn recv_otherwise(
     comm: Comm,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's arguments.
+    // SAFETY: `objects` has checked the handles when the short way is gone; the real MPI checks them otherwise. Buffer and status are as MPI demands.
     unsafe {
         if direct::open() && direct::objects([datatype, comm]) && source != abi::PROC_NULL {
             let stay = direct::enter();
@@ -170,7 +170,8 @@ pub(super) unsafe fn until_over(
     arguments: impl FnOnce() -> Arguments,
 ) -> c_int {
     let table = direct::table();
-    // SAFETY: the caller's.
+    // SAFETY: `word` is the lower half's for this receive, and the status is ignored or writable, by the caller's promise; the stay keeps checkpoints away
+    // between two questions.
     unsafe {
         if real_wait::possible() {
             return wait_for(stay, &arguments(), word, status, name);
@@ -197,6 +198,9 @@ pub(super) unsafe fn until_over(
 
 /// [`until_over`] by the real MPI's own wait. A checkpoint may come meanwhile, which has to know of the receive: so the receive is a request from the
 /// beginning.
+///
+/// # Safety
+/// As [`until_over`]; `arguments` must be the receive's own.
 unsafe fn wait_for(
     stay: Stay,
     arguments: &Arguments,
@@ -204,7 +208,7 @@ unsafe fn wait_for(
     status: *mut abi::Status,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the caller's; no other code has the request.
+    // SAFETY: the request is made for this receive, and no other code ends it; its slot stays mapped when a restart returns here.
     unsafe {
         let request = request::create(arguments, 0);
         (*request).head.lower = word;
@@ -243,6 +247,8 @@ unsafe fn interrupted(
     }
 }
 
+/// # Safety
+/// As [`recv`].
 #[cold]
 #[inline(never)]
 unsafe fn recv_converted(
@@ -256,7 +262,7 @@ unsafe fn recv_converted(
 ) -> c_int {
     if devices::present() {
         let given = (buf, count, datatype, comm);
-        // SAFETY: the application's arguments.
+        // SAFETY: MPI demands a buffer with room for `count` elements; `again` is this very call with a buffer of the host's.
         let staged = unsafe {
             devices::receives(c"MPI_Recv", given, |buf| {
                 recv_converted(buf, count, datatype, source, tag, comm, status)
@@ -268,7 +274,7 @@ unsafe fn recv_converted(
     }
     let _inside = crossing::enter();
     let arguments = receive(buf, count, datatype, source, tag, comm);
-    // SAFETY: the application's arguments.
+    // SAFETY: the real MPI checks the handles' words; `found` and `word` are local and outlive the call, the status is the application's.
     unsafe {
         let mut found = Status::default();
         let code = if concurrent() || !drain::nothing_waits() {
@@ -339,6 +345,9 @@ unsafe fn resume(arguments: &Arguments, word: Word, found: &mut Status) -> i32 {
 }
 
 /// Gives status and error of a blocking receive to the application.
+///
+/// # Safety
+/// Inside a stub; `status` must be ignored or writable, and the communicator of `arguments` lead to an object.
 #[inline(always)]
 pub(super) unsafe fn finish_receive(
     code: i32,
@@ -347,7 +356,7 @@ pub(super) unsafe fn finish_receive(
     status: *mut abi::Status,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the application's status, unless ignored.
+    // SAFETY: the status is ignored or writable, by the caller's promise; the error is raised on the communicator that the application has given.
     unsafe {
         if code == 0 {
             let nobody = arguments.peer == PROC_NULL;

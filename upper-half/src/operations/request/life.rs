@@ -22,7 +22,7 @@ pub(super) static COMPLETIONS: AtomicUsize = AtomicUsize::new(0);
 /// As [`create`].
 #[inline(always)]
 pub unsafe fn adopt(kind: Kind, communicator: *mut Object, word: Word) -> *mut Object {
-    // SAFETY: the caller's.
+    // SAFETY: the communicator is alive or null, by the caller's promise; the request is new, so no other code knows it.
     unsafe {
         let request = create(&Arguments::without_message(kind, communicator), NO_MESSAGE);
         (*request).head.lower = word;
@@ -53,7 +53,7 @@ pub unsafe fn on_completion(
     ending: Option<Ending>,
     context: *mut (),
 ) {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive and was adopted just now, by the caller's promise, so no other code looks at its functions.
     unsafe {
         let request = request.cast::<Request>();
         if (*request).completion.replace(completion).is_none() {
@@ -77,11 +77,11 @@ pub struct CompletionOutcome {
 /// completion, and leaves a persistent request inactive.
 ///
 /// # Safety
-/// Inside a stub; the lower half has nothing active for it; `status` is the operation's if it was
-/// asked for (it must be for a cancelled one).
+/// Inside a stub; `request` must be alive, and the lower half have nothing active for it; `status` is the operation's if it was asked for (it must be for a
+/// cancelled one).
 #[inline(always)]
 pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> CompletionOutcome {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive, by the caller's promise, and MPI lets only one thread complete it.
     unsafe {
         let it = &mut *request;
         if it.state == State::Active {
@@ -115,7 +115,7 @@ unsafe fn bind(it: &mut Request) {
     if it.number == 0 {
         return;
     }
-    // SAFETY: the caller's request holds its communicator.
+    // SAFETY: the request holds its communicator, so that is alive.
     unsafe {
         if it.flags & PERSISTENT == 0 {
             collective::tell(it.communicator, it.number);
@@ -133,7 +133,7 @@ unsafe fn bind(it: &mut Request) {
 /// # Safety
 /// Inside a stub, nothing locked; a live request, a whole one.
 pub unsafe fn tell(request: *mut Request) {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is a live, whole one, by the caller's promise.
     unsafe {
         // The call that ends a brief request reads its number.
         (*request).brief = false;
@@ -164,7 +164,7 @@ pub unsafe fn count(request: &Request, status: Option<&Status>) {
     }
     let cancelled =
         request.flags & CANCELLED != 0 && status.is_some_and(|status| status.cancelled());
-    // SAFETY: the caller's thread has a record.
+    // SAFETY: the thread has a record, by the caller's promise.
     unsafe {
         if request.kind == Kind::Receive {
             if !cancelled {
@@ -181,7 +181,7 @@ pub unsafe fn count(request: &Request, status: Option<&Status>) {
 /// # Safety
 /// As [`complete`].
 pub unsafe fn finish(request: *mut Request, status: &Status) {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive, by the caller's promise, and whole once `unfold` has returned; only this thread completes it.
     unsafe {
         light::unfold(request);
         let it = &mut *request;

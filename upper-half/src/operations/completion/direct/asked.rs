@@ -81,7 +81,8 @@ impl PolledRequests {
     pub unsafe fn begin(&mut self, count: c_int) -> Option<(Stay, Looked)> {
         // A negative count is a large one.
         let count = count as usize;
-        // SAFETY: the application's array.
+        // SAFETY: the handles are `count` requests, by the caller's promise, and `count` is at most `FEW`, for which there is room; each is looked at within
+        // the stay.
         unsafe {
             if count > FEW || !direct::open() {
                 return None;
@@ -166,7 +167,7 @@ impl PolledRequests {
     #[inline(always)]
     pub unsafe fn tell_all(&self, count: usize, looked: &Looked) {
         if looked.sort != Sort::Light || looked.unfolded != light::unfolded() {
-            // SAFETY: the caller's.
+            // SAFETY: all `count` requests are over below, by the caller's promise, and `begin` has looked at each in this stay.
             (0..count).for_each(|index| unsafe { self.tell(index, looked) });
             return;
         }
@@ -241,7 +242,8 @@ impl PolledRequests {
     #[inline(never)]
     pub unsafe fn keep_others(&self, count: usize, code: c_int) {
         for index in 0..count {
-            // SAFETY: the caller's; a request that was kept is not active.
+            // SAFETY: the index is below `count`, and the stay is that in which the words were written; a request that was kept before is not active and stays
+            // as it is.
             unsafe {
                 if self.is_given_up(index) {
                     self.keep(index, code, core::ptr::null());
@@ -252,9 +254,12 @@ impl PolledRequests {
 }
 
 /// The word of a light receive.
+///
+/// # Safety
+/// `handle` must be a handle of the application's.
 #[inline(always)]
 unsafe fn word_of_receive(handle: *mut Object) -> Option<Word> {
-    // SAFETY: the application's handle.
+    // SAFETY: a handle that is an address leads to an object, which stays mapped, so its form may be read.
     unsafe {
         let receives = arch::is_address(handle) && Form::of(handle) == Form::RECEIVE;
         receives.then(|| (*handle).lower)
@@ -272,7 +277,7 @@ unsafe fn receives_first(
     words: *mut Own,
     objects: *mut MaybeUninit<*mut Object>,
 ) -> usize {
-    // SAFETY: the caller's arrays.
+    // SAFETY: every index is below `count`, and both arrays have room for so many, by the caller's promise; `at_hand` gives an object or no address.
     unsafe {
         let write = |index: usize| {
             let object = handles.add(index).at_hand();
@@ -298,6 +303,9 @@ unsafe fn receives_first(
 }
 
 /// The word of a request, if the real MPI may be asked about it.
+///
+/// # Safety
+/// In a stay of the short way; `handle` must be a handle of the application's.
 #[inline(never)]
 unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
     if handle == request::null() {
@@ -308,7 +316,7 @@ unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
         let word = over::word();
         return (word != 0).then_some((Sort::Plain, word));
     }
-    // SAFETY: the application's handle.
+    // SAFETY: a handle that is an address leads to an object, which stays mapped; `plain` and `askable` look at what it is.
     unsafe {
         if arch::is_address(handle) && Form::of(handle).is_light() {
             return Some((Sort::Light, (*handle).lower));
@@ -325,11 +333,14 @@ unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
     }
 }
 
-/// [`PolledRequests::tell`] for any request. Open MPI gives up a persistent one that has failed, and tells of it as of one that is over.
+/// [`Asked::tell`] for any request. Open MPI gives up a persistent one that has failed, and tells of it as of one that is over.
+///
+/// # Safety
+/// In a stay; `handle` must hold `MPI_REQUEST_NULL` or a request that was askable and is over below.
 #[cold]
 #[inline(never)]
 unsafe fn tell_any(handle: PlaceOf<RequestHandle>, is_given_up: bool) {
-    // SAFETY: the caller's request, null or askable.
+    // SAFETY: the handle is null or a request's that was askable, by the caller's promise, so it is alive until `complete` ends it.
     unsafe {
         if handle.get() == request::null() {
             return;

@@ -75,30 +75,42 @@ pub fn close(closed: bool) {
 }
 
 /// A slot's link to the one that follows. A receive has no recipe that would need the place.
+///
+/// # Safety
+/// `request` must be a slot of the ring.
 #[inline(always)]
 unsafe fn link(request: *mut Request) -> *mut *mut Request {
-    // SAFETY: the caller's slot.
+    // SAFETY: `request` is a slot of ours, by the caller's promise; `made` has a pointer's size and alignment.
     unsafe { (&raw mut (*request).made).cast() }
 }
 
 /// A slot's link to the one before. A receive is not a persistent collective operation, which would need the place.
+///
+/// # Safety
+/// `request` must be a slot of the ring.
 unsafe fn back(request: *mut Request) -> *mut *mut Request {
-    // SAFETY: the caller's slot.
+    // SAFETY: `request` is a slot of ours, by the caller's promise; `initialised` has a pointer's size and alignment.
     unsafe { (&raw mut (*request).initialised).cast() }
 }
 
+/// # Safety
+/// `request` must be a slot of ours.
 unsafe fn is_used(request: *mut Request) -> bool {
-    // SAFETY: the caller's slot.
+    // SAFETY: the form of a slot is always set, also while the slot rests.
     unsafe { Form::of(request.cast()) == Form::RECEIVE }
 }
 
+/// # Safety
+/// `request` must be a slot of the ring.
 unsafe fn is_noted(request: *mut Request, note: Note) -> bool {
-    // SAFETY: the caller's slot.
+    // SAFETY: the slot is one of the ring's, by the caller's promise, so `body` holds a note; only its number is compared.
     unsafe { (*request).head.body.addr() == note as usize }
 }
 
+/// # Safety
+/// `request` must be a slot of the ring.
 unsafe fn set_note(request: *mut Request, note: Note) {
-    // SAFETY: the caller's slot.
+    // SAFETY: the slot is one of the ring's, by the caller's promise, so nothing else uses `body`.
     unsafe { (*request).head.body = ptr::without_provenance_mut(note as usize) };
 }
 
@@ -133,7 +145,7 @@ pub(super) unsafe fn take() -> Option<*mut Request> {
 #[inline(always)]
 pub(super) unsafe fn rest(request: *mut Request) {
     const { assert!(offset_of!(Object, body) == offset_of!(Object, clock) + 4) };
-    // SAFETY: the caller's slot: the form, and the lower half of what lies beside it, of which the upper one is never set.
+    // SAFETY: the slot's receive is over. The eight bytes are the form and the lower half of `body` behind it; the upper half of a note is never set.
     unsafe {
         (&raw mut (*request).head.clock)
             .cast::<u64>()
@@ -205,7 +217,7 @@ unsafe fn grow() {
 /// A slot of the ring that is in use.
 pub(super) unsafe fn leave(request: *mut Request) {
     number();
-    // SAFETY: the caller's slot, and its neighbours.
+    // SAFETY: the slot is in the ring, by the caller's promise, so both links lead to slots of the ring, or to itself.
     unsafe {
         let (after, before) = (*link(request), *back(request));
         *link(before) = after;

@@ -22,7 +22,8 @@ use crate::operations::request::{self, Kind};
 /// Has all members of `parent` make a communicator: clocked on the parent's group.
 ///
 /// # Safety
-/// Inside a stub, nothing locked; `call` does nothing but call the lower half, and takes words of handles from their objects.
+/// Inside a stub, nothing locked; `parent` must be a live communicator; `call` does nothing but call the lower half, and takes words of handles from their
+/// objects.
 pub unsafe fn together(
     parent: *mut Object,
     topology: Option<Topology>,
@@ -30,7 +31,7 @@ pub unsafe fn together(
     call: impl Fn(&'static Dispatch, *mut Word) -> i32,
 ) -> MpiResult<*mut Object> {
     let mut word = 0;
-    // SAFETY: the caller's.
+    // SAFETY: `parent` is a live communicator, and `call` only calls the lower half, by the caller's promise; the word is ours once `call` has succeeded.
     unsafe {
         let place = &raw mut word;
         check(collective::clocked((*parent).clock, |d| call(d, place)))?;
@@ -47,9 +48,9 @@ pub unsafe fn together(
 /// Gives a copy its attributes, or ends it.
 ///
 /// # Safety
-/// Inside a stub, nothing locked.
+/// Inside a stub, nothing locked; both must be live communicators, and `new` not known to the application yet.
 unsafe fn copy_attributes(parent: *mut Object, new: *mut Object) -> MpiResult {
-    // SAFETY: the caller's communicators.
+    // SAFETY: both communicators are alive, by the caller's promise; `new` is known to this call only, so it may be ended.
     unsafe {
         attribute::copy_all(parent, new).map_err(|error| {
             handle::release(new);
@@ -89,7 +90,7 @@ unsafe fn duplicate(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_dup(comm: Comm, place: PlaceOf<CommHandle>) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `duplicate` looks at the communicator and at the place.
     unsafe { duplicate(comm, Pairs::new(), place, c"MPI_Comm_dup") }
 }
 
@@ -253,7 +254,7 @@ pub unsafe fn comm_create_group(
 /// # Safety
 /// Inside a stub, nothing locked; handles are checked before they are used.
 pub unsafe fn among(comm: Comm, members: Group, tag: c_int) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's.
+    // SAFETY: `usable` and `live` look at the communicator and the group before they are used; `word` is a local variable.
     unsafe {
         let (comm, body) = usable(comm)?;
         let members = live(members, HandleKind::Group)?;
@@ -301,7 +302,7 @@ unsafe fn of_group(
     members: *mut Object,
     tag: c_int,
 ) -> MpiResult<(u32, super::identity::Origin)> {
-    // SAFETY: the caller's objects.
+    // SAFETY: the objects are alive, by the caller's promise, and `body` is the communicator's.
     unsafe {
         let Some(local) = group::members(members) else {
             return Ok(((*comm).clock, next_of_all(comm)));

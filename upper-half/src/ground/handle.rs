@@ -114,7 +114,7 @@ pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
 /// `object` must point to a live object.
 #[inline]
 pub unsafe fn retain(object: *mut Object) {
-    // SAFETY: the caller's object.
+    // SAFETY: `object` is alive, by the caller's promise, so its holders are counted there.
     unsafe { Object::holders(object).fetch_add(1, Ordering::Relaxed) };
 }
 
@@ -148,7 +148,7 @@ pub unsafe fn retain_if_alive(object: *mut Object, kind: HandleKind) -> bool {
 /// # Safety
 /// `object` must point to a live object that the caller holds; the thread must be inside a stub.
 pub unsafe fn release(object: *mut Object) {
-    // SAFETY: the caller's object.
+    // SAFETY: the caller holds `object`, so it is alive until the last holder is counted off; only the thread that counts it off goes on.
     unsafe {
         if (*object).kind == HandleKind::Communicator as u16 && Object::held_by(object) == 1 {
             (above().given_up)();
@@ -166,7 +166,7 @@ pub unsafe fn release(object: *mut Object) {
 /// # Safety
 /// `object` must point to a live object of the slab that no code uses any more.
 pub unsafe fn recycle(object: *mut Object) {
-    // SAFETY: the caller's object.
+    // SAFETY: no code uses `object` any more, by the caller's promise; it is a slot of the slab, whose list is locked.
     unsafe {
         fortran::forget(object);
         (*object).magic = FREED;
@@ -186,7 +186,7 @@ pub unsafe fn recycle(object: *mut Object) {
 /// `object` must be null or point to readable memory, as a handle does that MPI gave.
 #[inline]
 pub unsafe fn valid(object: *const Object, kind: HandleKind) -> bool {
-    // SAFETY: the caller's handle.
+    // SAFETY: a pointer that is not null leads to readable memory, by the caller's promise.
     !object.is_null() && unsafe { (*object).is(kind) }
 }
 
@@ -206,7 +206,7 @@ pub fn live(kind: HandleKind) -> Vec<*mut Object> {
         }
     }
     drop(slab);
-    // SAFETY: as above.
+    // SAFETY: slots are never unmapped; each of these held a live object a moment ago.
     found.sort_by_key(|object| unsafe { (**object).id });
     found
 }

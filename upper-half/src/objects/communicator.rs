@@ -140,7 +140,7 @@ pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
 /// # Safety
 /// `object` must be null or a handle.
 pub unsafe fn usable<'a>(object: *mut Object) -> MpiResult<(*mut Object, &'a Body)> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `object` is null or a handle, by the caller's promise; `live` looks at it before its body is read.
     unsafe {
         let object = live(object, HandleKind::Communicator)?;
         Ok((object, body(object).ok_or(class::COMM)?))
@@ -152,7 +152,7 @@ pub unsafe fn usable<'a>(object: *mut Object) -> MpiResult<(*mut Object, &'a Bod
 /// # Safety
 /// `object` must be a live communicator.
 pub unsafe fn group_clock(object: *mut Object) -> u32 {
-    // SAFETY: the caller's communicator.
+    // SAFETY: `object` is a live communicator, by the caller's promise.
     unsafe { body(object).map_or((*object).clock, |body| body.group_clock) }
 }
 
@@ -163,7 +163,7 @@ pub unsafe fn group_clock(object: *mut Object) -> u32 {
 /// `object` must be a live communicator.
 #[inline]
 pub unsafe fn members_agree(object: *mut Object) -> bool {
-    // SAFETY: the caller's communicator.
+    // SAFETY: `object` is a live communicator, by the caller's promise; its members never change.
     let members = unsafe { body(object).and_then(|body| body.members.as_ref()) };
     members.is_some_and(|members| members.remote.is_none())
 }
@@ -209,7 +209,7 @@ pub unsafe fn for_each_held(mut look: impl FnMut(*mut Object)) {
 /// # Safety
 /// As [`set_topology`].
 pub unsafe fn set_session(object: *mut Object, session: u32) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: no other thread knows the communicator yet, by the caller's promise, so nothing else refers to its body.
     unsafe {
         if let Some(body) = (*object).body.cast::<Body>().as_mut() {
             body.session = session;
@@ -222,7 +222,7 @@ pub unsafe fn set_session(object: *mut Object, session: u32) {
 /// # Safety
 /// `object` must be a live communicator that no other thread knows yet.
 pub unsafe fn set_topology(object: *mut Object, topology: Topology) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: no other thread knows the communicator yet, by the caller's promise, so its body may be changed.
     unsafe {
         if let Some(body) = (*object).body.cast::<Body>().as_mut() {
             body.topology = Some(topology);

@@ -53,7 +53,7 @@ fn add(of: Option<c_int>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn add_error_class(place: *mut c_int) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `give` refuses a null place, and any other is writable, as MPI demands.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Add_error_class", || {
             give(place, add(None))
@@ -66,7 +66,7 @@ pub unsafe fn add_error_class(place: *mut c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn add_error_code(of: c_int, place: *mut c_int) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `give` refuses a null place; the code is only a number.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Add_error_code", || {
             let known = of <= abi::ERR_LASTCODE || CODES.lock().added.contains_key(&of);
@@ -83,7 +83,7 @@ pub unsafe fn add_error_code(of: c_int, place: *mut c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn add_error_string(code: c_int, text: *const c_char) -> c_int {
-    // SAFETY: the caller's string.
+    // SAFETY: a text that is not null is a C string, as MPI demands; it is copied.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Add_error_string", || {
             if text.is_null() {
@@ -166,7 +166,7 @@ pub unsafe fn remove_error_string(code: c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn error_class(code: c_int, place: *mut c_int) -> c_int {
-    // SAFETY: the caller's place; inside a stub.
+    // SAFETY: `give` refuses a null place; the lower half writes to a local variable.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Error_class", || {
             let own = CODES.lock().added.get(&code).map(|added| added.class);
@@ -206,10 +206,10 @@ fn predefined(code: c_int) -> MpiResult<i32> {
 /// Gives the application a text of ours.
 ///
 /// # Safety
-/// The application's places.
+/// `text` must have room for the longest error string of the application's MPI, `length` be null or writable.
 unsafe fn give_text(own: &[u8], text: *mut c_char, length: *mut c_int) -> MpiResult {
     let bytes = own.len().min(abi::MAX_ERROR_STRING - 1);
-    // SAFETY: the caller's places, with room for the longest text.
+    // SAFETY: `text` has room for the longest text, by the caller's promise, and the nul fits too, since `bytes` is less than that.
     unsafe {
         text.cast::<u8>().copy_from(own.as_ptr(), bytes);
         text.add(bytes).write(0);
@@ -222,7 +222,8 @@ unsafe fn give_text(own: &[u8], text: *mut c_char, length: *mut c_int) -> MpiRes
 /// # Safety
 /// As the MPI function.
 pub unsafe fn error_string(code: c_int, text: *mut c_char, length: *mut c_int) -> c_int {
-    // SAFETY: the caller's places; inside a stub.
+    // SAFETY: MPI demands room for its longest error string at `text`, and a writable length; null places are refused; the buffer is larger than any neutral
+    // text.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Error_string", || {
             if text.is_null() || length.is_null() {

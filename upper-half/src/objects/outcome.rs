@@ -68,7 +68,7 @@ const fn bad(kind: HandleKind) -> i32 {
 /// `object` must be null or a handle, alive or freed.
 #[inline]
 pub unsafe fn live(object: *mut Object, kind: HandleKind) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `object` is null or a handle, by the caller's promise; it is read only if it is alive.
     unsafe {
         if handle::valid(object, kind) && i32::from((*object).standard) != null_handle(kind) {
             Ok(object)
@@ -87,7 +87,7 @@ pub unsafe fn give<T>(place: impl Takes<T>, value: T) -> MpiResult {
     if place.is_nowhere() {
         return Err(class::ARG);
     }
-    // SAFETY: the caller's place.
+    // SAFETY: the place is not nowhere, so it is a place for a `T`, by the caller's promise.
     unsafe { place.put(value) };
     Ok(())
 }
@@ -101,7 +101,7 @@ pub unsafe fn slice<'a, T>(array: *const T, count: c_int) -> MpiResult<&'a [T]> 
     match usize::try_from(count) {
         Ok(0) | Err(_) => Ok(&[]),
         Ok(_) if array.is_null() => Err(class::ARG),
-        // SAFETY: the caller's array.
+        // SAFETY: the array is not null here, so it has `count` elements, by the caller's promise; MPI forbids the application to change them during the call.
         Ok(count) => Ok(unsafe { std::slice::from_raw_parts(array, count) }),
     }
 }
@@ -114,7 +114,7 @@ pub unsafe fn objects<H: Handle>(handles: ListOf<H>, count: c_int) -> MpiResult<
     match usize::try_from(count) {
         Ok(0) | Err(_) => Ok(Vec::new()),
         Ok(_) if handles.is_null() => Err(class::ARG),
-        // SAFETY: the caller's array.
+        // SAFETY: the array is not null here, so it has `count` handles, by the caller's promise.
         Ok(count) => Ok(unsafe { handles.objects(count) }.collect()),
     }
 }

@@ -61,7 +61,7 @@ pub unsafe fn held() {
         return;
     }
     if gate.mpi_active.load(Ordering::SeqCst) != 0 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is on the driver thread, parked or in a call that waits for a message, so no stub uses a communicator meanwhile.
         unsafe { carry_out() };
     }
     points::say(DriverState::CarriedOut);
@@ -179,8 +179,11 @@ unsafe fn take_part(on: *mut Object, told: &[Operation]) -> MpiResult<Vec<Contri
 }
 
 /// [`take_part`] in a gather where members may give different amounts.
+///
+/// # Safety
+/// As [`take_part`].
 unsafe fn gatherv_from(on: *mut Object, told: &[Operation]) -> MpiResult<Vec<Contribution>> {
-    // SAFETY: the caller's.
+    // SAFETY: `on` is alive, by the caller's promise; both lists have a place for each member, and the buffer has as many bytes as they say in all.
     unsafe {
         let (word, size) = ((*on).lower, (*on).size as usize);
         let (mut counts, mut places, mut all) = (vec![0i32; size], vec![0i32; size], 0usize);
@@ -246,7 +249,7 @@ impl Elements {
     unsafe fn of(bytes: i32) -> MpiResult<Elements> {
         let mut word = 0;
         let byte = byte();
-        // SAFETY: the caller's.
+        // SAFETY: the caller is inside, and MPI runs; `word` is a local variable.
         unsafe {
             check(cross(|d| (d.type_contiguous)(bytes, byte, &raw mut word)))?;
             let elements = Elements(word);
@@ -273,17 +276,19 @@ unsafe fn take(on: *mut Object, kind: Kind, root: i32) -> Option<MpiResult<Vec<C
     if HOOKS.long_way.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    // SAFETY: the caller's.
+    // SAFETY: `on` is null or a handle, by the caller's promise.
     unsafe { take_kept(on, kind, root) }
 }
 
+/// # Safety
+/// As [`take`].
 #[cold]
 unsafe fn take_kept(
     on: *mut Object,
     kind: Kind,
     root: i32,
 ) -> Option<MpiResult<Vec<Contribution>>> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `on` is null or a handle, by the caller's promise; its clock is read only if it is usable.
     let clock = unsafe {
         communicator::usable(on).ok()?;
         (*on).clock

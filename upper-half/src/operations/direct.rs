@@ -76,7 +76,7 @@ const _: () = assert!(NARROW == (size_of::<Own>() < size_of::<Word>()));
 #[inline(always)]
 pub unsafe fn clear(place: *mut Word) {
     if NARROW {
-        // SAFETY: the caller's place.
+        // SAFETY: `place` is writable, by the caller's promise.
         unsafe { place.write(0) };
     }
 }
@@ -128,7 +128,7 @@ pub struct Stay(());
 /// The way must be [`open`].
 #[inline(always)]
 pub unsafe fn enter() -> Stay {
-    // SAFETY: the caller's thread is in the application.
+    // SAFETY: the way is open, by the caller's promise, so the thread has a record and is in the application.
     unsafe { arch::be_inside::<{ StayKind::Stub as u32 }>() };
     Stay(())
 }
@@ -246,10 +246,10 @@ impl Begun {
     /// Gives the application its request, or the error of the function that was to begin the operation.
     ///
     /// # Safety
-    /// In the stay; `name` is the function's.
+    /// In the stay; the place must be writable, `name` is the function's.
     #[inline(always)]
     pub unsafe fn end(self, code: c_int, name: &'static CStr) -> c_int {
-        // SAFETY: the caller's place, which is not null.
+        // SAFETY: the place is writable, by the caller's promise; the request is this operation's, and nothing has been told of it yet.
         unsafe {
             if code != 0 {
                 return self.stay.abandon(self.request, code, name);
@@ -286,7 +286,7 @@ impl Stay {
         if arch::is_success(code) {
             return code;
         }
-        // SAFETY: the caller's communicator; inside.
+        // SAFETY: `comm` leads to an object, by the caller's promise, and the thread is still inside.
         unsafe { raise(comm, error(code), name) }
     }
 
@@ -297,7 +297,8 @@ impl Stay {
     #[cold]
     #[inline(never)]
     pub unsafe fn abandon(self, request: *mut Request, code: c_int, name: &'static CStr) -> c_int {
-        // SAFETY: the caller's request; the application has its communicator still.
+        // SAFETY: the request is the operation's and used no more, by the caller's promise. The application still has its communicator, since its call is not
+        // over.
         unsafe {
             let communicator = (*request).communicator;
             if Form::of(request.cast()).is_light() {

@@ -99,7 +99,7 @@ macro_rules! blocking_sends {
         pub unsafe fn $function(
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
         ) -> c_int {
-            // SAFETY: the application's arguments.
+            // SAFETY: `objects` has checked the handles before their words are read; MPI demands a buffer that stays readable until the send returns.
             unsafe {
                 if direct::open() && direct::objects([datatype, comm]) && dest != abi::PROC_NULL {
                     return send_directly(const { name(concat!($name, "\0")) }, comm, move |direct| {
@@ -110,12 +110,14 @@ macro_rules! blocking_sends {
             }
         }
 
+        /// # Safety
+        /// As the MPI function.
         #[cold]
         #[inline(never)]
         unsafe fn $long(
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
         ) -> c_int {
-            // SAFETY: the application's arguments.
+            // SAFETY: the real MPI checks the handles' words; the buffer is as MPI demands, and `again` is this very call with a buffer of the host's.
             unsafe {
                 if devices::present()
                     && let Some(code) = devices::sends(const { name(concat!($name, "\0")) }, (buf, count, datatype, comm), |buf| {
@@ -240,7 +242,8 @@ macro_rules! nonblocking_sends {
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
             request: PlaceOf<RequestHandle>,
         ) -> c_int {
-            // SAFETY: the application's arguments.
+            // SAFETY: `objects` has checked the handles before their words are read; MPI demands a buffer that stays until the send is over, and a writable
+            // place.
             unsafe {
                 if direct::open() && direct::objects([datatype, comm]) && dest != abi::PROC_NULL {
                     let name = const { name(concat!($name, "\0")) };
@@ -252,13 +255,15 @@ macro_rules! nonblocking_sends {
             }
         }
 
+        /// # Safety
+        /// As the MPI function.
         #[cold]
         #[inline(never)]
         unsafe fn $long(
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
             request: PlaceOf<RequestHandle>,
         ) -> c_int {
-            // SAFETY: the application's arguments.
+            // SAFETY: MPI demands a buffer that stays until the send is over; `again` is this very call with a buffer of the host's.
             unsafe {
                 if devices::present()
                     && let Some(code) = devices::starts(
@@ -273,7 +278,7 @@ macro_rules! nonblocking_sends {
                 kind: Kind::$kind, buffer: abi::buffer(buf).cast_mut(), count, datatype,
                 peer: abi::rank_to_neutral(dest), tag: abi::tag_to_neutral(tag), communicator: comm,
             };
-            // SAFETY: the application's arguments.
+            // SAFETY: `arguments` are this call's, in neutral values; `request` is a writable place, as MPI demands.
             unsafe {
                 start_send(const { name(concat!($name, "\0")) }, arguments, request, |dispatch, it, datatype, comm, word| {
                     (dispatch.$function)(it.buffer, it.count, datatype, it.peer, it.tag, comm, word)

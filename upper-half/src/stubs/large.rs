@@ -96,7 +96,7 @@ pub fn int(number: Count) -> Option<c_int> {
 /// # Safety
 /// `place` must be null or readable.
 pub unsafe fn read(place: *const Count) -> Option<c_int> {
-    // SAFETY: the caller's place.
+    // SAFETY: `place` is null or readable, by the caller's promise; the number is copied.
     unsafe { place.as_ref() }.map_or(Some(0), |number| int(*number))
 }
 
@@ -114,7 +114,7 @@ pub fn place(outer: *const Count, narrow: &mut c_int) -> *mut c_int {
 /// `place` must be null or writable.
 pub unsafe fn write(place: *mut Count, narrow: c_int, code: c_int) {
     if code == 0 && !place.is_null() {
-        // SAFETY: the caller's place.
+        // SAFETY: the place is not null here, so it is writable, by the caller's promise.
         unsafe { *place = narrow.into() };
     }
 }
@@ -142,7 +142,7 @@ impl Ints {
     pub unsafe fn new(list: *const Count, length: usize) -> Option<Self> {
         let is_null = list.is_null();
         let length = if is_null { 0 } else { length };
-        // SAFETY: the caller's list.
+        // SAFETY: every index is below `length`, and a list that is not null has so many elements, by the caller's promise.
         let numbers = (0..length).map(|at| int(unsafe { *list.add(at) }));
         Some(Self {
             is_null,
@@ -165,7 +165,7 @@ impl Ints {
 /// In a stub, not inside yet; a nonblocking or persistent operation has just put its request there.
 pub unsafe fn keep(request: PlaceOf<RequestHandle>, lists: Vec<Ints>) {
     let _inside = crossing::enter();
-    // SAFETY: the caller's request, which no other code has yet.
+    // SAFETY: the operation has just put its request there, so no other code knows it yet; what it still refers to stays in the new recipe.
     unsafe {
         let found = match request.is_null() {
             true => None,

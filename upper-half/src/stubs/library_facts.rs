@@ -61,6 +61,9 @@ pub unsafe fn type_get_value_index(
 }
 
 /// A new info with these pairs.
+///
+/// # Safety
+/// Inside a stub; `place` must be null or writable.
 unsafe fn give_info(place: PlaceOf<InfoHandle>, pairs: &[(&[u8], usize)]) -> Result<(), i32> {
     if place.is_null() {
         return Err(class::ARG);
@@ -70,7 +73,7 @@ unsafe fn give_info(place: PlaceOf<InfoHandle>, pairs: &[(&[u8], usize)]) -> Res
         let text = CString::new(size.to_string()).map_err(|_| class::INTERN)?;
         own.set(key, text.as_bytes());
     }
-    // SAFETY: the caller's place.
+    // SAFETY: the place is not null here, so it is writable, by the caller's promise.
     unsafe { give(place, info::create(own)) }
 }
 
@@ -79,7 +82,7 @@ unsafe fn give_info(place: PlaceOf<InfoHandle>, pairs: &[(&[u8], usize)]) -> Res
 /// # Safety
 /// As the MPI function.
 pub unsafe fn get_hw_resource_info(place: PlaceOf<InfoHandle>) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `give_info` refuses a null place.
     unsafe {
         run(core::ptr::null_mut(), c"MPI_Get_hw_resource_info", || {
             give_info(place, &[])
@@ -92,7 +95,7 @@ pub unsafe fn get_hw_resource_info(place: PlaceOf<InfoHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn abi_get_info(place: PlaceOf<InfoHandle>) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `give_info` refuses a null place, and any other is writable, as MPI demands.
     unsafe {
         run(core::ptr::null_mut(), c"MPI_Abi_get_info", || {
             give_info(
@@ -112,7 +115,7 @@ pub unsafe fn abi_get_info(place: PlaceOf<InfoHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn abi_get_fortran_info(place: PlaceOf<InfoHandle>) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `give` refuses a null place; the null info is a predefined object.
     unsafe {
         run(core::ptr::null_mut(), c"MPI_Abi_get_fortran_info", || {
             let null: *mut Object = abi::predefined(HandleKind::Info, INFO_NULL);

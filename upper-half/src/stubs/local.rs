@@ -94,7 +94,7 @@ pub unsafe fn wtick() -> f64 {
         seconds: 0,
         nanoseconds: 0,
     };
-    // SAFETY: as `now`.
+    // SAFETY: the clock exists, and the place is a local variable.
     unsafe { clock_getres(CLOCK_MONOTONIC, &raw mut tick) };
     tick.seconds as f64 + tick.nanoseconds as f64 * 1e-9
 }
@@ -117,7 +117,7 @@ pub unsafe fn get_version(version: *mut c_int, subversion: *mut c_int) -> c_int 
         // SAFETY: inside a stub; no object is named.
         return unsafe { errhandler::raise(core::ptr::null_mut(), class::ARG, c"MPI_Get_version") };
     }
-    // SAFETY: the caller's places.
+    // SAFETY: MPI demands two writable places.
     unsafe {
         *version = abi::VERSION;
         *subversion = abi::SUBVERSION;
@@ -130,7 +130,7 @@ pub unsafe fn get_version(version: *mut c_int, subversion: *mut c_int) -> c_int 
 /// # Safety
 /// As the MPI function.
 pub unsafe fn get_address(location: *const c_void, address: *mut Aint) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `address_of` refuses a null place; the location is not read.
     unsafe { address_of(location, address, c"MPI_Get_address") }
 }
 
@@ -139,7 +139,7 @@ pub unsafe fn get_address(location: *const c_void, address: *mut Aint) -> c_int 
 /// # Safety
 /// As the MPI function.
 pub unsafe fn address(location: *const c_void, address: *mut Aint) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `address_of` refuses a null place, and never reads the location.
     unsafe { address_of(location, address, c"MPI_Address") }
 }
 
@@ -156,7 +156,7 @@ unsafe fn address_of(
         return unsafe { errhandler::raise(core::ptr::null_mut(), class::ARG, name) };
     }
     // A value that stands for no address stays as the application has it.
-    // SAFETY: the caller's place.
+    // SAFETY: the place is not null here, so it is writable, by the caller's promise.
     unsafe { *place = location.addr() as Aint };
     0
 }

@@ -65,7 +65,7 @@ pub unsafe fn refuse(name: &'static CStr, why: RefusalReason) -> isize {
 /// # Safety
 /// `place` must be null or hold a handle.
 pub(super) unsafe fn live<H: Handle>(place: PlaceOf<H>, kind: HandleKind) -> Option<*mut Object> {
-    // SAFETY: the caller's place.
+    // SAFETY: a place that is not null holds a handle, by the caller's promise, and `valid` looks at it.
     unsafe {
         let object = if place.is_null() {
             ptr::null_mut()
@@ -82,7 +82,7 @@ pub(super) unsafe fn live<H: Handle>(place: PlaceOf<H>, kind: HandleKind) -> Opt
 /// # Safety
 /// Inside a stub; `place` must hold a live handle.
 pub(super) unsafe fn end<H: Handle>(place: PlaceOf<H>, kind: HandleKind) {
-    // SAFETY: the caller's handle.
+    // SAFETY: the place holds a live handle, by the caller's promise; the application's own holder of the object ends here.
     unsafe {
         let object = place.get();
         place.set(abi::predefined::null_handle(kind));
@@ -97,7 +97,7 @@ pub(super) unsafe fn end<H: Handle>(place: PlaceOf<H>, kind: HandleKind) {
 /// # Safety
 /// `comm` must be null or a handle.
 unsafe fn is_root(comm: Comm, root: c_int) -> bool {
-    // SAFETY: the caller's handle.
+    // SAFETY: `comm` is null or a handle, by the caller's promise; its rank is read only if it is alive.
     unsafe { handle::valid(comm, HandleKind::Communicator) && (*comm).rank == root }
 }
 
@@ -161,7 +161,7 @@ pub unsafe fn comm_spawn_multiple(
     array_of_errcodes: *mut c_int,
 ) -> c_int {
     let _inside = crossing::enter_as(StayKind::Collective);
-    // SAFETY: as `comm_spawn`.
+    // SAFETY: MPI demands handles, and arrays of `count` elements at the root, which alone has them read; the other ranks have no info looked at.
     unsafe {
         let infos = if is_root(comm, root) {
             usize::try_from(count).unwrap_or(0)
@@ -195,7 +195,7 @@ pub unsafe fn comm_spawn_multiple(
 /// Gives the application the intercommunicator to the spawned processes.
 ///
 /// # Safety
-/// Inside a stub; `word` must be the one that the lower half made.
+/// Inside a stub; `comm` must lead to an object, `place` be null or writable, and `word` the one that the lower half made.
 unsafe fn spawned(
     comm: Comm,
     code: i32,
@@ -203,7 +203,7 @@ unsafe fn spawned(
     word: u64,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `word` is a communicator that the lower half has made, and `place` is null or writable, by the caller's promise.
     unsafe {
         if code != 0 {
             return errhandler::raise(comm, code, name);

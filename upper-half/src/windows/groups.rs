@@ -28,7 +28,7 @@ const LOOKS: u32 = 200;
 /// # Safety
 /// Inside a stub; `it` must be null or a handle.
 pub unsafe fn word(it: Group) -> MpiResult<Word> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `it` is null or a handle, by the caller's promise; its word is asked for only if it is alive.
     unsafe {
         if !handle::valid(it, HandleKind::Group) {
             return Err(class::GROUP);
@@ -42,7 +42,7 @@ pub unsafe fn word(it: Group) -> MpiResult<Word> {
 /// # Safety
 /// As [`word`].
 pub unsafe fn ranks(body: &Body, it: Group) -> MpiResult<Vec<i32>> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `it` is null or a handle, by the caller's promise, and `live` looks at it.
     let members = unsafe { group::members(live(it, HandleKind::Group)?) };
     let members = members.ok_or(class::GROUP)?;
     let rank_of = |world: &i32| {
@@ -122,7 +122,7 @@ pub unsafe fn take_in(body: &Body) -> MpiResult<bool> {
 /// Inside a stub, nothing locked.
 pub unsafe fn until(body: &Body, there: impl Fn() -> MpiResult<bool>) -> MpiResult {
     let (mut looks, mut interrupted) = (0, false);
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub with nothing locked, so the thread may stand still at `blocked`.
     unsafe {
         let outcome = loop {
             match there() {
@@ -187,7 +187,7 @@ pub fn completed(body: &Body) -> MpiResult<bool> {
 /// As [`until`].
 #[cold]
 pub unsafe fn await_posts(body: &Body) -> MpiResult {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub with nothing locked; the notes' lock is released each time before the thread waits.
     unsafe {
         until(body, || {
             let mut notes = body.notes.lock();

@@ -61,7 +61,7 @@ unsafe fn prepare(
     hints: Pairs,
     wanted: &WindowArguments,
 ) -> MpiResult<Body> {
-    // SAFETY: the caller's communicator.
+    // SAFETY: `comm` is alive and has these members, by the caller's promise.
     unsafe {
         let identity = Identity::new(communicators::next_of_all(comm), members);
         let clock = collective::cell_of(identity.0, &all_of(members));
@@ -105,7 +105,7 @@ unsafe fn make(
     hints: Pairs,
     wanted: &WindowArguments,
 ) -> MpiResult<Win> {
-    // SAFETY: the caller's communicator; the copy of it is ours.
+    // SAFETY: `comm` is alive and has these members, by the caller's promise; its copy below is ours, and goes if no window is made.
     unsafe {
         let mut body = prepare(comm, known, members, hints, wanted)?;
         let made = collective::clocked_once((*comm).clock, || {
@@ -163,7 +163,7 @@ unsafe fn open(
     wanted: &WindowArguments,
     call: impl FnOnce(&'static Dispatch, Word, Word, *mut Word) -> i32,
 ) -> MpiResult {
-    // SAFETY: the caller's.
+    // SAFETY: `usable` looks at the communicator, `word_of` at the info; the place is not null when it is written.
     unsafe {
         let (comm, known) = communicator::usable(comm)?;
         word_of(hints)?;
@@ -293,7 +293,7 @@ unsafe fn allocate(
     wanted: &WindowArguments,
     call: impl FnOnce(&'static Dispatch, Word, Word, *mut Word) -> i32,
 ) -> MpiResult {
-    // SAFETY: the caller's.
+    // SAFETY: `usable` looks at the communicator, `word_of` at the info; `place` is not null when it is written, and neither is `base`.
     unsafe {
         let (comm, known) = communicator::usable(comm)?;
         word_of(hints)?;

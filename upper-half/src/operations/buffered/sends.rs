@@ -151,7 +151,7 @@ impl All {
     pub unsafe fn look(&mut self) -> Vec<Over> {
         let mut over = Vec::new();
         for buffer in &mut self.buffers {
-            // SAFETY: the caller's stub.
+            // SAFETY: the caller is inside a stub; the requests in a buffer's list are ours, and `self` is locked.
             unsafe { buffer.look(usize::MAX, &mut over) };
         }
         self.buffers
@@ -164,7 +164,7 @@ impl All {
     /// # Safety
     /// A live communicator.
     unsafe fn used_by(&mut self, comm: Comm) -> Option<&mut Buffer> {
-        // SAFETY: the caller's communicator.
+        // SAFETY: the communicator is alive, by the caller's promise.
         let session = unsafe { communicator::body(comm) }.map_or(0, |body| body.session);
         let owners = [
             Owner::Communicator(comm.addr()),
@@ -194,8 +194,11 @@ pub unsafe fn end(over: Vec<Over>) {
 }
 
 /// Whether a send is over; then it is done, and the lower half has no trace of it any more.
+///
+/// # Safety
+/// Inside a stub; `request` must be a live request of a buffer's.
 unsafe fn is_over(request: *mut Request) -> bool {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive, by the caller's promise, and no handle of the application leads to it, so no other thread completes it.
     unsafe {
         let it = &mut *request;
         if it.state == State::Active {
@@ -252,7 +255,7 @@ const LOOKED_AT: usize = 8;
 /// # Safety
 /// Inside a stub, nothing locked; arguments as the application gave them.
 pub unsafe fn send(message: &Message) -> MpiResult {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the handles are as the application gave them, and the real MPI checks their words before `begin` uses the objects; sizes go into local variables.
     unsafe {
         let datatype = abi::word(HandleKind::Datatype, message.datatype);
         let comm = abi::word(HandleKind::Communicator, message.communicator);
@@ -303,7 +306,8 @@ unsafe fn begin(
     let mut all = ALL.lock();
     all.numbers += 1;
     let number = all.numbers;
-    // SAFETY: the caller's arguments; the real MPI knows the communicator.
+    // SAFETY: the real MPI has accepted the communicator, so it is alive; `to` has room for the packed message, in the copy or in the part that was taken of
+    // the buffer.
     unsafe {
         let Some(buffer) = all.used_by(message.communicator) else {
             return Err(class::BUFFER);
@@ -342,7 +346,7 @@ unsafe fn begin(
 /// # Safety
 /// As [`begin`]; that many bytes must be writable at `to`.
 unsafe fn begin_from(message: &Message, to: *mut c_void, bytes: c_int) -> MpiResult<*mut Request> {
-    // SAFETY: the caller's arguments and place.
+    // SAFETY: `to` has room for `bytes` bytes, by the caller's promise, and stays until the request is over; the real MPI has accepted the handles.
     unsafe {
         let datatype = abi::word(HandleKind::Datatype, message.datatype);
         let comm = abi::word(HandleKind::Communicator, message.communicator);

@@ -47,7 +47,7 @@ unsafe fn due(cell: &ClockCell, number: u64) -> Blocked {
 /// # Safety
 /// On a thread that the real MPI waits on.
 pub unsafe extern "C" fn stands() -> u32 {
-    // SAFETY: the caller's; a stay inside a stub, no lock held.
+    // SAFETY: the real MPI waits on this thread, by the caller's promise; so it is in a stay of a stub, no lock is held, and it has a record.
     unsafe {
         let Some((cell, number)) = collective::under_way() else {
             return u32::from(arch::waits());
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn stands() -> u32 {
 /// # Safety
 /// As [`stands`], which said so; `caller` must be where the real MPI was called from.
 pub unsafe fn stand(caller: &Caller) -> bool {
-    // SAFETY: the caller's. What is below on the stack is not needed after a restart.
+    // SAFETY: `caller` is where the real MPI was called from. The frames between hold nothing that is needed after a restart, so `return_to` may leave them.
     unsafe {
         let Some((cell, number)) = collective::under_way() else {
             return false;
@@ -106,9 +106,9 @@ pub unsafe fn stand(caller: &Caller) -> bool {
 /// `UpperHooks::look_up`. A stub that has gone the long way has noted its name itself.
 ///
 /// # Safety
-/// As [`stand`].
+/// As [`stand`]; `caller` must point to a live `Caller`.
 pub unsafe extern "C" fn look_up(caller: *const Caller) {
-    // SAFETY: the caller's.
+    // SAFETY: `caller` points to where the real MPI was called from, and stays during the call, by the caller's promise.
     if let Some(name) = unsafe { arch::name_of(&*caller) } {
         note_call(name);
     }
@@ -118,8 +118,11 @@ pub unsafe extern "C" fn look_up(caller: *const Caller) {
 ///
 /// Meanwhile the operation is not begun: so the thread goes on when it becomes a target, and the agent sees that it has to. While it is neither counted nor
 /// taken back for good, the thread says that it is in a collective operation, but names no clock: then the agent reads no less than what binds.
+///
+/// # Safety
+/// As [`stand`], with the upper half's FS in place; `cell` and `number` must be those of the operation that the thread is inside.
 unsafe fn wait(cell: &ClockCell, number: u64) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the thread is inside a stub and has a record; after a restart, `set_inside` finds the new one through GS.
     unsafe {
         let inside = arch::inside();
         arch::set_inside(StayKind::Collective as u32);
@@ -134,8 +137,11 @@ unsafe fn wait(cell: &ClockCell, number: u64) -> bool {
 }
 
 /// [`wait`], once the operation is taken back.
+///
+/// # Safety
+/// As [`wait`].
 unsafe fn until_due(cell: &ClockCell, number: u64) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the thread is inside a stub as `Place::Collective`, with no lock held, so it may be stopped.
     unsafe {
         if arch::is_driver() {
             points::ADVANCED.store(false, Ordering::Relaxed);

@@ -56,7 +56,7 @@ impl Input {
         datatype: Datatype,
         on: Comm,
     ) -> Input {
-        // SAFETY: the caller's arguments; what is not alive is left to MPI.
+        // SAFETY: both handles are alive once they are checked; MPI demands that the buffer holds the operation's input, and `region` gives no more than that.
         unsafe {
             if !handle::valid(on, HandleKind::Communicator)
                 || !handle::valid(datatype, HandleKind::Datatype)
@@ -83,6 +83,9 @@ impl Input {
 }
 
 /// The address and length of the input of an operation in place, if it is not longer than [`MOST`].
+///
+/// # Safety
+/// Inside a stub; `datatype` and `on` must be alive.
 unsafe fn region(
     keeps: Keeps,
     buffer: *mut c_void,
@@ -90,7 +93,7 @@ unsafe fn region(
     datatype: Datatype,
     on: Comm,
 ) -> Option<(*mut u8, usize)> {
-    // SAFETY: the caller's live objects.
+    // SAFETY: `on` is a live communicator, by the caller's promise.
     let (blocks, before) = unsafe {
         match keeps {
             Keeps::Nothing => return None,
@@ -106,7 +109,7 @@ unsafe fn region(
     if buffer.is_null() || elements < 0 || elements > MOST as i64 {
         return None;
     }
-    // SAFETY: the caller's live datatype.
+    // SAFETY: `datatype` is alive, by the caller's promise.
     let (stride, first, length) = unsafe { layout(datatype)? };
     let bytes = stride.checked_mul(elements - 1)?.checked_add(length)?;
     let start = (i64::from(before) * i64::from(count)).checked_mul(stride)? + first;
@@ -124,7 +127,7 @@ unsafe fn region(
 /// # Safety
 /// It must be alive.
 unsafe fn layout(datatype: Datatype) -> Option<(i64, i64, i64)> {
-    // SAFETY: the caller's; both functions are local.
+    // SAFETY: `datatype` is alive, by the caller's promise; all numbers go into local variables.
     unsafe {
         if let Ok(between) = i64::try_from((*datatype).between) {
             return Some((between, 0, between));

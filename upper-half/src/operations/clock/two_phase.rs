@@ -69,7 +69,7 @@ impl Barrier {
     unsafe fn begin(on: *mut Object) -> Result<Barrier, i32> {
         let mut request = 0;
         let launch = LAUNCH.load(Ordering::SeqCst);
-        // SAFETY: the caller's communicator.
+        // SAFETY: `on` is a live communicator, by the caller's promise; the request is a local variable until the barrier has it.
         let code = unsafe {
             let word = (*on).lower;
             cross_near(|lower| (lower.ibarrier)(word, &mut request))
@@ -112,7 +112,7 @@ impl Barrier {
 /// # Safety
 /// Inside a stub as `StayKind::Collective`, nothing locked; `on` must be a live communicator.
 pub unsafe fn begin(on: *mut Object) -> Result<(), i32> {
-    // SAFETY: the caller's.
+    // SAFETY: `on` is a live communicator, by the caller's promise, and stays so until the operation is over; the thread may park.
     unsafe {
         let cell = collective::cell((*on).clock);
         let mut barrier = Barrier::begin(on)?;
@@ -164,7 +164,7 @@ fn run_on(uses_advance: bool) {
 /// # Safety
 /// Inside a stub.
 unsafe fn announce(cell: &ClockCell) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub.
     unsafe { collective::raise(cell, cell.count.seq() + 1) };
 }
 
@@ -179,7 +179,7 @@ unsafe fn commit(cell: &ClockCell, pending: Pending) -> bool {
     let begun = cell.count.begin_shared();
     compiler_fence(Ordering::SeqCst);
     if pending != Pending::No {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is inside a stub, and the operation is counted.
         unsafe { collective::raise(cell, begun) };
     } else if crossing::pending() {
         cell.count.take_back();
@@ -193,7 +193,7 @@ unsafe fn commit(cell: &ClockCell, pending: Pending) -> bool {
 /// # Safety
 /// `on` must be a live communicator.
 pub unsafe fn freed(on: *mut Object) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: `on` is a live communicator, by the caller's promise.
     ON_FREED.fetch_add(unsafe { (*on).begun }, Ordering::Relaxed);
 }
 

@@ -24,7 +24,7 @@ pub unsafe fn waitall(
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
     let all = usize::try_from(count).unwrap_or(0);
-    // SAFETY: the application's arrays.
+    // SAFETY: MPI demands `count` handles and as many statuses unless they are ignored; `done` is at most `count`.
     unsafe {
         let done = direct::waitall(all, array_of_requests, array_of_statuses);
         if done == all && done != 0 {
@@ -40,6 +40,8 @@ pub unsafe fn waitall(
     }
 }
 
+/// # Safety
+/// As [`waitall`].
 #[cold]
 #[inline(never)]
 unsafe fn waitall_long(
@@ -47,13 +49,13 @@ unsafe fn waitall_long(
     array_of_requests: PlaceOf<RequestHandle>,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's array.
+    // SAFETY: MPI demands that the array has `count` handles.
     #[cfg(not(application = "openmpi"))]
     unsafe {
         crate::operations::buffered::until_flushed(array_of_requests, count);
     }
     let _inside = crossing::enter();
-    // SAFETY: the application's arrays.
+    // SAFETY: `List::new` has looked at all `count` handles; the lower half writes to the list's own room; `done` is at most `count`.
     unsafe {
         let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, count) {
@@ -111,7 +113,7 @@ pub unsafe fn testall(
     flag: *mut c_int,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's arrays and flag.
+    // SAFETY: MPI demands `count` handles, a writable flag, and as many statuses unless they are ignored.
     unsafe {
         if direct::all(count, array_of_requests, flag, array_of_statuses) {
             return 0;
@@ -120,6 +122,8 @@ pub unsafe fn testall(
     }
 }
 
+/// # Safety
+/// As [`testall`].
 #[cold]
 #[inline(never)]
 unsafe fn testall_long(
@@ -129,7 +133,7 @@ unsafe fn testall_long(
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's arrays and flag.
+    // SAFETY: `List::new` has looked at all `count` handles; the lower half writes to the list's own room, and the flag is writable, as MPI demands.
     unsafe {
         let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, count) {

@@ -19,6 +19,9 @@ use crate::operations::messages::points;
 use crate::operations::request::State;
 
 /// `MPI_Waitsome` and `MPI_Testsome`, the long way.
+///
+/// # Safety
+/// Inside a stub; as `MPI_Waitsome`.
 #[cold]
 #[inline(never)]
 unsafe fn some(
@@ -31,7 +34,7 @@ unsafe fn some(
     name: &'static CStr,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's arrays and places.
+    // SAFETY: `List::new` has looked at all handles; the lower half writes to the list's room and to `chosen`, which have a place for each.
     unsafe {
         let mut room = RequestArrays::new();
         let mut list = match List::new(&mut room, array_of_requests, incount) {
@@ -129,7 +132,7 @@ unsafe fn tell(
     for (index, place) in over {
         let from_lower = place.map_or(EMPTY, |place| from_lower(list, place));
         let communicator = list.communicator(index);
-        // SAFETY: the caller's.
+        // SAFETY: the caller is inside a stub, and this request is over, by its promise.
         let (status, error) = unsafe { list.tell(index, from_lower) };
         give(told, index, &status);
         told += 1;
@@ -151,7 +154,7 @@ pub unsafe fn waitsome(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's arrays.
+    // SAFETY: MPI demands `incount` handles, as many places for indices and statuses, and a writable `outcount`.
     unsafe {
         #[cfg(not(application = "openmpi"))]
         if buffered::has_flush(array_of_requests, incount) {
@@ -198,7 +201,7 @@ pub unsafe fn testsome(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's arrays.
+    // SAFETY: MPI demands `incount` handles, as many places for indices and statuses (or ignored ones), and a writable `outcount`.
     unsafe {
         if direct::some::<false>(
             incount,

@@ -29,7 +29,7 @@ fn one(pointer: *const c_void, way: BufferUse, count: c_int, datatype: Datatype)
 /// A blocking send.
 ///
 /// # Safety
-/// The application's arguments; `again` is the call itself, with another buffer.
+/// On a thread of the application; the application's arguments; `again` is the call itself, with another buffer.
 #[cold]
 #[inline(never)]
 pub unsafe fn sends(
@@ -37,7 +37,7 @@ pub unsafe fn sends(
     (buf, count, datatype, comm): (*const c_void, c_int, Datatype, Comm),
     again: impl FnOnce(*const c_void) -> c_int,
 ) -> Option<c_int> {
-    // SAFETY: the caller's.
+    // SAFETY: buffer and handles are the application's, by the caller's promise; the copy lives until the call is over.
     unsafe {
         Some(
             match staged(
@@ -67,7 +67,7 @@ pub unsafe fn receives(
     (buf, count, datatype, comm): (*mut c_void, c_int, Datatype, Comm),
     again: impl FnOnce(*mut c_void) -> c_int,
 ) -> Option<c_int> {
-    // SAFETY: the caller's.
+    // SAFETY: buffer and handles are the application's, by the caller's promise; the copy is as long as the buffer, and lives until the call is over.
     unsafe {
         Some(
             match staged(
@@ -103,7 +103,7 @@ pub unsafe fn both(
         one(sendbuf, BufferUse::In, sendcount, sendtype),
         one(recvbuf, BufferUse::Out, recvcount, recvtype),
     ];
-    // SAFETY: the caller's.
+    // SAFETY: both buffers and all handles are the application's, by the caller's promise; the copies are apart, and live until the call is over.
     unsafe {
         Some(match staged(comm, name, false, buffers)? {
             Ok(staged) => {
@@ -128,7 +128,7 @@ pub unsafe fn starts(
     request: PlaceOf<RequestHandle>,
     again: impl FnOnce(*mut c_void) -> c_int,
 ) -> Option<c_int> {
-    // SAFETY: the caller's.
+    // SAFETY: buffer and handles are the application's, by the caller's promise; the copy is the request's from `of_request` on.
     unsafe {
         Some(
             match staged(comm, name, false, [one(buf, way, count, datatype)])? {
@@ -155,7 +155,7 @@ pub unsafe fn initialised(
     request: PlaceOf<RequestHandle>,
     again: impl FnOnce(*mut c_void) -> c_int,
 ) -> Option<c_int> {
-    // SAFETY: the caller's.
+    // SAFETY: buffer and handles are the application's, by the caller's promise; the copy is filled at each start, and lives as long as the request.
     unsafe {
         Some(
             match staged(comm, name, true, [one(buf, way, count, datatype)])? {

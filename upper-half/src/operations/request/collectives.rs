@@ -16,7 +16,7 @@ use crate::operations::clock::{collective, two_phase};
 /// Makes an inactive persistent request whose recipe is a function, in the lower half already as `word`.
 ///
 /// # Safety
-/// As [`create`]; `objects` are what the recipe refers to.
+/// As [`create`]; `objects` are what the recipe refers to, each alive or null.
 pub unsafe fn from_recipe(
     arguments: &Arguments,
     word: Word,
@@ -26,7 +26,7 @@ pub unsafe fn from_recipe(
     named: Named,
 ) -> *mut Object {
     let repeats = if repeatable { 0 } else { UNREPEATABLE };
-    // SAFETY: the caller's.
+    // SAFETY: the objects are alive or null, by the caller's promise, and held from here on; the request is new, so no other code knows it.
     unsafe {
         let request = create(arguments, PERSISTENT | NO_MESSAGE | repeats);
         let it = &mut *request;
@@ -41,9 +41,12 @@ pub unsafe fn from_recipe(
 
 impl Request {
     /// Holds what the recipe refers to; predefined objects never end.
+    ///
+    /// # Safety
+    /// Each of `objects` must be alive or null.
     unsafe fn keep(&mut self, objects: &[*mut Object]) {
         for object in objects {
-            // SAFETY: the caller's live objects, or null.
+            // SAFETY: the object is null or alive, by the caller's promise.
             unsafe {
                 if !object.is_null() && !(**object).predefined() {
                     hold(*object);
@@ -63,7 +66,7 @@ pub type Numbers = (u32, u64);
 /// Inside a stub, nothing locked; `communicator` must be a live communicator.
 #[inline]
 pub unsafe fn initiate(communicator: *mut Object, repeatable: bool) -> Numbers {
-    // SAFETY: the caller's communicator.
+    // SAFETY: the communicator is alive, by the caller's promise; `begun` is an aligned `u32` that threads count in by atomic operations.
     unsafe {
         if repeatable && communicator::members_agree(communicator) {
             return collective::initiated(communicator);
@@ -82,7 +85,7 @@ pub unsafe fn initiate(communicator: *mut Object, repeatable: bool) -> Numbers {
 /// # Safety
 /// Inside a stub, nothing locked; a live request, made by [`from_recipe`].
 pub unsafe fn start_again(it: &mut Request) {
-    // SAFETY: the caller's request holds its communicator.
+    // SAFETY: the request holds its communicator, so that is alive; its clock `own` was made with the request.
     unsafe {
         it.starts += 1;
         let repeatable = it.flags & UNREPEATABLE == 0;
@@ -104,7 +107,7 @@ pub unsafe fn start_again(it: &mut Request) {
 /// [brief](super::brief).
 ///
 /// # Safety
-/// As [`create`]; `objects` are what the recipe refers to.
+/// As [`create`]; `objects` are what the recipe refers to, each alive or null.
 pub unsafe fn begun_collective(
     communicator: *mut Object,
     word: Word,
@@ -112,7 +115,7 @@ pub unsafe fn begun_collective(
     objects: &[*mut Object],
     numbers: Numbers,
 ) -> *mut Object {
-    // SAFETY: the caller's.
+    // SAFETY: the communicator and the objects are alive or null, by the caller's promise; the request is new, so no other code knows it.
     unsafe {
         brief::stock();
         let request = adopt(Kind::Collective, communicator, word).cast::<Request>();

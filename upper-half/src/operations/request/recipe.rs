@@ -80,24 +80,30 @@ impl Drop for Recipe {
     }
 }
 
+/// # Safety
+/// `room` must hold an `F`, and `request` be what that asks for.
 unsafe fn run<F>(room: &Room, dispatch: &'static Dispatch, request: *mut Word) -> i32
 where
     F: Fn(&'static Dispatch, *mut Word) -> i32,
 {
-    // SAFETY: the caller's room holds an `F`.
+    // SAFETY: `room` holds an `F`, by the caller's promise; `Recipe::new` chooses `run` only for functions that fit in it.
     unsafe { (*room.as_ptr().cast::<F>())(dispatch, request) }
 }
 
+/// # Safety
+/// `room` must hold a box of an `F`, and `request` be what that asks for.
 unsafe fn run_boxed<F>(room: &Room, dispatch: &'static Dispatch, request: *mut Word) -> i32
 where
     F: Fn(&'static Dispatch, *mut Word) -> i32,
 {
-    // SAFETY: the caller's room holds a box of an `F`.
+    // SAFETY: `room` holds a box of an `F`, by the caller's promise; `Recipe::new` chooses `run_boxed` for functions that do not fit in it.
     unsafe { (*room.as_ptr().cast::<Box<F>>())(dispatch, request) }
 }
 
+/// # Safety
+/// `room` must hold a `T`, which is used no more.
 unsafe fn end<T>(room: &mut Room) {
-    // SAFETY: the caller's room holds a `T`.
+    // SAFETY: `room` holds a `T` that is used no more, by the caller's promise.
     unsafe { room.as_mut_ptr().cast::<T>().drop_in_place() }
 }
 
@@ -124,7 +130,7 @@ mod tests {
             *word = few.iter().sum();
             3
         });
-        // SAFETY: as above.
+        // SAFETY: `run` gives the place of a local variable.
         let large = Recipe::new(move |_, word| unsafe {
             *word = many.iter().sum();
             20

@@ -27,7 +27,7 @@ unsafe fn open<'a>(file: File) -> Option<&'a Body> {
 /// # Safety
 /// As [`open`].
 pub unsafe fn shares(file: File) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub, and `open` looks at the file's handle before it uses it.
     if let Some(body) = unsafe { open(file) } {
         body.shares();
     }
@@ -38,7 +38,7 @@ pub unsafe fn shares(file: File) {
 /// # Safety
 /// As [`open`].
 pub unsafe fn unsequenced(file: File) -> MpiResult {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub; `of` looks at the file, and only whether it is sequential is asked.
     match IS_STRICT && unsafe { of(file) }.is_some() {
         true => Err(class::UNSUPPORTED_OPERATION),
         false => Ok(()),
@@ -50,7 +50,7 @@ pub unsafe fn unsequenced(file: File) -> MpiResult {
 /// # Safety
 /// As [`open`].
 pub unsafe fn of<'a>(file: File) -> Option<&'a Body> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub, and `open` looks at the file; the body lives as long as the file.
     unsafe { open(file) }.filter(|body| body.is_sequential())
 }
 
@@ -69,7 +69,7 @@ pub fn begins(sequential: Option<&Body>, from: i64) -> MpiResult {
 pub unsafe fn here(lower: &Dispatch, file: File, body: &Body) -> MpiResult<i64> {
     let (mut elements, mut bytes) = (0, 0);
     body.shares();
-    // SAFETY: the caller's file, which holds its communicator.
+    // SAFETY: the file is the body's, by the caller's promise, and holds its communicator; both numbers are local variables.
     unsafe {
         let word = abi::word(HandleKind::File, file);
         let found = check((lower.file_get_position_shared)(word, &mut elements))

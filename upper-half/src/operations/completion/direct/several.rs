@@ -52,7 +52,8 @@ pub unsafe fn any<const WAITS: bool>(
     status: *mut abi::Status,
 ) -> bool {
     let mut asked = PolledRequests::new(handles);
-    // SAFETY: the application's array and places.
+    // SAFETY: MPI demands `count` handles and writable places; `begin` writes the requests' words down within the stay, and an index that the real MPI gives is
+    // below `count`.
     unsafe {
         let Some((stay, looked)) = asked.begin(count) else {
             return false;
@@ -137,7 +138,7 @@ unsafe fn until_one(
     loop {
         let mut is_one = false;
         for at in 0..count {
-            // SAFETY: the caller's requests and places.
+            // SAFETY: `at` is below `count`, and its word was written down in this stay; index and status are the application's.
             unsafe {
                 if !asked.is_under_way(at) {
                     continue;
@@ -175,7 +176,7 @@ pub unsafe fn all(
     let mut asked = PolledRequests::new(handles);
     let mut room = Statuses::new();
     let statuses = room.unless(statuses);
-    // SAFETY: the application's arrays and flag.
+    // SAFETY: MPI demands `count` handles and a writable flag; when the real MPI says `IN_STATUS`, it has filled `count` statuses.
     unsafe {
         let Some((stay, looked)) = asked.begin(count) else {
             return false;
@@ -213,7 +214,7 @@ pub unsafe fn some<const WAITS: bool>(
     let mut asked = PolledRequests::new(handles);
     let mut room = Statuses::new();
     let statuses = room.unless(statuses);
-    // SAFETY: the application's arrays and place.
+    // SAFETY: MPI demands `count` handles and as many places for indices and statuses; the real MPI gives indices below `count`, and `outcount` of them.
     unsafe {
         let Some((stay, looked)) = asked.begin(count) else {
             return false;
@@ -263,6 +264,9 @@ pub unsafe fn some<const WAITS: bool>(
 }
 
 /// Handles failed requests that the real MPI has told of.
+///
+/// # Safety
+/// As [`some`], in the stay; the real MPI has returned `code`.
 #[cold]
 #[inline(never)]
 unsafe fn some_failed(
@@ -275,7 +279,7 @@ unsafe fn some_failed(
     if direct::error(code) != class::IN_STATUS {
         return;
     }
-    // SAFETY: as `some`.
+    // SAFETY: the real MPI has filled `outcount` indices and statuses when it says `IN_STATUS`, and the indices are below the call's count.
     unsafe {
         for place in 0..usize::try_from(*outcount).unwrap_or(0) {
             let status = statuses.add(place);

@@ -49,7 +49,7 @@ unsafe fn equip(
     rank: i32,
     sizes: (i32, Option<i32>),
 ) -> MpiResult {
-    // SAFETY: the caller's object.
+    // SAFETY: the object is a communicator without a body, by the caller's promise, so no other code uses it yet; cells stay mapped.
     unsafe {
         let known = match &body.members {
             Some(members) => all_of(members),
@@ -86,8 +86,11 @@ unsafe fn equip(
 }
 
 /// Names a communicator's clock and that of the set of its members, for people to read, as long as the communicator has no name of its own.
+///
+/// # Safety
+/// Inside a stub; `object` must be a communicator that has its clock.
 unsafe fn name_clocks(object: *mut Object, set: u32, members: &[u32]) {
-    // SAFETY: the caller's communicator.
+    // SAFETY: the object is a communicator with a clock, by the caller's promise; only its address and its clock's index are used.
     unsafe {
         let text = match object {
             it if it == world() => "MPI_COMM_WORLD".to_owned(),
@@ -147,7 +150,7 @@ pub unsafe fn finish_all() {
 /// # Safety
 /// `object` must be a live communicator of the slab; inside a stub.
 pub unsafe fn end(object: *mut Object) {
-    // SAFETY: the caller's object; the word is ours.
+    // SAFETY: the communicator has no holder any more, by the caller's promise, so no other code uses its body; its word is ours.
     unsafe {
         attribute::forget(object);
         errhandler::forget(object);

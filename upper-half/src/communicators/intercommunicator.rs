@@ -142,7 +142,7 @@ unsafe fn ask(
     leader: c_int,
     tag: c_int,
 ) -> MpiResult<LeaderMessage> {
-    // SAFETY: the caller's arguments.
+    // SAFETY: `peer` is null or a handle, as MPI demands of its arguments, and `usable` looks at it.
     unsafe {
         let (peer, body) = usable(peer)?;
         let Some(members) = &body.members else {
@@ -177,7 +177,7 @@ unsafe fn other_side(
     const FAILED: i32 = 0;
     const FOREIGN: i32 = 1;
     const KNOWN: i32 = 2;
-    // SAFETY: the caller's arguments.
+    // SAFETY: `between` has found the local communicator usable; `peer` is looked at by the leader only, in `ask`.
     unsafe {
         let mut list = Vec::new();
         let mut told = [FOREIGN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -248,7 +248,7 @@ pub unsafe fn between(
     remote_leader: c_int,
     tag: c_int,
 ) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's.
+    // SAFETY: `usable` looks at the handles before they are used; the peer's at the local leader only.
     unsafe {
         let (local, body) = usable(local)?;
         let Some(ours) = body

@@ -69,7 +69,7 @@ impl Numbered {
     pub unsafe fn place(slot: *mut Object, chunk: usize, index: usize) {
         if ANY {
             let place = (chunk * CHUNK + index) as u32 & PLACE;
-            // SAFETY: the caller's slot has room behind the object.
+            // SAFETY: `slot` is that slot of that chunk, by the caller's promise; each slot has room behind the object.
             unsafe { Self::behind(slot).write(Numbered { place, handle: 0 }) };
         }
     }
@@ -80,7 +80,7 @@ impl Numbered {
     /// [`NUMBERED`] bytes must be there, where handles are such numbers.
     pub unsafe fn predefined(object: *mut Object, handle: i32) {
         if ANY {
-            // SAFETY: the caller's object.
+            // SAFETY: the caller promises that there are [`NUMBERED`] bytes behind the object.
             unsafe { Self::behind(object).write(Numbered { place: 0, handle }) };
         }
     }
@@ -91,7 +91,7 @@ impl Numbered {
     /// `object` must lie in a slot.
     pub unsafe fn of(object: *mut Object, kind: HandleKind) {
         if let Some(null) = narrow(kind) {
-            // SAFETY: the caller's slot.
+            // SAFETY: `object` lies in a slot, by the caller's promise, whose place was noted when the chunk was made.
             unsafe {
                 let it = Self::behind(object);
                 (*it).handle = (MADE | null.cast_unsigned() | (*it).place).cast_signed();
@@ -196,7 +196,7 @@ pub(super) fn chunk(number: usize, chunk: *mut u8) {
 /// `object` must lie in a slot or be a predefined one, and its kind's handles be such numbers.
 #[inline(always)]
 pub unsafe fn number_of(object: *mut Object) -> i32 {
-    // SAFETY: the caller's slot.
+    // SAFETY: `object` lies in a slot or is predefined, by the caller's promise; in both cases its number was noted before any handle was given out.
     unsafe { (*Numbered::behind(object)).handle }
 }
 

@@ -71,7 +71,7 @@ pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
 /// # Safety
 /// Inside a stub; the recipe's datatypes must be live.
 pub unsafe fn create(recipe: Recipe) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's recipe.
+    // SAFETY: the recipe's datatypes are alive, by the caller's promise, and the new one holds them from here on.
     unsafe {
         let word = construct::construct(&recipe)?;
         for part in &recipe.datatypes {
@@ -93,7 +93,7 @@ pub unsafe fn create(recipe: Recipe) -> MpiResult<*mut Object> {
 /// # Safety
 /// `datatype` must be null or a handle.
 pub unsafe fn usable(datatype: *mut Object) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `datatype` is null or a handle, by the caller's promise.
     unsafe { live(datatype, HandleKind::Datatype) }
 }
 
@@ -102,7 +102,7 @@ pub unsafe fn usable(datatype: *mut Object) -> MpiResult<*mut Object> {
 /// # Safety
 /// `object` must be a live datatype of the slab; inside a stub.
 pub unsafe fn end(object: *mut Object) {
-    // SAFETY: the caller's object; what the recipe is made of was held by it.
+    // SAFETY: the datatype has no holder any more, by the caller's promise, so no other code uses its body; it has held what its recipe is made of.
     unsafe {
         errhandler::forget(object);
         attribute::forget(object);

@@ -154,7 +154,7 @@ pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
 /// `name` must be a string.
 pub unsafe fn absolute(name: *const c_char) -> Option<CString> {
     const ROOM: usize = 4096;
-    // SAFETY: the caller's string.
+    // SAFETY: `name` is a string, by the caller's promise, and is only read.
     let name = unsafe { CStr::from_ptr(name) }.to_str().ok()?;
     let (system, name) = match cfg!(application = "openmpi") {
         true => ("", name),
@@ -193,7 +193,7 @@ pub unsafe fn opened(
     given_mode: c_int,
     recipe: Option<Recipe>,
 ) -> *mut Object {
-    // SAFETY: the caller's objects.
+    // SAFETY: the communicator is alive, by the caller's promise, and held from here on; the file's object is new.
     unsafe {
         handle::retain(communicator);
         let body = Box::new(Body {
@@ -233,7 +233,7 @@ pub unsafe fn end(object: *mut Object) {
 /// # Safety
 /// Inside a stub; the datatypes must be alive.
 pub unsafe fn set_view(body: &Body, view: Option<View>) {
-    // SAFETY: the caller's datatypes; those of the old view were held.
+    // SAFETY: the new datatypes are alive, by the caller's promise, and the file holds them from here on; it has held the old ones until now.
     unsafe {
         if let Some(new) = &view {
             handle::retain(new.elementary);

@@ -46,7 +46,7 @@ unsafe fn body<'a>(object: *mut Object) -> Option<&'a SpinLock<Body>> {
 /// # Safety
 /// `object` must be null or a handle; inside a stub.
 pub unsafe fn pairs_of(object: *mut Object) -> MpiResult<Pairs> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `object` is null or a handle, by the caller's promise; it is read only if it is alive.
     unsafe {
         if handle::valid(object, HandleKind::Info) && (*object).standard == 304 {
             return Ok(Pairs::new());
@@ -60,7 +60,7 @@ pub unsafe fn pairs_of(object: *mut Object) -> MpiResult<Pairs> {
 /// # Safety
 /// As [`pairs_of`].
 unsafe fn read<T>(object: *mut Object, look: impl FnOnce(&Pairs) -> T) -> MpiResult<T> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `live` looks at the handle before its body is read; the pairs are read under their lock.
     unsafe {
         let object = live(object, HandleKind::Info)?;
         if (*object).body.is_null() {
@@ -76,7 +76,7 @@ unsafe fn read<T>(object: *mut Object, look: impl FnOnce(&Pairs) -> T) -> MpiRes
 /// # Safety
 /// As [`pairs_of`].
 unsafe fn change<T>(object: *mut Object, change: impl FnOnce(&mut Pairs) -> T) -> MpiResult<T> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `live` looks at the handle before its body is read; the pairs are changed under their lock.
     unsafe {
         let object = live(object, HandleKind::Info)?;
         if (*object).body.is_null() {

@@ -138,7 +138,7 @@ pub unsafe extern "C" fn call(
 /// Calls a function that takes the count in eight bytes.
 ///
 /// # Safety
-/// `function` must be such a function; the rest is as the hook gives it.
+/// `function` must be a reduction function that counts in eight bytes; the rest is as the hook gives it.
 #[cfg(not(application = "openmpi"))]
 unsafe fn call_large(
     function: usize,
@@ -147,7 +147,7 @@ unsafe fn call_large(
     datatype: &mut DatatypeHandle,
 ) {
     let mut count = i64::from(count);
-    // SAFETY: the caller's function.
+    // SAFETY: `function` is such a function, by the caller's promise, and as large as a pointer; the vectors are the real MPI's for the time of the call.
     unsafe {
         let function: LargeFunction = std::mem::transmute(function);
         function(inputs, results, &raw mut count, datatype);
@@ -170,10 +170,10 @@ unsafe fn call_large(
 /// Notes that an operator's function takes the count in eight bytes.
 ///
 /// # Safety
-/// `object` must be a live operator of the application's.
+/// `object` must be a live operator of the application's that no other thread uses yet.
 #[cfg(not(application = "openmpi"))]
 pub unsafe fn count_in_eight_bytes(object: *mut Object) {
-    // SAFETY: the caller's operator.
+    // SAFETY: the operator is alive and no other thread uses it yet, by the caller's promise, so nothing else refers to its body.
     if let Some(body) = unsafe { body(object) } {
         body.large = true;
     }
@@ -182,10 +182,10 @@ pub unsafe fn count_in_eight_bytes(object: *mut Object) {
 /// Makes `intercept` the function that calls an operator's function, which stays (the former C++ bindings).
 ///
 /// # Safety
-/// `object` must be a live operator of the application's.
+/// `object` must be a live operator of the application's that no other thread uses yet.
 #[cfg(application = "mpich")]
 pub unsafe fn set_caller(object: *mut Object, intercept: usize) {
-    // SAFETY: the caller's operator.
+    // SAFETY: the operator is alive and no other thread uses it yet, by the caller's promise, so its body may be changed.
     if let Some(body) = unsafe { body(object) } {
         body.intercept = intercept;
     }
@@ -194,9 +194,9 @@ pub unsafe fn set_caller(object: *mut Object, intercept: usize) {
 /// Makes `intercept` the function that calls an operator's function (the former C++ bindings).
 ///
 /// # Safety
-/// `object` must be a live operator of the application's.
+/// `object` must be a live operator of the application's that no other thread uses yet.
 pub unsafe fn set_intercept(object: *mut Object, function: usize) {
-    // SAFETY: the caller's operator.
+    // SAFETY: the operator is alive and no other thread uses it yet, by the caller's promise, so both functions may be exchanged.
     if let Some(body) = unsafe { body(object) } {
         body.intercept = std::mem::replace(&mut body.function, function);
     }

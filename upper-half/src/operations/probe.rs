@@ -64,7 +64,7 @@ pub unsafe fn iprobe(
     flag: *mut c_int,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the application's arguments.
+    // SAFETY: `objects` has checked the communicator before its word is read; MPI demands a writable flag, and a status that is ignored or writable.
     unsafe {
         if direct::open() && direct::objects([comm]) {
             let stay = direct::enter();
@@ -79,6 +79,8 @@ pub unsafe fn iprobe(
     }
 }
 
+/// # Safety
+/// As [`iprobe`].
 #[cold]
 #[inline(never)]
 unsafe fn iprobe_converted(
@@ -90,7 +92,7 @@ unsafe fn iprobe_converted(
 ) -> c_int {
     let _inside = crossing::enter();
     let (source, tag) = (abi::rank_to_neutral(source), abi::tag_to_neutral(tag));
-    // SAFETY: the application's arguments.
+    // SAFETY: `look` has the real MPI check the communicator; flag and status are as MPI demands.
     unsafe {
         match look(comm, source, tag) {
             Ok(Found::Nothing) => *flag = 0,
@@ -112,7 +114,7 @@ pub unsafe fn probe(source: c_int, tag: c_int, comm: Comm, status: *mut abi::Sta
     let _inside = crossing::enter();
     let (source, tag) = (abi::rank_to_neutral(source), abi::tag_to_neutral(tag));
     let mut interrupted = false;
-    // SAFETY: the application's arguments.
+    // SAFETY: the real MPI checks the communicator at each look, also after a restart; the status is ignored or writable, as MPI demands.
     unsafe {
         let found = loop {
             match look(comm, source, tag) {

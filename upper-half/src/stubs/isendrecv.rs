@@ -62,7 +62,8 @@ unsafe fn send_copy(
     name: &'static CStr,
 ) -> c_int {
     let (mut copy, mut room, mut used) = (vec![], 0, 0);
-    // SAFETY: the caller's arguments; places of ours.
+    // SAFETY: arguments are as MPI asks for them, by the caller's promise; the packed copy has as much room as the real MPI says, and is kept until the send is
+    // over.
     unsafe {
         {
             let _inside = crossing::enter();
@@ -114,7 +115,7 @@ pub unsafe fn isendrecv(
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
     let name = c"MPI_Isendrecv";
-    // SAFETY: the caller's arguments.
+    // SAFETY: MPI demands live handles, and a receive buffer and a place for the request that last; the message to send is copied before the call returns.
     unsafe {
         finish(false);
         match send_copy(sendbuf, sendcount, sendtype, (dest, sendtag), comm, name) {
@@ -141,7 +142,7 @@ pub unsafe fn isendrecv_replace(
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
     let name = c"MPI_Isendrecv_replace";
-    // SAFETY: the caller's arguments.
+    // SAFETY: MPI demands live handles, a buffer that lasts and a place for the request; the old contents are copied before anything is received.
     unsafe {
         finish(false);
         match send_copy(buf, count, datatype, (dest, sendtag), comm, name) {

@@ -16,7 +16,7 @@ const VERSION: [c_int; 2] = [1, 0];
 /// # Safety
 /// As the MPI function.
 pub unsafe fn abi_get_version(major: *mut c_int, minor: *mut c_int) -> c_int {
-    // SAFETY: the caller's places.
+    // SAFETY: neither place is null when it is written; MPI demands that both are writable.
     unsafe {
         if major.is_null() || minor.is_null() {
             return wrong(c"MPI_Abi_get_version");
@@ -49,7 +49,7 @@ macro_rules! status {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $get(status: *const Status, place: *mut c_int) -> c_int {
-            // SAFETY: the caller's status and place.
+            // SAFETY: MPI demands a status and a writable place; null ones are refused.
             unsafe {
                 match (status.as_ref(), place.as_mut()) {
                     (Some(status), Some(place)) => *place = status.$field,
@@ -64,7 +64,7 @@ macro_rules! status {
         /// # Safety
         /// As the MPI function.
         pub unsafe fn $set(status: *mut Status, value: c_int) -> c_int {
-            // SAFETY: the caller's status.
+            // SAFETY: MPI demands a status that the application alone has; a null one is refused.
             unsafe {
                 match status.as_mut() {
                     Some(status) => status.$field = value,

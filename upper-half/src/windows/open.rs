@@ -50,7 +50,8 @@ impl Drop for Hints {
 /// # Safety
 /// Inside a stub; `on` must be a communicator of the lower half's, and nothing of the body's be in the lower half.
 pub unsafe fn open(on: Word, body: &mut Body) -> MpiResult<Word> {
-    // SAFETY: the caller's.
+    // SAFETY: `on` is the members' communicator below, and nothing of the body's is there yet, by the caller's promise; the hints live until the windows are
+    // made.
     unsafe {
         let (_hints, word) = Hints::of(body)?;
         let data = match body.flavor {
@@ -67,7 +68,7 @@ pub unsafe fn open(on: Word, body: &mut Body) -> MpiResult<Word> {
 /// # Safety
 /// As [`open`].
 pub unsafe fn open_again(on: Word, body: &Body) -> MpiResult<Word> {
-    // SAFETY: the caller's.
+    // SAFETY: `on` is the members' communicator in the new lower half, by the caller's promise; the body's memory is in place again.
     unsafe {
         let (_hints, word) = Hints::of(body)?;
         let data = match &body.memory {
@@ -87,7 +88,7 @@ pub unsafe fn of_own_memory(on: Word, hints: Word, body: &Body) -> MpiResult<Wor
     let mut data = 0;
     let base = std::ptr::with_exposed_provenance_mut(body.base);
     let (size, unit) = (body.size, body.unit);
-    // SAFETY: the caller's.
+    // SAFETY: `on` and `hints` are words of the lower half's, by the caller's promise; the body's memory is at `base` as long as the window exists.
     unsafe {
         check(crossing::cross(|d| match body.flavor {
             Flavor::Dynamic => (d.win_create_dynamic)(hints, on, &raw mut data),

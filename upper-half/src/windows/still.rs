@@ -34,7 +34,7 @@ fn carried<'a>() -> impl Iterator<Item = (Win, &'a Body)> {
 /// Parked on the driver thread, every other thread stopped.
 pub unsafe fn pull() -> bool {
     carried().fold(false, |any, (_, body)| {
-        // SAFETY: the caller's.
+        // SAFETY: the caller is parked on the driver thread, and every other thread is stopped.
         any | unsafe { groups::take_in(body) }.unwrap_or(false)
     })
 }
@@ -45,7 +45,7 @@ pub unsafe fn pull() -> bool {
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.
 pub unsafe fn settle() -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is parked on the driver thread; `carried` gives live windows with their own bodies.
     carried().all(|(window, body)| unsafe { flush_all(window, body) }.is_ok())
 }
 
@@ -105,7 +105,7 @@ fn what(body: &Body) -> Cow<'static, str> {
 /// # Safety
 /// As [`rebuild`].
 unsafe fn make_again(on: Word, window: Win, body: &Body) -> MpiResult {
-    // SAFETY: the caller's.
+    // SAFETY: `on` is the members' communicator in the lower half of this restart, by the caller's promise; the window is alive and has none there yet.
     unsafe {
         (*window).lower = open_again(on, body)?;
         lock_again(body)?;

@@ -19,7 +19,7 @@ use crate::operations::clock::collective;
 /// # Safety
 /// Inside a stub; `window` must be live; `call` does nothing but call the lower half.
 pub unsafe fn below(window: Win, call: impl FnOnce(&'static Dispatch, Word) -> i32) -> MpiResult {
-    // SAFETY: the caller's.
+    // SAFETY: the window is alive, by the caller's promise, so its word is the lower half's; `call` only calls the lower half.
     unsafe {
         let word = (*window).lower;
         check(crossing::cross(|d| call(d, word)))
@@ -37,13 +37,13 @@ pub fn freed(window: Win) {
 /// Makes a window that is the real MPI's alone: it forbids a checkpoint.
 ///
 /// # Safety
-/// As `collective::clocked_once`; `call` makes a window of that communicator's members, and takes words of handles from their objects.
+/// As `collective::clocked_once`; `comm` must be a live communicator; `call` makes a window of its members, and takes words of handles from their objects.
 pub unsafe fn make(
     comm: Comm,
     call: impl FnOnce(&'static Dispatch, *mut Word) -> i32,
 ) -> MpiResult<Win> {
     let mut word = 0;
-    // SAFETY: the caller's communicator.
+    // SAFETY: `comm` is a live communicator, by the caller's promise; the window is new, so no other thread knows it.
     unsafe {
         let place = &raw mut word;
         check(collective::clocked_once((*comm).clock, || {
@@ -62,7 +62,7 @@ pub unsafe fn make(
 /// # Safety
 /// Inside a stub; `hints` must be null or a handle.
 pub unsafe fn word_of(hints: Info) -> MpiResult<Word> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `hints` is null or a handle, by the caller's promise; its word is asked for only if it is alive.
     unsafe {
         if !handle::valid(hints, HandleKind::Info) {
             return Err(class::INFO);

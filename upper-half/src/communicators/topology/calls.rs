@@ -20,7 +20,7 @@ use crate::objects::outcome::{MpiResult, class, give, slice};
 /// # Safety
 /// `comm` must be null or a handle.
 unsafe fn plain<'a>(comm: Comm) -> MpiResult<(*mut Object, &'a Body)> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `comm` is null or a handle, by the caller's promise, and `usable` looks at it.
     unsafe {
         let (comm, body) = usable(comm)?;
         match &body.members {
@@ -171,7 +171,7 @@ pub unsafe fn dist_graph_create(
     place: PlaceOf<CommHandle>,
 ) -> c_int {
     let weights = abi::weights_to_neutral(weights);
-    // SAFETY: the caller's arrays.
+    // SAFETY: MPI demands `count` sources and degrees, and as many destinations and weights as the degrees say in all; `distributed` looks at the handles.
     unsafe {
         distributed(
             comm,
@@ -215,7 +215,7 @@ pub unsafe fn dist_graph_create_adjacent(
     let name = c"MPI_Dist_graph_create_adjacent";
     let from = abi::weights_to_neutral(source_weights);
     let to = abi::weights_to_neutral(destination_weights);
-    // SAFETY: the caller's arrays.
+    // SAFETY: MPI demands `indegree` sources and `outdegree` destinations, with as many weights; `distributed` looks at the handles.
     unsafe {
         distributed(comm, hints, place, name, |d, comm, none, word| {
             (d.dist_graph_create_adjacent)(

@@ -34,7 +34,7 @@ const fn attributes(kind: HandleKind) -> Option<usize> {
 /// # Safety
 /// `offset` must lie within the room of the live object, outside its head.
 unsafe fn put<T>(object: *mut Object, offset: usize, value: T) {
-    // SAFETY: the caller's field.
+    // SAFETY: `offset` lies within the object's room, outside its head, by the caller's promise.
     unsafe {
         object
             .cast::<u8>()
@@ -79,7 +79,7 @@ pub unsafe fn mirror(object: *mut Object) {
 /// # Safety
 /// `object` must be a live object.
 pub unsafe fn renumber(object: *mut Object) {
-    // SAFETY: the caller's object.
+    // SAFETY: the object is alive, by the caller's promise; a request's room has a place for the number.
     unsafe {
         if (*object).kind == HandleKind::Request as u16 {
             put(object, REQUEST_NUMBER, (*object).fortran);
@@ -165,7 +165,7 @@ pub unsafe fn call_cxx_operator<H>(
     function: usize,
 ) {
     type Intercept<H> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut H, usize);
-    // SAFETY: the caller's function has this type.
+    // SAFETY: `intercept` is the bindings' function, by the caller's promise, and so has this type; the vectors are MPI's for the time of the call.
     unsafe {
         let intercept: Intercept<H> = core::mem::transmute(intercept);
         intercept(inputs, results, count, datatype, function);

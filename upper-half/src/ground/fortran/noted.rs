@@ -40,7 +40,7 @@ pub unsafe fn mirror_groups(_object: *mut Object, _local: i32, _remote: Option<i
 /// # Safety
 /// `request` must be a live request.
 pub unsafe fn note_fortran(request: *mut Object) {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive, by the caller's promise; the room of every object has a word behind its head.
     unsafe { note(request).write(1) };
 }
 
@@ -49,7 +49,7 @@ pub unsafe fn note_fortran(request: *mut Object) {
 /// # Safety
 /// `request` must be a request that was laid out.
 pub unsafe fn is_in_c(request: *mut Object) -> bool {
-    // SAFETY: the caller's request.
+    // SAFETY: `mirror` has written the word when the request was laid out.
     unsafe { note(request).read() == 0 }
 }
 
@@ -66,7 +66,7 @@ pub unsafe fn takes_fortran(_operator: *mut Object) -> bool {
 /// # Safety
 /// `handler` must be a live error handler.
 pub unsafe fn note_cxx_handler(handler: *mut Object, function: usize) {
-    // SAFETY: the caller's handler.
+    // SAFETY: the error handler is alive, by the caller's promise; the room of every object has a word behind its head.
     unsafe { note(handler).write(function) };
 }
 
@@ -115,7 +115,7 @@ pub unsafe fn call_cxx_operator<H: Copy>(
     function: usize,
 ) {
     type Intercept<H> = unsafe extern "C" fn(*mut c_void, *mut c_void, c_int, H, usize);
-    // SAFETY: the caller's function has this type.
+    // SAFETY: `intercept` is the bindings' function, by the caller's promise, and so has this type; count and handle are readable, as MPI gives them.
     unsafe {
         let intercept: Intercept<H> = core::mem::transmute(intercept);
         intercept(inputs, results, *count, *datatype, function);

@@ -58,7 +58,7 @@ impl NumberTable {
 /// # Safety
 /// `object` must be a predefined object with the room of its kind; no other thread may be inside MPI.
 pub unsafe fn predefine(object: *mut Object, number: i32) {
-    // SAFETY: the caller's object.
+    // SAFETY: the object is predefined and has the room of its kind, by the caller's promise; no other thread is inside MPI.
     unsafe {
         if are_narrow((*object).kind) {
             // The number is the handle.
@@ -80,7 +80,7 @@ pub unsafe fn predefine(object: *mut Object, number: i32) {
 /// # Safety
 /// `object` must be a live object.
 pub unsafe fn to_fortran(object: *mut Object) -> i32 {
-    // SAFETY: the caller's object.
+    // SAFETY: the object is alive, by the caller's promise.
     unsafe {
         if are_narrow((*object).kind) {
             return match (*object).predefined() {
@@ -134,7 +134,7 @@ pub fn from_fortran(kind: HandleKind, number: i32) -> *mut Object {
 /// # Safety
 /// `object` must be an object of the slab.
 pub unsafe fn forget(object: *mut Object) {
-    // SAFETY: the caller's object.
+    // SAFETY: the object is one of the slab's, by the caller's promise, and is about to end, so no other thread uses it.
     unsafe {
         let number = (*object).fortran;
         if number < 0 {

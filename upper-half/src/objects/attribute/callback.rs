@@ -163,7 +163,7 @@ pub unsafe fn copy(
     if DUPLICATES == Some(keyval.copy) {
         return Ok(Some(Value::new(keyval.language, value)));
     }
-    // SAFETY: the caller's keyval and object.
+    // SAFETY: the functions are the application's own for this kind of object, by the caller's promise, and have the types of the keyval's language.
     let new = unsafe {
         match keyval.language {
             Language::FortranInteger => copy_fortran::<i32>(keyval, object, number, value)?,
@@ -187,12 +187,12 @@ pub unsafe fn delete(attribute: &Attribute, object: *mut Object) -> i32 {
     if keyval.delete == 0 {
         return 0;
     }
-    // SAFETY: the caller's keyval and object.
+    // SAFETY: the functions are the application's own for this kind of object, by the caller's promise; nothing is locked, so they may call MPI.
     if let Some(error) = unsafe { super::proxy::delete(attribute, object) } {
         return error;
     }
     let value = attribute.value.seen_by(keyval.language);
-    // SAFETY: the caller's keyval and object.
+    // SAFETY: the functions are the application's own for this kind of object, by the caller's promise, and have the types of the keyval's language.
     unsafe {
         match keyval.language {
             Language::FortranInteger => {

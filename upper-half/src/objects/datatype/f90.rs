@@ -51,7 +51,7 @@ unsafe fn selected(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn type_create_f90_real(p: c_int, r: c_int, place: PlaceOf<DatatypeHandle>) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `selected` looks at the place; precision and range are plain numbers.
     unsafe {
         selected(
             Combiner::F90Real,
@@ -67,7 +67,7 @@ pub unsafe fn type_create_f90_real(p: c_int, r: c_int, place: PlaceOf<DatatypeHa
 /// # Safety
 /// As the MPI function.
 pub unsafe fn type_create_f90_complex(p: c_int, r: c_int, place: PlaceOf<DatatypeHandle>) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `selected` looks at the place, and the real MPI at precision and range.
     unsafe {
         selected(
             Combiner::F90Complex,
@@ -83,7 +83,7 @@ pub unsafe fn type_create_f90_complex(p: c_int, r: c_int, place: PlaceOf<Datatyp
 /// # Safety
 /// As the MPI function.
 pub unsafe fn type_create_f90_integer(r: c_int, place: PlaceOf<DatatypeHandle>) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `selected` looks at the place, and the real MPI at the range.
     unsafe {
         selected(
             Combiner::F90Integer,

@@ -25,7 +25,7 @@ pub struct ConstructorArguments {
 /// # Safety
 /// Inside a stub; a live datatype that no other thread knows yet, and live datatypes.
 pub unsafe fn ask(datatype: *mut Object, asked: ConstructorArguments) {
-    // SAFETY: the caller's datatypes.
+    // SAFETY: the datatypes are alive, by the caller's promise; the new one holds the others from here on, and no other thread knows it yet.
     unsafe {
         if let Some(body) = body(datatype) {
             for part in &asked.datatypes {
@@ -41,7 +41,7 @@ pub unsafe fn ask(datatype: *mut Object, asked: ConstructorArguments) {
 /// # Safety
 /// A live datatype.
 pub(super) unsafe fn is_asked(datatype: *mut Object) -> bool {
-    // SAFETY: the caller's datatype.
+    // SAFETY: the datatype is alive, by the caller's promise; its notes are read under their lock.
     unsafe { body(datatype) }.is_some_and(|body| body.notes.lock().asked.is_some())
 }
 
@@ -50,7 +50,7 @@ pub(super) unsafe fn is_asked(datatype: *mut Object) -> bool {
 /// # Safety
 /// Inside a stub; null or a handle.
 pub unsafe fn was_asked(datatype: Datatype) -> bool {
-    // SAFETY: the caller's handle, which is looked at first.
+    // SAFETY: `datatype` is null or a handle, by the caller's promise, and `usable` looks at it first.
     unsafe { usable(datatype).is_ok_and(|datatype| is_asked(datatype)) }
 }
 

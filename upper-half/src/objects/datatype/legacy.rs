@@ -18,7 +18,7 @@ pub unsafe fn type_hvector(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `derive` looks at the datatype and at the place; the stride is a plain number.
     unsafe {
         derive(of, place, c"MPI_Type_hvector", || {
             Ok(Recipe::new(
@@ -41,7 +41,7 @@ pub unsafe fn type_hindexed(
     of: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `hindexed` demands what MPI does of this function's arguments, which are the same.
     unsafe {
         hindexed(
             count,
@@ -65,6 +65,6 @@ pub unsafe fn type_struct(
     of: ListOf<DatatypeHandle>,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: `structure` demands what MPI does of this function's arguments, which are the same.
     unsafe { structure(count, blocks, displacements, of, place, c"MPI_Type_struct") }
 }

@@ -19,7 +19,7 @@ pub unsafe fn give_name(name: &[u8], text: *mut c_char, length: *mut c_int) -> M
         return Err(class::ARG);
     }
     let bytes = name.len().min(abi::MAX_OBJECT_NAME - 1);
-    // SAFETY: the caller's room.
+    // SAFETY: neither place is null here, so both have room, by the caller's promise; the nul fits too, since `bytes` is less than that.
     unsafe {
         text.cast::<u8>().copy_from(name.as_ptr(), bytes);
         text.add(bytes).write(0);
@@ -35,7 +35,7 @@ pub unsafe fn take_name(text: *const c_char) -> MpiResult<Vec<u8>> {
     if text.is_null() {
         return Err(class::ARG);
     }
-    // SAFETY: the caller's string.
+    // SAFETY: the text is not null here, so it is a C string, by the caller's promise; it is copied.
     let text = unsafe { CStr::from_ptr(text) }.to_bytes();
     let bytes = text.len().min(abi::MAX_OBJECT_NAME - 1);
     Ok(text.get(..bytes).unwrap_or(text).to_vec())
@@ -103,7 +103,7 @@ pub unsafe fn type_set_name(datatype: Datatype, text: *const c_char) -> c_int {
 /// `datatype` must be a live datatype.
 unsafe fn notes_of(datatype: *mut Object, change: impl FnOnce(&mut Notes)) {
     static FIRST: SpinLock<()> = SpinLock::new(());
-    // SAFETY: the caller's datatype; the lock lets one thread make the body.
+    // SAFETY: the datatype is alive, by the caller's promise; the lock lets only one thread make the body.
     unsafe {
         let _first = FIRST.lock();
         if (*datatype).body.is_null() {

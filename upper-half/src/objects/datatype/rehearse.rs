@@ -23,7 +23,7 @@ struct Measures {
 /// Inside MPI; `word` must be a datatype of the lower half's.
 unsafe fn measure(word: Word) -> MpiResult<Measures> {
     let mut it = Measures::default();
-    // SAFETY: the caller's word.
+    // SAFETY: `word` is a datatype of the lower half's, by the caller's promise; the measures are written to a local variable.
     unsafe {
         check(crossing::cross(|d| (d.type_size_x)(word, &raw mut it.size)))?;
         let (bound, extent) = (&raw mut it.lower_bound, &raw mut it.extent);
@@ -64,7 +64,7 @@ pub unsafe fn rehearse() -> Tried {
 /// # Safety
 /// As [`rehearse`]; `object` must be a live datatype, `made` one of the lower half's.
 unsafe fn compare(object: *mut Object, made: Word) -> MpiResult<bool> {
-    // SAFETY: the caller's.
+    // SAFETY: `object` is a live datatype and `made` one of the lower half's, by the caller's promise.
     unsafe { Ok(measure((*object).lower)? == measure(made)?) }
 }
 
@@ -73,7 +73,7 @@ unsafe fn compare(object: *mut Object, made: Word) -> MpiResult<bool> {
 /// # Safety
 /// As [`compare`].
 unsafe fn free(object: *mut Object, mut made: Word) {
-    // SAFETY: the caller's; the word is ours.
+    // SAFETY: `made` is ours unless it is the old one, by the caller's promise, so it is freed once.
     unsafe {
         if made != (*object).lower {
             crossing::cross(|d| (d.type_free)(&raw mut made));

@@ -47,7 +47,7 @@ fn raised_on(object: *mut Object) -> *mut Object {
 /// Inside a stub, nothing locked; `object` must be null or lead to an object.
 #[cold]
 pub unsafe fn raise(object: *mut Object, error: i32, function: &'static CStr) -> c_int {
-    // SAFETY: the caller's object.
+    // SAFETY: `object` is null or leads to an object, by the caller's promise, and the thread is inside a stub with nothing locked.
     unsafe { raise_own(object, abi::error_from_neutral(error), function) }
 }
 
@@ -60,7 +60,7 @@ pub unsafe fn raise_own(object: *mut Object, error: c_int, function: &CStr) -> c
         return 0;
     }
     let on = raised_on(object);
-    // SAFETY: the caller's; handlers in the table are held.
+    // SAFETY: `object` is null or leads to an object, by the caller's promise; the table holds each handler that is in it.
     unsafe { raise_by(handler_of(on), on, error, function) }
 }
 
@@ -126,7 +126,7 @@ unsafe fn call_c<H: Handle>(
     mut error: c_int,
     name: *const c_char,
 ) {
-    // SAFETY: the caller's function; variadic in C, and given what the standard says.
+    // SAFETY: `function` is C's error handler for this kind of handle, by the caller's promise. It is variadic in C, and gets what the standard says.
     unsafe {
         let function: ErrorHandler<H> = std::mem::transmute(function);
         let (mut handle, end) = (H::of(object), std::ptr::null_mut::<c_void>());
@@ -142,7 +142,7 @@ unsafe fn call_c<H: Handle>(
 /// `object` must be a live communicator, window or file.
 unsafe fn fatal(object: *mut Object, error: c_int, name: *const c_char) {
     // The real MPI does not know the application's sessions.
-    // SAFETY: the caller's object.
+    // SAFETY: `object` is alive, by the caller's promise.
     let object = match unsafe { (*object).kind } == HandleKind::Session as u16 {
         true => abi::predefined(HandleKind::Communicator, 257),
         false => object,

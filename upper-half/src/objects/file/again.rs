@@ -29,7 +29,7 @@ const BYTE: i32 = 583;
 /// # Safety
 /// Inside MPI, on the one thread that runs; communicators and datatypes have their words.
 pub unsafe fn rebuild() -> Result<(), (String, i32)> {
-    // SAFETY: the caller's; live files and their communicators.
+    // SAFETY: only this thread runs, by the caller's promise; `carried` gives live files, which hold their communicators.
     unsafe {
         let mut files = carried();
         // The sort keeps those of one communicator in the order in which they were opened.
@@ -46,7 +46,7 @@ pub unsafe fn rebuild() -> Result<(), (String, i32)> {
 /// # Safety
 /// As [`rebuild`].
 unsafe fn again(file: *mut Object, body: &Body, recipe: &Recipe) -> MpiResult {
-    // SAFETY: the caller's file, its communicator and its datatypes, which it holds.
+    // SAFETY: the file holds its communicator and the datatypes of its view, which have their words, by the caller's promise; the strings are the body's.
     unsafe {
         let how = mode::below(recipe.mode) & !NOT_AGAIN;
         let (on, path) = ((*body.communicator).lower, recipe.path.as_ptr());
@@ -114,7 +114,7 @@ unsafe fn with_hints(hints: &Pairs, call: impl FnOnce(Word) -> i32) -> MpiResult
         return check(call(null_word(HandleKind::Info)));
     }
     let object = info::create(hints.clone());
-    // SAFETY: the caller's; the info is ours.
+    // SAFETY: the info is made for this one call, which only calls the lower half, and ends with it.
     unsafe {
         let code = info::word(object).map(call);
         handle::release(object);

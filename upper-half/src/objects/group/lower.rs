@@ -37,7 +37,7 @@ unsafe fn world() -> MpiResult<Word> {
 /// # Safety
 /// `object` must be a live group; inside a stub.
 pub unsafe fn word(object: *mut Object) -> MpiResult<Word> {
-    // SAFETY: the caller's group; inside.
+    // SAFETY: `object` is a live group, by the caller's promise; the word that is made for it stays until the group ends.
     unsafe {
         if (*object).lower != 0 {
             return Ok((*object).lower);
@@ -93,9 +93,9 @@ pub unsafe fn members_of(word: Word) -> MpiResult<Option<Arc<[i32]>>> {
 /// Makes an object of a group that came up from the lower half; the group is ours from then on.
 ///
 /// # Safety
-/// As [`members_of`].
+/// As [`members_of`]; the group must be ours.
 pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
-    // SAFETY: the caller's word.
+    // SAFETY: `word` is a group of the lower half's, and ours, by the caller's promise; the numbers go into local variables.
     unsafe {
         if word == (*empty()).lower {
             return Ok(empty());
@@ -149,9 +149,9 @@ pub unsafe fn rebuild() -> MpiResult {
 /// The world ranks of a group of the lower half that is ours, and is freed.
 ///
 /// # Safety
-/// As [`members_of`].
+/// As [`members_of`]; the group must be ours, and used no more.
 pub unsafe fn read_and_free(mut word: Word) -> MpiResult<Option<Arc<[i32]>>> {
-    // SAFETY: the caller's word.
+    // SAFETY: `word` is a group of the lower half's, and ours, by the caller's promise; it is freed once.
     unsafe {
         let members = members_of(word);
         crossing::cross(|d| (d.group_free)(&raw mut word));

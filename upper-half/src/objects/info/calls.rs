@@ -20,7 +20,7 @@ unsafe fn key_of<'a>(key: *const c_char) -> MpiResult<&'a [u8]> {
     if key.is_null() {
         return Err(class::INFO_KEY);
     }
-    // SAFETY: the caller's string.
+    // SAFETY: the key is not null here, so it is a C string, by the caller's promise, and lives as long as the call.
     let key = unsafe { CStr::from_ptr(key) }.to_bytes();
     if key.is_empty() || key.len() > abi::MAX_INFO_KEY {
         return Err(class::INFO_KEY);
@@ -33,7 +33,7 @@ unsafe fn key_of<'a>(key: *const c_char) -> MpiResult<&'a [u8]> {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn info_create(place: PlaceOf<InfoHandle>) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: the place is not null when it is written, and MPI demands that it is writable.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_create", || {
             if place.is_null() {
@@ -190,10 +190,10 @@ pub unsafe fn info_get_string(
 /// Copies at most `room` characters and the nul that ends them.
 ///
 /// # Safety
-/// `to` has that much room.
+/// `to` must have room for `room` characters and one more.
 unsafe fn copy(text: &[u8], to: *mut c_char, room: usize) {
     let bytes = text.len().min(room);
-    // SAFETY: the caller's room.
+    // SAFETY: at most `room` characters and a nul are written, for which `to` has room, by the caller's promise.
     unsafe {
         to.cast::<u8>().copy_from(text.as_ptr(), bytes);
         to.add(bytes).write(0);

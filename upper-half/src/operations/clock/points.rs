@@ -44,7 +44,7 @@ pub fn sleep(bell: u32, nanoseconds: u64) {
 /// # Safety
 /// Inside a stub, with no lock held and nothing of the lower half on the stack that a restart would return to.
 pub unsafe fn stand_still() {
-    // SAFETY: the caller's thread has a record; at `inside == 0` the handler takes it.
+    // SAFETY: the thread is inside a stub, so it has a record; at `inside == 0` the handler of the signal takes it, with no lock held.
     unsafe {
         let before = arch::inside();
         arch::set_inside(StayKind::No as u32);
@@ -62,7 +62,7 @@ pub unsafe fn stand_still() {
 /// # Safety
 /// As [`stand_still`].
 pub unsafe fn stand_aside(bell: u32) {
-    // SAFETY: the caller's thread has a record.
+    // SAFETY: the thread is inside a stub with no lock held, so it has a record and may be stopped while it sleeps.
     unsafe {
         let before = arch::inside();
         arch::set_inside(StayKind::No as u32);
@@ -96,7 +96,7 @@ pub fn pending() -> Pending {
 /// # Safety
 /// As [`stand_still`].
 pub unsafe fn at_collective(bell: u32) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the thread is inside a stub with no lock held and nothing of the lower half on its stack, by the caller's promise.
     unsafe {
         if arch::is_driver() {
             ADVANCED.store(false, Ordering::Relaxed);

@@ -37,7 +37,7 @@ pub fn are_there(table: &Direct) -> bool {
 /// The way must be open.
 #[inline(always)]
 pub unsafe fn possible() -> bool {
-    // SAFETY: the caller's thread has a record.
+    // SAFETY: the way is open, by the caller's promise, so the thread has a record.
     unsafe { WORTH_IT && arch::is_called_back() }
 }
 
@@ -62,7 +62,7 @@ pub unsafe fn call(wait: impl FnOnce(&'static Direct) -> c_int) -> c_int {
 pub unsafe fn there<F>(function: Option<F>) -> F {
     match function {
         Some(function) => function,
-        // SAFETY: the caller's.
+        // SAFETY: the way is possible, by the caller's promise, and then all of these functions are there.
         None => unsafe { unreachable_unchecked() },
     }
 }
@@ -76,7 +76,7 @@ pub unsafe fn wait(
     word: *mut stillpoint_wrappers::neutral::Word,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that this way is possible, and a status that is ignored or writable; `word` is an active request's.
     unsafe { call(|table| there(table.wait)(word, status.cast())) }
 }
 

@@ -58,7 +58,7 @@ pub unsafe fn listed(
         return Vec::new();
     }
     let part = |index: usize| {
-        // SAFETY: the caller's lists.
+        // SAFETY: the index is below `peers`, and neither list is null here, so both have that many entries, by the caller's promise.
         let (count, at) = unsafe { (*counts.add(index), *displacements.add(index)) };
         ElementRun {
             at: At::Extents(at as isize),
@@ -82,7 +82,7 @@ pub unsafe fn typed<D: Copy + TryInto<isize>>(
         return Vec::new();
     }
     let part = |(index, datatype): (usize, &*mut Object)| {
-        // SAFETY: the caller's lists.
+        // SAFETY: the index is below the number of datatypes, and neither list is null here, so both have as many entries, by the caller's promise.
         let (count, at) = unsafe { (*counts.add(index), *displacements.add(index)) };
         ElementRun {
             at: At::Bytes(at.try_into().unwrap_or(0)),
@@ -101,7 +101,7 @@ pub unsafe fn total(members: usize, counts: *const c_int) -> c_int {
     if counts.is_null() {
         return 0;
     }
-    // SAFETY: the caller's list.
+    // SAFETY: every index is below `members`, and the list is not null here, so it has that many entries, by the caller's promise.
     (0..members)
         .map(|index| unsafe { *counts.add(index) })
         .sum()

@@ -17,7 +17,7 @@ static BUFFER: Shared<(usize, c_int)> = Shared::new((0, 0));
 /// # Safety
 /// As the MPI function.
 pub unsafe fn buffer_attach(buffer: *mut c_void, size: c_int) -> c_int {
-    // SAFETY: the application's buffer.
+    // SAFETY: MPI demands that `buffer` has `size` bytes and stays the library's until it is detached.
     unsafe {
         if devices::present()
             && let Some(code) = devices::refuses(ptr::null_mut(), c"MPI_Buffer_attach", &[buffer])
@@ -40,7 +40,7 @@ pub unsafe fn buffer_attach(buffer: *mut c_void, size: c_int) -> c_int {
 /// As the MPI function.
 pub unsafe fn buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's places for address and size.
+    // SAFETY: MPI demands that `buffer_addr` is a pointer's address, and `size` writable.
     unsafe {
         let code = cross(|dispatch| (dispatch.buffer_detach)(buffer_addr.cast(), size));
         if code != 0 {
@@ -60,6 +60,6 @@ pub unsafe fn rebuild_buffer() -> i32 {
     if address == 0 {
         return 0;
     }
-    // SAFETY: the application's buffer, in place again.
+    // SAFETY: the application's buffer is in place again, since a restart maps its memory where it was; it was attached then.
     unsafe { cross(|dispatch| (dispatch.buffer_attach)(address as *mut c_void, size)) }
 }

@@ -20,7 +20,7 @@ use crate::operations::clock::collective;
 /// `request` must be a slot of ours, alive.
 #[inline(always)]
 pub unsafe fn is(request: *const Request) -> bool {
-    // SAFETY: the caller's slot.
+    // SAFETY: `request` is a slot of ours and alive, by the caller's promise.
     unsafe { Standing::of(request) == Standing::BRIEF }
 }
 
@@ -31,7 +31,7 @@ pub unsafe fn is(request: *const Request) -> bool {
 /// Inside a stub; `communicator` must be alive and have a cell; `recipe` owns nothing, and all that it refers to must never end.
 #[inline(always)]
 pub unsafe fn create(communicator: *mut Object, recipe: Recipe) -> Option<*mut Request> {
-    // SAFETY: the caller's communicator; slots of ours.
+    // SAFETY: the communicator is alive and has a cell, by the caller's promise; no other thread uses the list of resting slots, which `context` links.
     unsafe {
         let requests = REQUESTS.alone();
         let request = requests.brief;
@@ -104,7 +104,7 @@ pub unsafe fn end(request: *mut Request) {
 /// # Safety
 /// `request` must be a live request.
 pub unsafe fn no_longer(request: *mut Object) {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive, by the caller's promise.
     unsafe {
         super::light::unfold(request.cast());
         (*request.cast::<Request>()).brief = false;

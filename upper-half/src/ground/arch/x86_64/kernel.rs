@@ -49,7 +49,7 @@ unsafe fn syscall(number: usize, arguments: [usize; 6]) -> isize {
 /// As [`write_fs`](super::write_fs).
 #[cold]
 pub unsafe fn set_fs(value: u64) {
-    // SAFETY: the caller's.
+    // SAFETY: the value is a thread pointer that belongs to the code that runs next, by the caller's promise.
     unsafe {
         syscall(SYS_ARCH_PRCTL, [ARCH_SET_FS, value as usize, 0, 0, 0, 0]);
     }
@@ -98,7 +98,7 @@ pub fn address_space() -> usize {
 /// # Safety
 /// No code may use `address .. address + bytes` any more.
 pub unsafe fn unmap(address: *mut u8, bytes: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: no code uses the memory any more, by the caller's promise.
     unsafe {
         syscall(SYS_MUNMAP, [address as usize, bytes, 0, 0, 0, 0]);
     }
@@ -156,7 +156,7 @@ pub fn yield_processor() {
 /// The memory at `to` must be the caller's alone; `from` must be a page's beginning.
 pub unsafe fn map_again(from: usize, bytes: usize, to: usize) -> bool {
     const MAYMOVE_FIXED: usize = 1 | 2;
-    // SAFETY: the caller's.
+    // SAFETY: the memory at `to` is the caller's alone, by its promise, so it may be replaced; a length of 0 leaves the mapping at `from` as it is.
     let result = unsafe { syscall(SYS_MREMAP, [from, 0, bytes, MAYMOVE_FIXED, to, 0]) };
     result == to as isize
 }
@@ -167,6 +167,6 @@ pub unsafe fn map_again(from: usize, bytes: usize, to: usize) -> bool {
 /// It must be a mapping of the caller's.
 pub unsafe fn leave_out(at: usize, bytes: usize) {
     const MADV_DONTDUMP: usize = 16;
-    // SAFETY: the caller's; nothing of the memory changes.
+    // SAFETY: the memory is a mapping of the caller's, by its promise, and its contents stay as they are.
     unsafe { syscall(SYS_MADVISE, [at, bytes, MADV_DONTDUMP, 0, 0, 0]) };
 }

@@ -154,7 +154,7 @@ unsafe extern "C" {
 /// As [`record`](super::record).
 #[inline(always)]
 pub unsafe fn outside_and_receives() -> bool {
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; `inside` and `receive` lie at 0x18 and 0xa0 and are only read.
     unsafe {
         core::arch::asm!(
             "cmp dword ptr gs:[0x18], 0",
@@ -182,7 +182,7 @@ pub unsafe fn receive(
     comm: Comm,
     status: *mut Status,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the thread receives in this way, and both handles lead to objects, by the caller's promise; the buffer and the status are as for `MPI_Recv`.
     unsafe { stillpoint_receive(buf, count, datatype, source, tag, comm, status) }
 }
 
@@ -209,6 +209,6 @@ pub fn give_receive_back(stack: usize) {
 /// # Safety
 /// On the thread of the receive that was taken; nothing between here and there may need its frame again.
 pub unsafe fn leave_receive(stack: usize) -> ! {
-    // SAFETY: the caller's.
+    // SAFETY: the stack is that of the receive that was taken, on this very thread, and nothing below it is needed again, by the caller's promise.
     unsafe { stillpoint_leave_receive(stack) }
 }

@@ -61,7 +61,7 @@ pub fn give_wait_back(stack: u64) {
 /// As [`record`](super::record).
 #[inline(always)]
 pub unsafe fn is_called_back() -> bool {
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; `receive` lies at 0xa0 and is only read.
     unsafe {
         asm!(
             "cmp qword ptr gs:[0xa0], 0",
@@ -79,7 +79,7 @@ pub unsafe fn is_called_back() -> bool {
 /// As [`record`](super::record).
 #[inline(always)]
 pub unsafe fn is_shut() -> bool {
-    // SAFETY: as `record`.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; `reach` lies at 0x1c, `SHUT` among its bytes.
     unsafe {
         asm!(
             "cmp dword ptr gs:[0x1c], 0",
@@ -96,6 +96,6 @@ pub unsafe fn is_shut() -> bool {
 /// # Safety
 /// As [`record`](super::record).
 pub unsafe fn uncount_received() {
-    // SAFETY: as `record`; only this thread writes its counters.
+    // SAFETY: GS leads to this thread's record, by the caller's promise; 0x28 holds its own count of received messages, which no other thread writes.
     unsafe { asm!("dec qword ptr gs:[0x28]", options(nostack)) }
 }

@@ -40,7 +40,7 @@ pub fn gate_is_there() -> bool {
 /// # Safety
 /// As `cross_service`, on a thread that is near.
 unsafe fn came_near() {
-    // SAFETY: the caller's; the thread has a record.
+    // SAFETY: the thread is near, by the caller's promise, and so has a record, which it alone changes here.
     unsafe {
         if direct::possible() {
             direct::keep_table();

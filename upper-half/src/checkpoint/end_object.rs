@@ -21,7 +21,7 @@ pub unsafe fn end(object: *mut Object) {
     const INFO: u16 = HandleKind::Info as u16;
     const FILE: u16 = HandleKind::File as u16;
     const WINDOW: u16 = HandleKind::Window as u16;
-    // SAFETY: the caller's object, of its kind.
+    // SAFETY: the object is alive without a holder, by the caller's promise; each `end` gets an object of its own kind.
     unsafe {
         match (*object).kind {
             COMMUNICATOR => {

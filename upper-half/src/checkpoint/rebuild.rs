@@ -25,7 +25,7 @@ use crate::windows;
 /// On the main thread of a restart, with the upper thread pointer, MPI started.
 pub unsafe extern "C" fn hook() -> i32 {
     let inside = crossing::enter();
-    // SAFETY: the caller's.
+    // SAFETY: the caller is on the main thread of a restart, with the upper thread pointer, and MPI has started.
     let made = unsafe { everything() };
     // The thread returns through the signal frame that it was stopped in, not to a park point.
     std::mem::forget(inside);
@@ -69,7 +69,7 @@ unsafe fn everything() -> Result<(), RestartError> {
     let step = |what: &'static str, outcome: MpiResult| {
         outcome.map_err(|error| RestartError::Object(what.into(), error))
     };
-    // SAFETY: the caller's; each step finds what it needs from the ones before.
+    // SAFETY: only this thread runs, by the caller's promise; each step finds what it needs from the ones before.
     unsafe {
         local::resume_wtime();
         abi::initialise_predefined(&crossing::gate().services);

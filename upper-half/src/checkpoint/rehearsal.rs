@@ -21,7 +21,7 @@ static FOUND: SpinLock<Option<String>> = SpinLock::new(None);
 /// # Safety
 /// MPI is active; parked on the driver thread, every other thread stopped.
 pub unsafe fn everything() {
-    // SAFETY: the caller's.
+    // SAFETY: MPI is active, the caller is parked on the driver thread, and every other thread is stopped.
     let tried = unsafe {
         group::rehearse()
             .and_then(|()| info::rehearse())

@@ -12,7 +12,7 @@ use crate::operations::completion::real_wait;
 /// # Safety
 /// As [`inside::stands`], which said so; `caller` must be where the real MPI was called from.
 pub unsafe extern "C" fn hook(caller: *const Caller) {
-    // SAFETY: the caller's. It is copied, since the stack that it lies on goes after a restart.
+    // SAFETY: `caller` is where the real MPI was called from, by the caller's promise. It is copied, since the stack that it lies on goes after a restart.
     unsafe {
         let caller = *caller;
         if !inside::stand(&caller) {

@@ -252,7 +252,7 @@ unsafe fn gather(own: &[i32]) -> MpiResult<Vec<Plan>> {
 /// Inside MPI, on the one thread that runs; predefined handles have their words, groups theirs.
 pub unsafe fn rebuild() -> MpiResult {
     let (own, forgotten) = own_plans();
-    // SAFETY: the caller's.
+    // SAFETY: only this thread runs, on all ranks alike, by the caller's promise; predefined handles and groups have their words.
     unsafe {
         let others = gather(&forgotten)?;
         let local = (*world()).lower;

@@ -46,7 +46,7 @@ pub unsafe fn comm_rank(comm: Comm, place: *mut c_int) -> c_int {
 /// As the MPI function.
 #[inline]
 pub unsafe fn comm_size(comm: Comm, place: *mut c_int) -> c_int {
-    // SAFETY: as `comm_rank`.
+    // SAFETY: `answers` has found the communicator alive before its size is read; a place that is not null is writable, as MPI demands.
     unsafe {
         if answers(comm) && !place.is_null() {
             *place = (*comm).size;
@@ -168,7 +168,7 @@ unsafe fn compare_objects(one: *mut Object, two: *mut Object) -> MpiResult<i32> 
     if one == two {
         return Ok(201);
     }
-    // SAFETY: the caller's communicators.
+    // SAFETY: both are live communicators, by the caller's promise; the result is a local variable.
     unsafe {
         let members = |object| body(object).and_then(|body| body.members.as_ref());
         if let (Some(one), Some(two)) = (members(one), members(two)) {

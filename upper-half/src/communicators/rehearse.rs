@@ -31,7 +31,7 @@ pub unsafe fn rehearse() -> Tried {
 /// # Safety
 /// As [`rehearse`]; `object` must be a live communicator.
 unsafe fn one(object: *mut Object) -> Tried {
-    // SAFETY: the caller's communicator.
+    // SAFETY: `object` is a live communicator, by the caller's promise, and every other thread is stopped.
     unsafe {
         let Some(body) = body(object) else {
             return Ok(());
@@ -59,7 +59,7 @@ unsafe fn same(body: &Body, lower: Word) -> MpiResult<bool> {
         // With processes of other worlds: refused as a connection.
         return Ok(true);
     };
-    // SAFETY: the caller's.
+    // SAFETY: `lower` is a communicator of the lower half's, by the caller's promise; the groups that it makes are ours, and freed once they are read.
     unsafe {
         let mut own = 0;
         check(crossing::cross(|d| (d.comm_group)(lower, &raw mut own)))?;

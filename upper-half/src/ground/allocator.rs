@@ -94,7 +94,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's layout.
+        // SAFETY: the caller promises what `GlobalAlloc` demands of a layout, which `alloc` gets as it is.
         let block = unsafe { self.alloc(layout) };
         // Memory that was mapped just now is zero, and stays untouched, so that it takes no room.
         if !block.is_null() && class_of(layout).is_some() {

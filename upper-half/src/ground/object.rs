@@ -123,7 +123,7 @@ impl Object {
     /// # Safety
     /// `object` must point to an object.
     pub unsafe fn held_by(object: *mut Object) -> u32 {
-        // SAFETY: the caller's object.
+        // SAFETY: `object` points to an object, by the caller's promise; its holders are an atomic number.
         unsafe { Self::holders(object).load(Ordering::Acquire) }
     }
 }

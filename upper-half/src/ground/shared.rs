@@ -79,7 +79,7 @@ impl<T> Shared<T> {
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "the caller is the only one who has it")]
     pub unsafe fn alone(&self) -> &mut T {
-        // SAFETY: the caller's.
+        // SAFETY: no other thread calls MPI, and the value is not taken, by the caller's promise, so this is the only reference.
         unsafe { &mut *self.value.get() }
     }
 }

@@ -100,7 +100,7 @@ pub unsafe fn delete(object: *mut Object, kind: HandleKind, number: i32) -> Resu
             false => Ok(()),
         };
     };
-    // SAFETY: as `set`.
+    // SAFETY: the attribute was the object's and is in no table now; nothing is locked, by the caller's promise, so its function may call MPI.
     match unsafe { callback::delete(&old, object) } {
         0 => {
             drop((old, keyval));
@@ -187,7 +187,7 @@ pub unsafe fn delete_all(object: *mut Object) -> Result<(), i32> {
         let error = if attribute.keyval.predefined {
             0
         } else {
-            // SAFETY: as `set`.
+            // SAFETY: the attribute was taken off the object, by this call alone; nothing is locked, by the caller's promise, so its function may call MPI.
             unsafe { callback::delete(&attribute, object) }
         };
         if error != 0 {

@@ -27,7 +27,7 @@ fn layout(bytes: usize) -> Option<Layout> {
 /// # Safety
 /// As the MPI function: `place` is the address of a pointer.
 pub unsafe fn alloc_mem(bytes: Aint, _info: Info, place: *mut c_void) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: MPI demands that `place` is the address of a pointer, and null is refused; the layout is not empty.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Alloc_mem", || {
             if bytes < 0 || place.is_null() {
@@ -62,7 +62,7 @@ pub fn take(bytes: usize) -> *mut u8 {
 /// `block` must be null or have come from [`take`] with that size, and be used no more.
 pub unsafe fn give_back(block: *mut u8, bytes: usize) {
     if let Some(layout) = layout(bytes).filter(|_| !block.is_null()) {
-        // SAFETY: the caller's block.
+        // SAFETY: the block is not null here, so it came from `take` with this size, and is used no more, by the caller's promise.
         unsafe { dealloc(block, layout) };
     }
 }

@@ -120,9 +120,9 @@ fn say(name: &CStr, what: core::fmt::Arguments<'_>) {
 /// Attaches staged buffers to the request that the call has just made.
 ///
 /// # Safety
-/// Inside a stub; a live request.
+/// Inside a stub; a live request, which no other code knows yet.
 unsafe fn attach(request: *mut Request, staged: Box<Staged>) {
-    // SAFETY: the caller's request; what is attached is freed with it.
+    // SAFETY: the request is alive and known to no other code, by the caller's promise; `forget` drops the box when the request ends.
     unsafe {
         crate::operations::request::on_completion(
             request.cast(),

@@ -246,7 +246,7 @@ pub unsafe fn of(handle: *mut Object) -> Result<Option<*mut Request>, i32> {
     if handle == null() {
         return Ok(None);
     }
-    // SAFETY: the caller's handle.
+    // SAFETY: `handle` is null or MPI's, by the caller's promise; a request that is valid and does not rest is alive.
     unsafe {
         if !handle::valid(handle, HandleKind::Request) || Form::of(handle).is_resting() {
             return Err(ERR_REQUEST);

@@ -33,7 +33,7 @@ pub unsafe fn get_count(
     datatype: Datatype,
     count: *mut c_int,
 ) -> c_int {
-    // SAFETY: the application's status and place.
+    // SAFETY: `element` looks at the datatype; status and count are not null when they are used, so MPI demands that they are readable and writable.
     unsafe {
         let Some(element) = element(datatype) else {
             return get_count_below(status, datatype, count);

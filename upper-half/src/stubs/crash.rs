@@ -136,7 +136,7 @@ unsafe extern "C" fn report(signal: c_int, info: *mut libc::siginfo_t, context: 
     if is_fault(signal) {
         Line::new().print(format_args!("Failing at address: {address:#x}"));
     }
-    // SAFETY: as above; what is called does not unwind.
+    // SAFETY: the context is what the kernel gave this handler, and `print_callers` does not unwind.
     unsafe { arch::on_behalf(context, print_callers) };
     Line::new().print(format_args!("*** End of error message ***"));
     // The signal may have been sent, and not be a fault that comes again by itself. This one comes when the handler returns, and

@@ -98,7 +98,7 @@ macro_rules! attributes {
             flag: *mut c_int,
             sort: c_int,
         ) -> c_int {
-            // SAFETY: the caller's.
+            // SAFETY: the layer passes a handle and two writable places, as MPICH's function demands; `get` looks at the object.
             unsafe { get(object.object(), HandleKind::$kind, number, value, flag, sort, $get_name) }
         }
 
@@ -112,7 +112,7 @@ macro_rules! attributes {
             value: *mut c_void,
             sort: c_int,
         ) -> c_int {
-            // SAFETY: the caller's.
+            // SAFETY: the layer passes a handle, as MPICH's function demands, and `set` looks at the object; the value is only kept.
             unsafe { set(object.object(), HandleKind::$kind, number, value, sort, $set_name) }
         }
     )*};

@@ -51,7 +51,7 @@ pub unsafe fn info_create_env(
     _argv: *mut *mut *mut c_char,
     place: PlaceOf<InfoHandle>,
 ) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: `info_dup` looks at the place; `MPI_INFO_ENV` is a predefined object.
     unsafe { by_hand::info_dup(abi::predefined(HandleKind::Info, ENVIRONMENT), place) }
 }
 

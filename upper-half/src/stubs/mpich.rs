@@ -24,7 +24,7 @@ no_support! {
 /// `MPIX_GPU_query_support`.
 #[unsafe(export_name = "MPIX_GPU_query_support")]
 unsafe extern "C" fn gpu_query_support(_kind: c_int, place: *mut c_int) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: MPICH demands that the place is writable, and a null one is left out.
     if let Some(place) = unsafe { place.as_mut() } {
         *place = 0;
     }

@@ -12,10 +12,10 @@ use crate::operations::direct;
 /// The end of the stub of a message or probe that has failed with one of the real MPI's codes.
 ///
 /// # Safety
-/// `name` is the function's.
+/// At the end of the function's stub; `comm` must lead to an object, and `name` be the function's, a C string.
 pub unsafe extern "C" fn failed(comm: Comm, code: c_int, name: *const c_char) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the caller's.
+    // SAFETY: `comm` leads to an object, since the stub has gone the short way with it, and `name` is a C string of this library's.
     unsafe { raise(comm, direct::error(code), CStr::from_ptr(name)) }
 }
 

@@ -187,7 +187,7 @@ pub unsafe fn body<'a>(window: Win) -> Option<&'a Body> {
 /// # Safety
 /// `window` must be null or a handle.
 pub unsafe fn usable<'a>(window: Win) -> MpiResult<(*mut Object, Option<&'a Body>)> {
-    // SAFETY: the caller's handle.
+    // SAFETY: `window` is null or a handle, by the caller's promise, and `live` looks at it before its body is read.
     unsafe {
         let window = live(window, HandleKind::Window)?;
         Ok((window, body(window)))

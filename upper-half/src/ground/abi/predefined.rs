@@ -138,7 +138,7 @@ pub fn null_handle(kind: HandleKind) -> *mut Object {
 /// `object` must lead to an object.
 #[inline(always)]
 pub unsafe fn is_null_handle(object: *const Object) -> bool {
-    // SAFETY: the caller's object.
+    // SAFETY: `object` leads to an object, by the caller's promise, and objects are never unmapped.
     let standard = i32::from(unsafe { (*object).standard });
     standard != 0 && NULL_VALUES.contains(&standard)
 }
@@ -150,7 +150,7 @@ pub unsafe fn is_null_handle(object: *const Object) -> bool {
 /// `object` must lead to an object of such a kind.
 #[inline(always)]
 pub unsafe fn has_members(object: *const Object) -> bool {
-    // SAFETY: the caller's object.
+    // SAFETY: `object` leads to an object of such a kind, by the caller's promise, and objects are never unmapped.
     let standard = unsafe { (*object).standard };
     standard == 0 || standard == WORLD || standard == SELF
 }

@@ -100,7 +100,7 @@ unsafe fn darray(recipe: &Recipe, part: Word, place: *mut Word) -> i32 {
     let array = |which: usize| recipe.array(3 + which * n, n);
     let (sizes, kinds, arguments, grid) = (array(0), array(1), array(2), array(3));
     let order = i(3 + 4 * n);
-    // SAFETY: the caller's.
+    // SAFETY: the arrays are the recipe's, with `dims` elements each; `part` is a word of the lower half's and `place` writable, by the caller's promise.
     unsafe {
         crossing::cross(|d| {
             (d.type_create_darray)(

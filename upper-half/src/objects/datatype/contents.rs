@@ -43,7 +43,7 @@ pub unsafe fn type_get_envelope(
 /// A live datatype.
 unsafe fn refuse_asked(_datatype: Datatype) -> MpiResult {
     #[cfg(not(application = "openmpi"))]
-    // SAFETY: the caller's datatype.
+    // SAFETY: the datatype is alive, by the caller's promise.
     if unsafe { super::large_arguments::is_asked(_datatype) } {
         return Err(class::TYPE);
     }

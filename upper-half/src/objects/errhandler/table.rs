@@ -97,7 +97,7 @@ pub fn handler_of(object: *mut Object) -> *mut Object {
 /// # Safety
 /// Both must be alive; inside a stub.
 pub unsafe fn set_handler(object: *mut Object, handler: *mut Object) {
-    // SAFETY: the caller's objects; the old handler was held by the table.
+    // SAFETY: both are alive, by the caller's promise; the table holds the new error handler from here on, and has held the old one until now.
     unsafe {
         handle::retain(handler);
         let old = HANDLERS.lock().insert(object as usize, handler as usize);

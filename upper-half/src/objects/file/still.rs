@@ -58,7 +58,7 @@ pub(super) unsafe fn standing(word: Word, body: &Body) -> MpiResult<Standing> {
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.
 pub unsafe fn rehearse() -> Tried {
-    // SAFETY: the caller's; live files.
+    // SAFETY: every other thread is stopped, by the caller's promise; `carried` gives live files with their own bodies.
     unsafe {
         for (file, body, recipe) in carried() {
             standing((*file).lower, body).map_err(|error| told(recipe, error))?;
@@ -79,7 +79,7 @@ fn told(recipe: &Recipe, error: i32) -> String {
 /// As [`rehearse`].
 pub unsafe fn at_still_point() {
     let mut unknown = None;
-    // SAFETY: the caller's; live files.
+    // SAFETY: every other thread is stopped, by the caller's promise; a split operation's buffer is still the library's, since its end was not told.
     unsafe {
         for (file, body, recipe) in carried() {
             let mut notes = body.notes.lock();

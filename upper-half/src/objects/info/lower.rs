@@ -80,7 +80,7 @@ pub unsafe fn read(word: Word) -> MpiResult<Pairs> {
 /// As [`read`]; the info is ours.
 pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
     let mut word = word;
-    // SAFETY: the caller's word.
+    // SAFETY: the info is the lower half's, and ours, by the caller's promise; it is freed once, when all pairs are copied.
     unsafe {
         let pairs = read(word)?;
         crossing::cross(|d| (d.info_free)(&raw mut word));
@@ -93,7 +93,7 @@ pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
 /// # Safety
 /// `object` must be a live info; inside a stub.
 pub unsafe fn word(object: *mut Object) -> MpiResult<Word> {
-    // SAFETY: the caller's info; the old word is ours.
+    // SAFETY: the info is alive, by the caller's promise; its word is exchanged under the body's lock, and the old one is ours to free.
     unsafe {
         if (*object).predefined() {
             return Ok((*object).lower);

@@ -19,7 +19,7 @@ pub unsafe fn op_create(
     commutes: c_int,
     place: PlaceOf<OpHandle>,
 ) -> c_int {
-    // SAFETY: the caller's place and function.
+    // SAFETY: neither the place nor the function is null when it is used; MPI demands a writable place, and a function of this type that stays.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Op_create", || {
             let function = address(function);

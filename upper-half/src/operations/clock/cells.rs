@@ -100,7 +100,7 @@ pub fn address_of(index: u32) -> u32 {
 /// # Safety
 /// Inside a stub.
 pub unsafe fn cell_for(members: &[u32]) -> Result<u32, Collision> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub.
     unsafe { enter(|groups, reuse| groups.register(members, reuse)) }
 }
 
@@ -109,7 +109,7 @@ pub unsafe fn cell_for(members: &[u32]) -> Result<u32, Collision> {
 /// # Safety
 /// Inside a stub.
 pub unsafe fn cell_of(identity: u128, members: &[u32]) -> Result<u32, Collision> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub; the members are only read.
     unsafe { enter(|groups, reuse| groups.register_communicator(identity, members, reuse)) }
 }
 

@@ -91,7 +91,7 @@ pub unsafe extern "C" fn remembered(index: u32, number: u64, result: *mut Operat
     if !valid || !there(room.cell.count.seq()) {
         return 0;
     }
-    // SAFETY: the caller's place.
+    // SAFETY: `result` is writable, by the caller's promise.
     unsafe { result.write(operation) };
     1
 }

@@ -81,7 +81,7 @@ impl<'a> List<'a> {
             crate::operations::buffered::notice();
         }
         for index in 0..count {
-            // SAFETY: the application's array.
+            // SAFETY: the index is below `count`, and the array has so many handles, by the caller's promise; `of` looks at each.
             unsafe { request::of(handles.add(index).get())? };
         }
         let (words, statuses) = room.take(count);

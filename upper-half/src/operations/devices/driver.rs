@@ -166,9 +166,9 @@ impl Driver {
     /// Copies from a device.
     ///
     /// # Safety
-    /// `to` must have room; within [`in_context_of`](Self::in_context_of).
+    /// `to` must have room for `bytes` bytes; within [`in_context_of`](Self::in_context_of).
     pub unsafe fn read(&self, to: *mut u8, from: u64, bytes: usize) -> Result<(), Failed> {
-        // SAFETY: the caller's; the driver checks the device's address.
+        // SAFETY: `to` has room, and the context is the address's, by the caller's promise; the driver checks the device's address.
         let code = asked(|| unsafe { (self.from_device)(to.cast(), from, bytes) });
         check("cuMemcpyDtoH", code, from, bytes)
     }
@@ -176,9 +176,9 @@ impl Driver {
     /// Copies to a device.
     ///
     /// # Safety
-    /// `from` must be readable; within [`in_context_of`](Self::in_context_of).
+    /// `from` must have `bytes` readable bytes; within [`in_context_of`](Self::in_context_of).
     pub unsafe fn write(&self, to: u64, from: *const u8, bytes: usize) -> Result<(), Failed> {
-        // SAFETY: the caller's; the driver checks the device's address.
+        // SAFETY: `from` is readable, and the context is the address's, by the caller's promise; the driver checks the device's address.
         let code = asked(|| unsafe { (self.to_device)(to, from.cast(), bytes) });
         check("cuMemcpyHtoD", code, to, bytes)
     }

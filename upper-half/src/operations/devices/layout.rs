@@ -50,7 +50,7 @@ impl Element {
     /// # Safety
     /// Inside a stub; `datatype` must be null or a handle, alive or freed.
     unsafe fn of(datatype: *mut Object) -> Option<Element> {
-        // SAFETY: the caller's handle; places of our own.
+        // SAFETY: the datatype is null or a handle, by the caller's promise, whose word the real MPI checks; the numbers go into local variables.
         unsafe {
             let word = abi::word(HandleKind::Datatype, datatype);
             let (mut size, mut first, mut extent) = (0, 0, 0);
@@ -142,7 +142,7 @@ pub unsafe fn runs(parts: &[ElementRun]) -> Option<Vec<Run>> {
         let element = match &known {
             Some((datatype, element)) if *datatype == part.datatype => element.clone(),
             _ if part.datatype.is_null() => Element::byte(),
-            // SAFETY: the caller's handle.
+            // SAFETY: the datatype is null or a handle, by the caller's promise, and the thread is inside a stub.
             _ => unsafe { Element::of(part.datatype)? },
         };
         lay(&mut runs, &element, part.at, part.count);

@@ -29,7 +29,7 @@ impl Held {
     /// # Safety
     /// Inside a stub, in which it may be dropped too; a live communicator.
     pub unsafe fn new(communicator: *mut Object) -> Self {
-        // SAFETY: the caller's communicator.
+        // SAFETY: the communicator is alive, by the caller's promise, and held until the value is dropped.
         unsafe { handle::retain(communicator) };
         Self(communicator)
     }
@@ -78,7 +78,7 @@ pub unsafe fn end(message: *mut Object) -> Option<Box<Matched>> {
 /// # Safety
 /// `message` must be null or a handle that MPI gave.
 pub unsafe fn is_matched(message: *mut Object) -> bool {
-    // SAFETY: the caller's handle.
+    // SAFETY: `message` is null or a handle, by the caller's promise; it is read only if it is alive.
     unsafe { handle::valid(message, HandleKind::Message) && !(*message).predefined() }
 }
 

@@ -23,7 +23,7 @@ const LOOK: u64 = 50_000;
 #[cold]
 pub unsafe fn blocked() {
     let gate = gate();
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub with no lock held and nothing of the lower half on its stack, so the thread may stand still.
     unsafe {
         let bell = gate.bell.load(Ordering::SeqCst);
         if !arch::is_driver() {

@@ -34,8 +34,10 @@ pub unsafe fn rebuild() -> i32 {
     0
 }
 
+/// # Safety
+/// In a restart, on its main thread; `request` must be a live request whose objects have their words.
 unsafe fn rebuild_one(request: *mut Request) -> i32 {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive, by the caller's promise, and holds its objects; no other thread runs.
     unsafe {
         let it = &mut *request;
         let arguments = Arguments {

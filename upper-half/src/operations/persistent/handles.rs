@@ -18,7 +18,7 @@ use crate::operations::synchronous;
 /// As the MPI function.
 pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's request.
+    // SAFETY: `request::of` looks at the handle; MPI forbids that another thread completes or frees the request meanwhile.
     unsafe {
         let it = match request::of(request.get()) {
             Ok(Some(it)) => it,
@@ -71,7 +71,7 @@ pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
 /// As the MPI function.
 pub unsafe fn cancel(request: PlaceOf<RequestHandle>) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: the application's request.
+    // SAFETY: `request::of` looks at the handle; the request is alive until the application is told of its end.
     unsafe {
         let it = match request::of(request.get()) {
             Ok(Some(it)) => it,

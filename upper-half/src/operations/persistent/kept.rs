@@ -36,7 +36,7 @@ impl Members {
     /// # Safety
     /// In a restart; all members call it.
     unsafe fn extremes(&self, number: i64, told: i64) -> MpiResult<(i64, i64, i64)> {
-        // SAFETY: the caller's; predefined handles have their words.
+        // SAFETY: all members of these communicators call this in the same order, by the caller's promise; both words are the lower half's.
         unsafe {
             let mut largest = maximum([number, -number, told], self.local)?;
             if let Some(inter) = self.inter {
@@ -51,10 +51,13 @@ impl Members {
     }
 }
 
+/// # Safety
+/// In a restart; `word` must be a communicator of the lower half's, all of whose members call it.
 unsafe fn maximum(own: [i64; 3], word: Word) -> MpiResult<[i64; 3]> {
     let mut all = [0; 3];
     let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
-    // SAFETY: the caller's; three numbers there and three here.
+    // SAFETY: `word` is a communicator of the lower half's, by the caller's promise; predefined handles have their words. Three numbers go out, three come
+    // back.
     unsafe {
         let int = (*abi::predefined(HandleKind::Datatype, INT64)).lower;
         let max = (*abi::predefined(HandleKind::Operator, MAX)).lower;

@@ -74,7 +74,7 @@ pub(super) fn is(it: &Request) -> bool {
 /// # Safety
 /// Parked on the driver thread, every other thread stopped; `word` must be an active request's.
 pub(super) unsafe fn ask(word: *mut Word, flag: &mut i32, status: &mut Status) -> (i32, bool) {
-    // SAFETY: the caller's.
+    // SAFETY: `word` is an active request's, by the caller's promise; every other thread is stopped, so the real MPI is asked about it by this one only.
     unsafe {
         let code = cross(|dispatch| (dispatch.request_get_status)(*word, flag, status));
         if code != 0 || *flag == 0 {
@@ -104,7 +104,7 @@ pub(super) unsafe fn ask(word: *mut Word, flag: &mut i32, status: &mut Status) -
 /// # Safety
 /// As [`ask`], of a request that was asked and not ended.
 pub(super) unsafe fn seen(request: *mut Request) {
-    // SAFETY: the caller's request.
+    // SAFETY: the request is alive, by the caller's promise, and every other thread is stopped.
     unsafe { (*request).flags |= SEEN };
     ANY.store(true, Ordering::Relaxed);
 }

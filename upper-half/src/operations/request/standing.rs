@@ -37,7 +37,7 @@ impl Standing {
     /// `request` must be a slot of ours, alive.
     #[inline(always)]
     pub unsafe fn of(request: *const Request) -> Standing {
-        // SAFETY: the caller's slot; four bytes side by side, aligned.
+        // SAFETY: `request` is a slot of ours, by the caller's promise; the four fields lie side by side from `kind` on, four bytes, aligned.
         unsafe { Standing((&raw const (*request).kind).cast::<u32>().read()) }
     }
 

@@ -18,9 +18,9 @@ use crate::stubs::steps;
 /// Gives the application the request of an operation on a file.
 ///
 /// # Safety
-/// Inside a stub; `place` must be null or writable.
+/// Inside a stub; `place` must be null or writable, `word` the request that the lower half has made.
 pub unsafe fn begun(place: PlaceOf<RequestHandle>, word: Word) {
-    // SAFETY: the caller's.
+    // SAFETY: `place` is null or writable, and the word is a request of the lower half's that nothing else owns, by the caller's promise.
     unsafe {
         let request = if word == request::null_word() {
             request::null()
@@ -52,7 +52,7 @@ pub unsafe fn split_end(
     status: &mut neutral::Status,
     call: impl FnOnce(&'static Dispatch, *mut neutral::Status) -> i32,
 ) -> i32 {
-    // SAFETY: the caller's; the file is looked at before it is used.
+    // SAFETY: `has_clock` looks at the file before it is used; `status` is the caller's own, and `call` only calls the lower half.
     unsafe {
         if !steps::has_clock(file) {
             return cross_near(|lower| call(lower, status));

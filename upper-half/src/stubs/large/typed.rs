@@ -32,7 +32,7 @@ impl Typed {
                 made: false,
             });
         }
-        // SAFETY: the caller's handle; MPI's own functions look at it.
+        // SAFETY: `datatype` is a handle, by the caller's promise; MPI's own functions look at it before they use it.
         let datatype = unsafe { many(count, datatype)? };
         Some(Self {
             count: 1,

@@ -24,7 +24,7 @@ impl Words {
     /// `handles` must be null or have `count` elements.
     pub unsafe fn new<H: Handle>(kind: HandleKind, handles: ListOf<H>, count: usize) -> Self {
         let count = if handles.is_null() { 0 } else { count };
-        // SAFETY: the caller's array.
+        // SAFETY: the array is not null if `count` is not 0, and has so many handles, by the caller's promise.
         let objects: Box<[*mut Object]> = unsafe { handles.objects(count) }.collect();
         let words = objects.iter().map(|_| UnsafeCell::new(0)).collect();
         Self {

@@ -61,7 +61,7 @@ unsafe extern "C" {
 /// # Safety
 /// `context` is what the kernel gave the handler; the function does not unwind.
 pub unsafe fn on_behalf(context: *const c_void, function: unsafe extern "C" fn()) {
-    // SAFETY: the caller's.
+    // SAFETY: `context` is what the kernel gave the handler, and `function` does not unwind, by the caller's promise.
     unsafe { stillpoint_on_behalf(context, function) }
 }
 

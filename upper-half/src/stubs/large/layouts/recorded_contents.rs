@@ -23,10 +23,10 @@ pub unsafe fn tell(
     let mut counts = numbers.to_vec();
     for (list, length) in lists {
         let length = usize::try_from(*length).unwrap_or(0);
-        // SAFETY: the caller's list.
+        // SAFETY: every index is below `length`, and the list has so many elements, by the caller's promise.
         counts.extend((0..length).map(|at| unsafe { list.add(at).read() }));
     }
-    // SAFETY: the caller's datatypes.
+    // SAFETY: the new datatype was made of these just now, by the caller's promise, so all are alive and no other thread knows the new one.
     unsafe {
         let asked = ConstructorArguments {
             combiner,

@@ -40,7 +40,7 @@ pub fn gate_is_there() -> bool {
 /// # Safety
 /// As `cross_service`, on a thread that is near.
 unsafe fn came_near() {
-    // SAFETY: the thread is near, by the caller's promise, and so has a record, which it alone changes here.
+    // SAFETY: the thread is near, by the caller's promise, and so has a record; other threads change that by atomic operations only.
     unsafe {
         if direct::possible() {
             direct::keep_table();

@@ -61,7 +61,7 @@ pub unsafe fn held() {
         return;
     }
     if gate.mpi_active.load(Ordering::SeqCst) != 0 {
-        // SAFETY: the caller is on the driver thread, parked or in a call that waits for a message, so no stub uses a communicator meanwhile.
+        // SAFETY: the caller is on the driver thread, parked or in a call that waits for a message, and MPI runs.
         unsafe { carry_out() };
     }
     points::say(DriverState::CarriedOut);

@@ -242,7 +242,7 @@ pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32)
 /// # Safety
 /// The thread must have a record.
 pub unsafe fn under_way() -> Option<(&'static ClockCell, u64)> {
-    // SAFETY: the caller's thread has a record; `index_of` gives indices of existing cells only.
+    // SAFETY: the thread has a record, by the caller's promise; `index_of` gives indices of existing cells only.
     unsafe {
         let inside = arch::inside();
         if inside <= StayKind::Collective as u32 {

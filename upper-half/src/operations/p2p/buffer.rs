@@ -60,6 +60,6 @@ pub unsafe fn rebuild_buffer() -> i32 {
     if address == 0 {
         return 0;
     }
-    // SAFETY: the application's buffer is in place again, since a restart maps its memory where it was; it was attached then.
+    // SAFETY: a restart maps the application's memory where it was, so the buffer that was attached is in place again.
     unsafe { cross(|dispatch| (dispatch.buffer_attach)(address as *mut c_void, size)) }
 }

@@ -33,7 +33,7 @@ static PARKED: AtomicBool = AtomicBool::new(false);
 /// # Safety
 /// As `cross_service`, on a thread whose way is direct.
 pub unsafe fn prepare() {
-    // SAFETY: the way is direct, by the caller's promise, so the thread has a record, which it alone changes.
+    // SAFETY: the way is direct, by the caller's promise, so the thread has a record; `receive` there is changed by atomic operations only.
     unsafe {
         if arch::is_driver() {
             let mut function = 0;

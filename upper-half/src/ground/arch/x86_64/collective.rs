@@ -89,7 +89,7 @@ pub fn name_of(caller: &Caller) -> Option<&'static CStr> {
 /// The call must not have returned, on this very thread's stack, and nothing between here and there may be needed any more. The upper half's FS
 /// must be in place.
 pub unsafe fn return_to(caller: &Caller, code: i32) -> ! {
-    // SAFETY: the caller's frame is alive on this thread's stack, and nothing between is needed any more, by the caller's promise; `caller` holds its
+    // SAFETY: the frame of `caller` is alive on this thread's stack, and nothing between is needed any more, by the caller's promise; `caller` holds its
     // registers.
     unsafe {
         core::arch::asm!(

@@ -35,7 +35,7 @@ pub unsafe fn waitall(
     let mut done = unsafe { sends_first(count, handles, statuses) };
     while done < count && direct::open() {
         let some = (count - done).min(FEW);
-        // SAFETY: at most `done` of `count` elements are left behind, so both pointers stay within the application's arrays, or one past them.
+        // SAFETY: `done` is below `count`, so both pointers stay within the application's arrays.
         let over = unsafe {
             let statuses = if abi::is_ignored(statuses) {
                 statuses

@@ -27,7 +27,7 @@ pub fn address() -> u64 {
 
 /// Fills the text in and tells the agent whether there is any.
 pub fn answer() {
-    // SAFETY: see `Answer`.
+    // SAFETY: only the parked driver thread comes here, and the agent reads the text after this has answered.
     let text = unsafe { &mut *ANSWER.0.get() };
     text.clear();
     if gate().mpi_active.load(Ordering::Relaxed) == 0 {

@@ -152,7 +152,7 @@ mod tests {
         let mut words: Vec<*mut c_char> =
             list.iter().map(|text| text.as_ptr().cast_mut()).collect();
         words.resize(list.len() + 3, core::ptr::null_mut());
-        // SAFETY: a list with its end.
+        // SAFETY: the list ends with a null, and two words lie behind it; the strings live until the test is over.
         unsafe {
             leave_environment(words.as_mut_ptr());
             let entries: Vec<String> = words
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(left(&[c"A=1", c"B=2"]).0, ["A=1", "B=2"]);
         assert_eq!(left(&[FOR_LOADER]).0.len(), 1);
         assert_eq!(left(&[]).0.len(), 0);
-        // SAFETY: no list is allowed.
+        // SAFETY: null stands for no list, which the function allows.
         unsafe { leave_environment(core::ptr::null_mut()) };
     }
 

@@ -263,7 +263,7 @@ mod tests {
         assert!(text.contains("\"windows\": [{\"id\": "), "{text}");
         assert!(text.ends_with("}}"), "{text}");
         assert_eq!(text.matches('{').count(), text.matches('}').count());
-        // SAFETY: the test's own.
+        // SAFETY: the test made the object, and uses it no more.
         unsafe { handle::recycle(kept) };
     }
 }

@@ -106,7 +106,7 @@ unsafe fn everything() -> Result<(), RestartError> {
 fn speak_for_mpi() {
     let gate = crossing::gate();
     let world = communicators::world();
-    // SAFETY: a predefined object.
+    // SAFETY: `MPI_COMM_WORLD` is a predefined object, which always exists.
     unsafe {
         gate.rank.store((*world).rank, Ordering::SeqCst);
         gate.size.store((*world).size, Ordering::SeqCst);

@@ -37,11 +37,14 @@ unsafe fn give_up<'a>(place: PlaceOf<CommHandle>) -> MpiResult<(*mut Object, &'a
 }
 
 /// The communicator on which a free raises its error.
+///
+/// # Safety
+/// `place` must be null or hold a handle.
 unsafe fn named(place: PlaceOf<CommHandle>) -> Comm {
     if place.is_null() {
         return std::ptr::null_mut();
     }
-    // SAFETY: the callers' place.
+    // SAFETY: the place is not null here, so it holds a handle, by the caller's promise.
     unsafe { place.get() }
 }
 

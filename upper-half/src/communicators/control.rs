@@ -53,7 +53,7 @@ pub unsafe fn make() -> MpiResult {
 /// # Safety
 /// Inside MPI.
 pub unsafe fn end() {
-    // SAFETY: inside; the word is ours.
+    // SAFETY: the caller is inside; the control communicator is this library's, and is forgotten before it is freed.
     unsafe {
         taken::finish();
         let mut word = set_control(0);

@@ -56,7 +56,7 @@ unsafe fn ask_group(
 /// As [`ask_group`].
 unsafe fn see(word: Word) -> MpiResult<Seen> {
     let (mut rank, mut size, mut inter, mut remote_size) = (0, 0, 0, 0);
-    // SAFETY: inside; the caller's word.
+    // SAFETY: `word` is a communicator of the lower half's, by the caller's promise; the numbers go into local variables.
     unsafe {
         check(crossing::cross(|d| (d.comm_rank)(word, &raw mut rank)))?;
         check(crossing::cross(|d| (d.comm_size)(word, &raw mut size)))?;

@@ -184,7 +184,7 @@ fn own_plans() -> (Vec<Plan>, Vec<i32>) {
     let mut plans = Vec::new();
     let mut forgotten = Vec::new();
     for object in handle::live(HandleKind::Communicator) {
-        // SAFETY: live communicators.
+        // SAFETY: `live` gives live communicators; only a restart comes here, on the one thread that runs.
         let Some(body) = (unsafe { body(object) }) else {
             continue;
         };

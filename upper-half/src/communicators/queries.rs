@@ -15,9 +15,12 @@ use crate::objects::outcome::{MpiResult, check, class, give};
 
 /// Whether the head of a handle's object answers for itself: a live communicator other than the null one, after
 /// MPI has started.
+///
+/// # Safety
+/// `comm` must be null or a handle.
 #[inline(always)]
 unsafe fn answers(comm: *mut Object) -> bool {
-    // SAFETY: the callers' handles.
+    // SAFETY: `comm` is null or a handle, by the caller's promise; its rank is read only if it is alive.
     unsafe { handle::valid(comm, HandleKind::Communicator) && (*comm).rank >= 0 }
 }
 

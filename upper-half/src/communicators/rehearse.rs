@@ -21,7 +21,7 @@ pub unsafe fn rehearse() -> Tried {
     let mut tried = Ok(());
     for_each_live(|object| {
         if tried.is_ok() {
-            // SAFETY: a live communicator; the caller's stay.
+            // SAFETY: `for_each_live` gives live communicators; every other thread is stopped, by the caller's promise.
             tried = unsafe { one(object) };
         }
     });

@@ -53,7 +53,7 @@ impl Slab {
         }
         if self.unused == 0 {
             let layout = chunk_layout();
-            // SAFETY: the layout is not empty.
+            // SAFETY: the layout is that of a chunk, which is not empty.
             let chunk = unsafe { alloc_zeroed(layout) };
             if chunk.is_null() {
                 handle_alloc_error(layout);

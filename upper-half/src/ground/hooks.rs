@@ -20,7 +20,7 @@ impl Deref for Hooks {
 
     #[inline(always)]
     fn deref(&self) -> &UpperHooks {
-        // SAFETY: see `Sync`.
+        // SAFETY: the constructor has written them before any other thread was there; only their atomics change since.
         unsafe { &*self.0.get() }
     }
 }

@@ -58,7 +58,7 @@ impl<T> Deref for SpinGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the flag is ours.
+        // SAFETY: this guard has set the flag, so no other guard exists while it lives.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -66,7 +66,7 @@ impl<T> Deref for SpinGuard<'_, T> {
 impl<T> DerefMut for SpinGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the flag is ours.
+        // SAFETY: this guard has set the flag, and it is borrowed exclusively here.
         unsafe { &mut *self.lock.value.get() }
     }
 }

@@ -118,7 +118,7 @@ struct EmptySlot {
     numbered: Numbered,
 }
 
-// SAFETY: never written.
+// SAFETY: its fields are never written after it is made, so all threads may read them.
 unsafe impl Sync for EmptySlot {}
 
 impl EmptySlot {

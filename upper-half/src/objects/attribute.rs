@@ -130,7 +130,7 @@ pub unsafe fn copy_all(old: *mut Object, new: *mut Object) -> Result<(), i32> {
             let keyval = attribute.keyval.clone();
             if let Some(proxied) = proxy::Proxied::copying(attribute) {
                 drop(store);
-                // SAFETY: as below.
+                // SAFETY: the keyval's functions are the application's for this kind of object, and nothing is locked, by the caller's promise.
                 if let Some(value) = unsafe { proxied.copy(&keyval, old)? } {
                     let attribute = Attribute {
                         number,

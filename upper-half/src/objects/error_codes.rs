@@ -119,7 +119,7 @@ fn remove(code: c_int, allowed: impl FnOnce(&Codes, &Added) -> bool) -> MpiResul
 /// Inside or outside a stub; no place is named.
 #[cfg(not(application = "openmpi"))]
 pub unsafe fn remove_error_class(errorclass: c_int) -> c_int {
-    // SAFETY: no object is named.
+    // SAFETY: no object is named, and the codes are changed under their lock.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Remove_error_class", || {
             remove(errorclass, |codes, added| {
@@ -136,7 +136,7 @@ pub unsafe fn remove_error_class(errorclass: c_int) -> c_int {
 /// As [`remove_error_class`].
 #[cfg(not(application = "openmpi"))]
 pub unsafe fn remove_error_code(errorcode: c_int) -> c_int {
-    // SAFETY: no object is named.
+    // SAFETY: no object is named, and `remove` changes the codes under their lock.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Remove_error_code", || {
             remove(errorcode, |_, added| added.class != errorcode)
@@ -150,7 +150,7 @@ pub unsafe fn remove_error_code(errorcode: c_int) -> c_int {
 /// As [`remove_error_class`].
 #[cfg(not(application = "openmpi"))]
 pub unsafe fn remove_error_string(code: c_int) -> c_int {
-    // SAFETY: no object is named.
+    // SAFETY: no object is named; the text is cleared under the codes' lock.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Remove_error_string", || {
             let mut codes = CODES.lock();
@@ -222,8 +222,7 @@ unsafe fn give_text(own: &[u8], text: *mut c_char, length: *mut c_int) -> MpiRes
 /// # Safety
 /// As the MPI function.
 pub unsafe fn error_string(code: c_int, text: *mut c_char, length: *mut c_int) -> c_int {
-    // SAFETY: MPI demands room for its longest error string at `text`, and a writable length; null places are refused; the buffer is larger than any neutral
-    // text.
+    // SAFETY: MPI demands room for its longest error string at `text`, and a writable length; null places are refused; `buffer` holds the longest neutral text.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Error_string", || {
             if text.is_null() || length.is_null() {

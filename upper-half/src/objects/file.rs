@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn names_begin_at_the_root_directory() {
-        // SAFETY: strings.
+        // SAFETY: the name is a C string that outlives the call.
         let name = |name: &CStr| unsafe { absolute(name.as_ptr()) };
         let here = std::env::current_dir().unwrap();
         let expected = CString::new(format!("{}/a/b", here.display())).unwrap();

@@ -86,7 +86,7 @@ pub unsafe fn session(object: *mut Object) -> u32 {
 /// # Safety
 /// `object` must be a live group that no other thread knows yet.
 pub unsafe fn of_session(object: *mut Object, session: u32) -> *mut Object {
-    // SAFETY: as [`session`].
+    // SAFETY: the body is the box of `body`, or null; no other thread knows the group yet, by the caller's promise.
     if let Some(body) = unsafe { (*object).body.cast::<Body>().as_mut() } {
         body.session = session;
     }
@@ -126,7 +126,7 @@ pub unsafe fn members(object: *mut Object) -> Option<Arc<[i32]>> {
 /// # Safety
 /// No other thread may be inside MPI.
 pub unsafe fn initialise() {
-    // SAFETY: a predefined object.
+    // SAFETY: the empty group is a predefined object, and no other thread is inside MPI, by the caller's promise.
     unsafe {
         (*empty()).rank = abi::UNDEFINED;
         (*empty()).size = 0;

@@ -52,7 +52,7 @@ pub unsafe fn alloc_mem(bytes: Aint, _info: Info, place: *mut c_void) -> c_int {
 
 /// Memory that does not count as an application's block: a window's own. Null if there is none.
 pub fn take(bytes: usize) -> *mut u8 {
-    // SAFETY: the layout is not empty.
+    // SAFETY: `layout` gives layouts that are not empty.
     layout(bytes).map_or(std::ptr::null_mut(), |layout| unsafe { alloc(layout) })
 }
 

@@ -104,7 +104,7 @@ pub unsafe fn refuses(
             refused.addr()
         ),
     );
-    // SAFETY: inside; the caller's object.
+    // SAFETY: the thread is inside from here on; `on` is null or leads to an object, by the caller's promise.
     Some(unsafe { raise(on, ERR_BUFFER, name) })
 }
 

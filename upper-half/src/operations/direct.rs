@@ -235,7 +235,7 @@ impl Begun {
     /// The place for the lower half's request.
     #[inline(always)]
     pub fn word(&self) -> *mut Word {
-        // SAFETY: a live request.
+        // SAFETY: the request was made for this stay, so it is alive, and no other code knows it.
         unsafe {
             let word = &raw mut (*self.request).head.lower;
             clear(word);

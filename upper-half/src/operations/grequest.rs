@@ -143,7 +143,7 @@ impl PendingGrequest {
 impl Drop for PendingGrequest {
     fn drop(&mut self) {
         let (mut over, mut status) = (0, Status::default());
-        // SAFETY: as it was made.
+        // SAFETY: it is dropped where `new` may be called; the request is this value's own.
         unsafe {
             cross(|dispatch| {
                 if (dispatch.grequest_complete)(self.0) == 0 {

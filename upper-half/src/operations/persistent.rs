@@ -267,8 +267,11 @@ unsafe fn start_below(it: &mut Request) -> i32 {
 }
 
 /// Starts the request that a handle leads to.
+///
+/// # Safety
+/// Inside a stub; `handle` must be null or a handle that MPI gave.
 unsafe fn start_handle(handle: *mut Object, name: &'static CStr) -> c_int {
-    // SAFETY: inside a stub; the application's handle.
+    // SAFETY: `request::of` looks at the handle; a persistent request is alive until it is freed, and MPI lets one thread at a time work on it.
     unsafe {
         match request::of(handle) {
             Ok(Some(it))

@@ -17,7 +17,7 @@ unsafe fn element(datatype: Datatype) -> Option<u64> {
     if !arch::is_address(datatype) {
         return None;
     }
-    // SAFETY: an object.
+    // SAFETY: the handle is an address here, and so leads to an object, which is never unmapped.
     let it = unsafe { &*datatype };
     let known = it.is(HandleKind::Datatype) && it.predefined() && it.size > 0;
     known.then_some(it.size as u64)

@@ -84,7 +84,7 @@ impl Line {
         let host = CStr::from_bytes_until_nul(&name).unwrap_or_default();
         let host = host.to_str().unwrap_or_default();
         let short = host.split('.').next().unwrap_or_default();
-        // SAFETY: no arguments.
+        // SAFETY: the function takes no arguments and cannot fail.
         let process = unsafe { libc::getpid() };
         // Text that does not fit is left out.
         let _ = write!(line, "[{short}:{process:05}] ");
@@ -158,7 +158,7 @@ fn name(signal: c_int) -> &'static str {
     if text.is_null() {
         return "";
     }
-    // SAFETY: a C string.
+    // SAFETY: the library gives a C string that stays, or null, which was looked for.
     unsafe { CStr::from_ptr(text) }.to_str().unwrap_or_default()
 }
 

@@ -326,7 +326,7 @@ pub unsafe fn file_get_view(
     };
     match given {
         Ok(()) => 0,
-        // SAFETY: inside a stub.
+        // SAFETY: the stub is still inside; `file` is null or a handle, and `raise` demands no more of a handle that MPI gave.
         Err(code) => unsafe { errhandler::raise(file, code, NAME) },
     }
 }

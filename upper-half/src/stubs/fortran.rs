@@ -294,7 +294,7 @@ pub unsafe fn mpi_errors_are_fatal_comm_handler(
     _message: *const c_char,
 ) {
     let _inside = crossing::enter();
-    // SAFETY: inside a stub.
+    // SAFETY: the stub of the layer's function is inside from here on.
     unsafe { errhandler::outside(c"MPI") };
 }
 
@@ -312,7 +312,7 @@ pub unsafe fn datatype_match_size(size: c_int, kind: u16, _language: u16) -> *mu
         _ => 194,
     };
     let mut word = 0;
-    // SAFETY: inside a stub.
+    // SAFETY: the thread is inside; `word` is a local variable.
     let error = unsafe { crossing::cross(|d| (d.type_match_size)(class, size, &raw mut word)) };
     let found = if error == 0 {
         datatype::by_word(word)

@@ -58,7 +58,7 @@ pub fn self_communicator() -> *mut Object {
 
 /// Starts MPI for `MPI_Init` at a level, unless a session has done so. Returns the granted level.
 unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_int> {
-    // SAFETY: inside a stub.
+    // SAFETY: the caller is inside a stub, with nothing locked.
     unsafe {
         if ASKED_FOR.load(Ordering::Relaxed) {
             return Err(raise(ptr::null_mut(), class::OTHER, name));
@@ -97,7 +97,7 @@ pub unsafe fn begin_session(required: i32) -> Result<(), c_int> {
     }
     match active() {
         true => Ok(()),
-        // SAFETY: inside a stub.
+        // SAFETY: the caller is inside a stub.
         false => Err(unsafe { raise(ptr::null_mut(), class::OTHER, c"MPI_Session_init") }),
     }
 }
@@ -117,7 +117,7 @@ pub unsafe fn last_session_is_over() -> c_int {
 
 /// Starts the real MPI at a level. Returns the granted level.
 unsafe fn start(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_int> {
-    // SAFETY: inside a stub.
+    // SAFETY: the caller is inside a stub, and its lock keeps other threads from starting MPI at the same time.
     unsafe {
         // With SERIALIZED one thread may be parked, pulling messages in, while another is in a call.
         let asked = if required == SERIALIZED {
@@ -234,7 +234,7 @@ unsafe fn name_world() {
 /// As the MPI function.
 pub unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: inside a stub.
+    // SAFETY: the stub is inside from here on, with nothing locked.
     match unsafe { begin(0, c"MPI_Init") } {
         Ok(_) => 0,
         Err(code) => code,
@@ -252,7 +252,7 @@ pub unsafe fn init_thread(
     provided: *mut c_int,
 ) -> c_int {
     let _inside = crossing::enter();
-    // SAFETY: inside a stub; the application's place for the level.
+    // SAFETY: the stub is inside from here on; MPI demands a writable place for the level.
     unsafe {
         match begin(abi::threads_to_neutral(required), c"MPI_Init_thread") {
             Ok(granted) => {

@@ -37,7 +37,7 @@ fn in_c(number: c_int) -> c_int {
 }
 
 /// # Safety
-/// `object` must be null or a handle's; `value` a place for an address.
+/// `object` must be null or a handle's; `value` a place for an address, `flag` writable.
 unsafe fn get(
     object: *mut Object,
     kind: HandleKind,
@@ -47,7 +47,7 @@ unsafe fn get(
     sort: c_int,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the handle is checked before it is used; the caller's places.
+    // SAFETY: `valid` looks at the object; both places are writable, by the caller's promise, and `value` need not be aligned.
     unsafe {
         run(object, name, || {
             *flag = 0;

@@ -40,7 +40,7 @@ pub unsafe fn type_get_value_index(
     index_type: Datatype,
     place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the caller's place.
+    // SAFETY: `live` looks at both datatypes; the place is not null when it is written, and MPI demands that it is writable.
     unsafe {
         run(core::ptr::null_mut(), c"MPI_Type_get_value_index", || {
             let value = (*live(value_type, HandleKind::Datatype)?).standard;

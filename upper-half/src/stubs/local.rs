@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn time_goes_on_after_a_restart_from_where_it_stood() {
-        // SAFETY: nothing to keep.
+        // SAFETY: these functions demand nothing.
         unsafe {
             let first = wtime();
             // Another machine, which was switched on long before or after.

@@ -199,7 +199,7 @@ pub unsafe fn parrived(request: *mut Object, partition: c_int, flag: *mut c_int)
 
 /// Writes down that such requests exist: while the rank is parked, on the driver thread.
 pub fn describe(text: &mut Text) {
-    // SAFETY: live requests.
+    // SAFETY: `live` gives live requests, and every other thread is stopped while the rank is parked.
     let is_one = |request: &*mut Request| unsafe { (**request).kind == Kind::Partitioned };
     let count = request::live().iter().filter(|it| is_one(it)).count();
     if count != 0 {

@@ -70,7 +70,7 @@ pub unsafe fn session_init(
     handler: Errhandler,
     place: PlaceOf<SessionHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the caller's place.
+    // SAFETY: `valid` looks at the info and the error handler; the place is not null when it is written, and MPI demands that it is writable.
     unsafe {
         let asked = value(info, c"thread_level");
         let asked = asked.and_then(|text| {
@@ -157,7 +157,7 @@ pub unsafe fn group_from_session_pset(
     place: PlaceOf<GroupHandle>,
 ) -> c_int {
     let mut set = 0;
-    // SAFETY: handles are checked before they are used; the caller's string and place.
+    // SAFETY: `live` looks at the session; MPI demands that the name is a C string; `comm_group` has put a new group there if its code is 0.
     unsafe {
         let code = run(session, c"MPI_Group_from_session_pset", || {
             live(session, HandleKind::Session)?;
@@ -201,7 +201,7 @@ pub unsafe fn session_get_nth_pset(
     length: *mut c_int,
     text: *mut c_char,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the caller's places.
+    // SAFETY: `live` looks at the session; MPI demands that `text` has `*length` characters, and no more are written, the nul included.
     unsafe {
         run(session, c"MPI_Session_get_nth_pset", || {
             live(session, HandleKind::Session)?;
@@ -269,7 +269,7 @@ pub unsafe fn session_get_pset_info(
     place: PlaceOf<InfoHandle>,
 ) -> c_int {
     let mut set = 0;
-    // SAFETY: handles are checked before they are used; the caller's string.
+    // SAFETY: `live` looks at the session; MPI demands that the name is a C string; the communicator of a process set is predefined.
     unsafe {
         let code = run(session, c"MPI_Session_get_pset_info", || {
             live(session, HandleKind::Session)?;

@@ -54,7 +54,7 @@ pub unsafe fn ranks(body: &Body, it: Group) -> MpiResult<Vec<i32>> {
 
 /// `MPI_INT`; a message has no elements of it.
 fn int() -> Word {
-    // SAFETY: a predefined object.
+    // SAFETY: `MPI_INT` is a predefined object, which always exists.
     unsafe { (*abi::predefined(HandleKind::Datatype, 521)).lower }
 }
 

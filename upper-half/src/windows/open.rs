@@ -32,7 +32,7 @@ impl Hints {
             below.set(key, value);
         }
         let hints = Hints(info::create(below));
-        // SAFETY: inside; the info is ours.
+        // SAFETY: the info was made just now, and `Hints` ends it when it is dropped.
         let word = unsafe { info::word(hints.0)? };
         Ok((hints, word))
     }

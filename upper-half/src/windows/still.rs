@@ -23,7 +23,7 @@ use crate::operations::clock::collective;
 /// The windows that are carried, and exist in the lower half.
 fn carried<'a>() -> impl Iterator<Item = (Win, &'a Body)> {
     let windows = handle::live(HandleKind::Window).into_iter();
-    // SAFETY: live windows.
+    // SAFETY: `live` gives live windows.
     let known = windows.filter_map(|window| Some((window, unsafe { body(window) }?)));
     known.filter(|(_, body)| body.locks() != 0)
 }

@@ -132,7 +132,7 @@ pub unsafe fn universe(object: *mut Object, number: i32) {
     }
     if SAID.load(Ordering::Relaxed) == 0 {
         let (mut value, mut flag): (*const c_int, c_int) = (std::ptr::null(), 0);
-        // SAFETY: as in `initialise`.
+        // SAFETY: `MPI_COMM_WORLD` has its word; the lower half gives the address of an int that it keeps, or sets no flag.
         unsafe {
             let (word, place) = ((*world).lower, (&raw mut value).cast());
             let error =
@@ -173,7 +173,7 @@ pub unsafe fn under_another_library() -> Result<(), SmallerBound> {
     let world = abi::predefined(HandleKind::Communicator, 257);
     let number = abi::keyval_from_neutral(TAG_BOUND);
     let (mut value, mut flag): (*const c_int, c_int) = (std::ptr::null(), 0);
-    // SAFETY: as in `initialise`.
+    // SAFETY: `MPI_COMM_WORLD` has its word, by the caller's promise; the lower half gives the address of an int that it keeps, or sets no flag.
     let now = unsafe {
         let (word, place) = ((*world).lower, (&raw mut value).cast());
         let error = crossing::cross(|d| (d.comm_get_attr)(word, TAG_BOUND, place, &raw mut flag));

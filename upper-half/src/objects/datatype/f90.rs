@@ -23,7 +23,7 @@ unsafe fn selected(
     place: PlaceOf<DatatypeHandle>,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: inside; the caller's place.
+    // SAFETY: the place is not null when it is written, and MPI demands that it is writable; datatypes that are known here last for ever.
     unsafe {
         run(std::ptr::null_mut(), name, || {
             let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);

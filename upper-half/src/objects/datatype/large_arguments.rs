@@ -63,7 +63,7 @@ pub unsafe fn type_get_envelope_asked(
     [integers, addresses, counts, datatypes]: [*mut Count; 4],
     combiner: *mut c_int,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the caller's places.
+    // SAFETY: `usable` looks at the datatype; MPI demands writable places, and `give` refuses null ones.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_get_envelope_c", || {
             let body = body(usable(datatype)?).ok_or(class::TYPE)?;
@@ -89,7 +89,7 @@ pub unsafe fn type_get_contents_asked(
     counts: *mut Count,
     datatypes: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the caller's arrays.
+    // SAFETY: `usable` looks at the datatype; each array has room for what is written, or the call is refused, as MPI demands of the maxima.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_get_contents_c", || {
             let body = body(usable(datatype)?).ok_or(class::TYPE)?;

@@ -169,7 +169,7 @@ unsafe fn fatal(object: *mut Object, error: c_int, name: *const c_char) {
 #[cold]
 pub unsafe fn outside(function: &'static CStr) -> c_int {
     let name = function.as_ptr();
-    // SAFETY: inside a stub.
+    // SAFETY: the caller is inside a stub, and `name` is a static C string.
     unsafe { crossing::cross(|dispatch| (dispatch.extra.fatal)(OUTSIDE, 0, 0, name)) };
     abi::error_from_neutral(crate::objects::outcome::class::OTHER)
 }

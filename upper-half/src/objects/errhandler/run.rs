@@ -21,7 +21,7 @@ pub unsafe fn run(
 ) -> c_int {
     let _inside = crossing::enter();
     note_call(function);
-    // SAFETY: inside; the caller's object.
+    // SAFETY: the thread is inside from here on; `object` is null or leads to an object, by the caller's promise.
     unsafe {
         if crossing::gate().mpi_active.load(Ordering::Relaxed) == 0 && !may_come_early(function) {
             return outside(function);

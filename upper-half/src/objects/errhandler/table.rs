@@ -75,7 +75,7 @@ pub unsafe fn end(object: *mut Object) {
 /// The handler of an object that was given none: communicators and windows end the job, files return (MPI 5.0, section 9.3). A file gets the handler of
 /// `MPI_FILE_NULL` when it is opened ([`inherit`]), and not later (section 14.7).
 fn default_of(object: *mut Object) -> *mut Object {
-    // SAFETY: the callers' objects are alive, or null.
+    // SAFETY: the callers have looked at the object, which is alive or null.
     let file = unsafe { !object.is_null() && (*object).kind == HandleKind::File as u16 };
     abi::predefined(
         HandleKind::Errhandler,
@@ -114,7 +114,7 @@ pub unsafe fn set_handler(object: *mut Object, handler: *mut Object) {
 pub unsafe fn inherit(new: *mut Object, from: *mut Object) {
     let own = HANDLERS.lock().get(&(from as usize)).copied();
     if let Some(handler) = own {
-        // SAFETY: the table holds it.
+        // SAFETY: the error handler is `from`'s, whose entry of the table holds it; `new` is alive, by the caller's promise.
         unsafe { set_handler(new, handler as *mut Object) };
     }
 }
@@ -126,7 +126,7 @@ pub unsafe fn inherit(new: *mut Object, from: *mut Object) {
 pub unsafe fn forget(object: *mut Object) {
     let old = HANDLERS.lock().remove(&(object as usize));
     if let Some(old) = old {
-        // SAFETY: it was held by the table.
+        // SAFETY: the table has held the error handler, and its entry is gone now.
         unsafe { handle::release(old as *mut Object) };
     }
 }

@@ -14,7 +14,7 @@ pub fn is_one(neutral: i32) -> bool {
 /// Inside a stub.
 pub unsafe fn is_known_below(neutral: i32) -> bool {
     let mut class = 0;
-    // SAFETY: inside; a place of ours.
+    // SAFETY: the caller is inside a stub, and `class` is a local variable.
     let code = unsafe { crossing::cross(|d| (d.error_class)(neutral, &raw mut class)) };
     code == 0 && class == neutral
 }

@@ -25,7 +25,7 @@ static UNKNOWN: SpinLock<Option<String>> = SpinLock::new(None);
 /// Inside MPI; what is lent is to be used while they are alive.
 pub(super) unsafe fn carried<'a>() -> Vec<(*mut Object, &'a Body, &'a Recipe)> {
     let live = handle::live(HandleKind::File).into_iter();
-    // SAFETY: live files.
+    // SAFETY: `live` gives live files, whose bodies stay as long as the caller uses them, by its promise.
     live.filter_map(|file| unsafe {
         let body = body(file)?;
         Some((file, body, body.recipe.as_ref()?))
@@ -40,7 +40,7 @@ pub(super) unsafe fn carried<'a>() -> Vec<(*mut Object, &'a Body, &'a Recipe)> {
 pub(super) unsafe fn standing(word: Word, body: &Body) -> MpiResult<Standing> {
     let mut found = Standing::default();
     let mut shared = 0;
-    // SAFETY: inside; the caller's word.
+    // SAFETY: `word` is a file of the lower half's, by the caller's promise; the numbers go into local variables.
     unsafe {
         check(cross(|d| (d.file_get_atomicity)(word, &mut found.atomic)))?;
         // A position that the real MPI does not tell may be kept elsewhere until the file is closed (Open MPI's `individual` shared pointers).

@@ -265,7 +265,7 @@ pub unsafe fn group_translate_ranks(
     two: Group,
     place: *mut c_int,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the application's arrays.
+    // SAFETY: `usable` looks at both groups; MPI demands that both arrays have `count` elements, and a null one is refused.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Group_translate_ranks", || {
             let (one, two) = (usable(one)?, usable(two)?);

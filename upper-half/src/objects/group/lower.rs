@@ -119,7 +119,7 @@ pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
 /// # Safety
 /// `object` must be a live group of the slab; inside a stub.
 pub unsafe fn free(object: *mut Object) {
-    // SAFETY: the word is ours.
+    // SAFETY: the word was made for this group, and nothing else frees it, since the group has just lost it.
     unsafe {
         let mut word = std::mem::take(&mut (*object).lower);
         if word != 0 {
@@ -165,7 +165,7 @@ pub unsafe fn read_and_free(mut word: Word) -> MpiResult<Option<Arc<[i32]>>> {
 /// Inside MPI, on the one thread that runs.
 pub unsafe fn rehearse() -> Tried {
     for object in handle::live(HandleKind::Group) {
-        // SAFETY: a live group.
+        // SAFETY: `live` gives live groups, and no other thread runs that could end one.
         unsafe {
             let Some(members) = super::members(object).filter(|_| (*object).lower != 0) else {
                 continue;

@@ -119,7 +119,7 @@ pub unsafe fn word(object: *mut Object) -> MpiResult<Word> {
 /// Inside MPI, on the one thread that runs.
 pub unsafe fn rebuild() -> MpiResult {
     for object in handle::live(HandleKind::Info) {
-        // SAFETY: a live info.
+        // SAFETY: `live` gives live infos, and only this thread runs.
         unsafe {
             if std::mem::take(&mut (*object).lower) != 0 {
                 self::word(object)?;

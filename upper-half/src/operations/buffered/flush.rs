@@ -38,7 +38,7 @@ pub fn until_over(buffer: u64) {
     loop {
         {
             let _inside = crossing::enter();
-            // SAFETY: inside.
+            // SAFETY: the thread is inside, with nothing locked when the requests are ended.
             unsafe {
                 let (over, done) = {
                     let mut all = ALL.lock();

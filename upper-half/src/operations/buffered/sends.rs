@@ -77,7 +77,7 @@ impl Buffer {
             if self.next >= self.sent.len() {
                 self.next = 0;
             }
-            // SAFETY: a request of ours.
+            // SAFETY: requests in the list are alive, and `self` is borrowed exclusively, so no other thread completes them.
             if unsafe { is_over(self.sent[self.next].request) } {
                 let sent = self.sent.swap_remove(self.next);
                 if !self.automatic {

@@ -254,6 +254,9 @@ pub unsafe fn under_way() -> Option<(&'static ClockCell, u64)> {
 }
 
 /// [`tell`] while a checkpoint is pending: the others may have to come after.
+///
+/// # Safety
+/// Inside a stub, with no lock held that the agent might wait for.
 #[cold]
 unsafe fn tell_pending(cell: &ClockCell, begun: u64, tell: fn(Pending, u64, u64) -> Tell) {
     let gate = gate();
@@ -267,7 +270,7 @@ unsafe fn tell_pending(cell: &ClockCell, begun: u64, tell: fn(Pending, u64, u64)
             Tell::Raise => break,
         }
     }
-    // SAFETY: inside a stub.
+    // SAFETY: the caller is inside a stub.
     unsafe { raise(cell, begun) };
 }
 
@@ -280,7 +283,7 @@ pub unsafe fn raise(cell: &ClockCell, begun: u64) {
         return;
     }
     let ggid = cell.ggid.load(Ordering::Relaxed);
-    // SAFETY: inside a stub.
+    // SAFETY: the caller is inside a stub; the service takes numbers only.
     unsafe {
         cross_service(|services| {
             if let Some(tell) = services.raise {

@@ -21,6 +21,9 @@ use crate::operations::clock::collective::{self, all_reached, raise};
 use crate::operations::clock::points::{self, pending, restarts, stand_aside, stand_still};
 
 /// The next action of the calling thread, which waits in that operation.
+///
+/// # Safety
+/// On a thread with a record.
 unsafe fn due(cell: &ClockCell, number: u64) -> Blocked {
     let pending = pending();
     if pending != Pending::Targeted {
@@ -33,7 +36,7 @@ unsafe fn due(cell: &ClockCell, number: u64) -> Blocked {
         };
     }
     // Permissions to pass a park point are the driver thread's.
-    // SAFETY: the thread has a record.
+    // SAFETY: the thread has a record, by the caller's promise.
     let advances = match unsafe { arch::is_driver() } {
         true => gate().advances.load(Ordering::SeqCst),
         false => 0,

@@ -76,7 +76,7 @@ impl Input {
     /// The application must be inside the operation still.
     pub unsafe fn put_back(&self) {
         if let Input::Kept(copy, to) = self {
-            // SAFETY: it came from there.
+            // SAFETY: the copy came from there, and MPI has the application leave the buffer to the operation until it is over.
             unsafe { to.copy_from_nonoverlapping(copy.as_ptr(), copy.len()) };
         }
     }

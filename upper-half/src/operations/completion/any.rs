@@ -165,7 +165,7 @@ unsafe fn one_of(list: &mut List<'_>, chosen: &mut c_int, found: &mut Status) ->
     let mut is_one = list.ask_synchronous();
     if let Some(done) = list.first_done() {
         *chosen = done as c_int;
-        // SAFETY: a request that is done.
+        // SAFETY: the request is done and alive: only the application's call, which is this one, ends it.
         return list.get(done).map(|it| unsafe { (*it).status.error });
     }
     for index in 0..list.count {

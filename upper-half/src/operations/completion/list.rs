@@ -103,13 +103,13 @@ impl<'a> List<'a> {
     }
 
     pub fn state(&self, index: usize) -> State {
-        // SAFETY: live requests.
+        // SAFETY: `new` has found a live request there, or none, and only this call completes it.
         self.get(index)
             .map_or(State::Inactive, |it| unsafe { (*it).state })
     }
 
     pub fn communicator(&self, index: usize) -> *mut Object {
-        // SAFETY: live requests.
+        // SAFETY: `new` has found a live request there, or none, which holds its communicator.
         self.get(index)
             .map_or(ptr::null_mut(), |it| unsafe { (*it).communicator })
     }
@@ -131,7 +131,7 @@ impl<'a> List<'a> {
 
     /// Whether the request at `index` is a synchronous send that is under way.
     pub fn is_synchronous(&self, index: usize) -> bool {
-        // SAFETY: a live request.
+        // SAFETY: `new` has found a live request there, or none, and only this call completes it.
         self.get(index)
             .is_some_and(|it| unsafe { synchronous::is(it) })
     }
@@ -141,7 +141,7 @@ impl<'a> List<'a> {
     pub fn look_up(&mut self) {
         for index in 0..self.count {
             self.words[index] = match self.get(index) {
-                // SAFETY: a live request.
+                // SAFETY: `new` has found a live request there, which is under way.
                 Some(it) if self.state(index) == State::Active && !self.is_synchronous(index) => unsafe {
                     (*it).head.lower
                 },
@@ -157,7 +157,7 @@ impl<'a> List<'a> {
             && !self.is_synchronous(index)
             && let Some(it) = self.get(index)
         {
-            // SAFETY: a live request.
+            // SAFETY: `new` has found a live request there, and only this call changes it.
             unsafe { (*it).head.lower = word };
         }
     }
@@ -200,7 +200,7 @@ impl<'a> List<'a> {
 
     /// Whether any of them is persistent.
     pub fn has_persistent(&self) -> bool {
-        // SAFETY: live requests.
+        // SAFETY: `new` has found live requests in the array, or none.
         let is = |it: *mut Request| unsafe { (*it).flags & request::PERSISTENT != 0 };
         (0..self.count).any(|index| self.get(index).is_some_and(is))
     }
@@ -212,11 +212,14 @@ impl<'a> List<'a> {
 
     /// Tells the application that the request at `index` is over, with the status that the lower half
     /// gave, or with its own status if it was done above. Returns the operation's error.
+    ///
+    /// # Safety
+    /// Inside a stub, nothing locked; the request at `index`, if any, must be over or done.
     pub unsafe fn tell(&mut self, index: usize, from_lower: Status) -> (Status, i32) {
         let Some(it) = self.get(index) else {
             return (EMPTY, 0);
         };
-        // SAFETY: a live request of the application's array.
+        // SAFETY: `new` has found a live request there; the handle's place is below the array's count, and MPI lets only one thread complete the request.
         unsafe {
             let status = match (*it).state {
                 State::Inactive => return (EMPTY, 0),

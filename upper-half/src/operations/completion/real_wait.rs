@@ -87,7 +87,7 @@ pub unsafe fn wait(
 #[inline(always)]
 pub unsafe fn leave(stay: Stay) {
     drop(stay);
-    // SAFETY: the thread has a record.
+    // SAFETY: the stay shows that the thread is inside a stub, so it has a record.
     if WORTH_IT && unsafe { arch::is_shut() } {
         park();
     }

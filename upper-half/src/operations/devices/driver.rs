@@ -104,7 +104,7 @@ unsafe fn find() -> Option<Driver> {
 }
 
 fn keeping_errno<R>(call: impl FnOnce() -> R) -> R {
-    // SAFETY: the calling thread's own.
+    // SAFETY: the place is the calling thread's own `errno`.
     unsafe {
         let place = libc::__errno_location();
         let before = *place;
@@ -185,7 +185,7 @@ impl Driver {
 
     /// Waits until copies to a device have arrived: a copy from pageable memory may still be under way when it returns.
     pub fn arrived(&self, address: u64) -> Result<(), Failed> {
-        // SAFETY: the default stream.
+        // SAFETY: null stands for the default stream, which always exists.
         let code = asked(|| unsafe { (self.synchronize)(core::ptr::null_mut()) });
         check("cuStreamSynchronize", code, address, 0)
     }

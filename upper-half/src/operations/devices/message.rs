@@ -10,6 +10,9 @@ use crate::ground::crossing;
 use crate::ground::object::{Comm, Datatype};
 
 /// Stages buffers inside a stay of their own.
+///
+/// # Safety
+/// On a thread of the application; `comm` must lead to an object or be null, the buffers be the application's.
 unsafe fn staged<const N: usize>(
     comm: Comm,
     name: &'static CStr,
@@ -17,7 +20,7 @@ unsafe fn staged<const N: usize>(
     buffers: [Buffer; N],
 ) -> Option<Result<Staged, c_int>> {
     let _inside = crossing::enter();
-    // SAFETY: inside; the application's arguments.
+    // SAFETY: the thread is inside from here on; communicator and buffers are as the caller promises.
     unsafe { Staged::new(comm, name, later, buffers) }
 }
 

@@ -73,7 +73,7 @@ impl Copy {
         let address = self.of_device(some);
         driver.in_context_of(address as usize, || {
             for run in &self.runs {
-                // SAFETY: as in `fetch`.
+                // SAFETY: each run lies in the span that the host memory is for.
                 let from = unsafe { self.host.as_ptr().add(self.of_host(run)) };
                 // SAFETY: that many bytes are there.
                 unsafe { driver.write(self.of_device(run), from, run.bytes)? };
@@ -292,7 +292,7 @@ pub unsafe fn starting(request: *mut Request) -> Result<(), c_int> {
     staged.has_landed = false;
     for copy in &mut staged.copies {
         if let Err(failed) = copy.fetch(&driver) {
-            // SAFETY: inside.
+            // SAFETY: the caller is inside a stub, and `on` is the object that the call was given.
             return Err(unsafe { failed_on(staged.on, staged.name, &failed) });
         }
     }

@@ -130,6 +130,9 @@ unsafe fn tell_sender(message: &mut Drained) {
 }
 
 /// Waits until all of a message's bytes are there. Its sender is in MPI, or parked and making progress.
+///
+/// # Safety
+/// Inside a stub or parked.
 unsafe fn arrive(message: &mut Drained) {
     while let Some(mut word) = message.arriving {
         // SAFETY: a receive of ours; no status is wanted.
@@ -138,7 +141,7 @@ unsafe fn arrive(message: &mut Drained) {
         if code == INTERRUPTED {
             arch::yield_processor();
         } else if message.answered(code, true) {
-            // SAFETY: the thread has a record.
+            // SAFETY: the thread is inside a stub or parked, so it has a record.
             unsafe { arch::count_received() };
         }
     }
@@ -172,7 +175,7 @@ pub unsafe fn receive(communicator: *mut Object, mut word: Word, status: &Status
         drained.arriving = Some(receive);
     } else if drained.answered(code, true) {
         // The message has left the real MPI all the same.
-        // SAFETY: the thread has a record.
+        // SAFETY: the thread is inside a stub or parked, so it has a record.
         unsafe { arch::count_received() };
     }
     drained
@@ -188,7 +191,7 @@ pub unsafe fn has_arrived(message: &mut Drained) -> bool {
     };
     let mut flag = 0;
     let mut status = Status::default();
-    // SAFETY: a receive of ours.
+    // SAFETY: the receive is this message's own, and `message` is borrowed exclusively.
     unsafe {
         let code = cross(|dispatch| (dispatch.test)(word, &mut flag, &mut status));
         if !message.answered(code, flag != 0) {
@@ -224,10 +227,12 @@ pub unsafe fn pull() -> bool {
     moved
 }
 
+/// # Safety
+/// As [`pull`]; `communicator` must be a live communicator.
 unsafe fn pull_from(communicator: *mut Object) -> bool {
     let mut moved = false;
     // A communicator that is being made (`MPI_Comm_idup`) has nothing below yet.
-    // SAFETY: a live communicator.
+    // SAFETY: `communicator` is alive, by the caller's promise.
     let lower = unsafe { (*communicator).lower };
     if lower == 0 || lower == null_word(HandleKind::Communicator) {
         return false;
@@ -238,7 +243,7 @@ unsafe fn pull_from(communicator: *mut Object) -> bool {
     loop {
         let mut queue = turn();
         let (mut found, mut word, mut status) = (0, 0, Status::default());
-        // SAFETY: a live communicator.
+        // SAFETY: `communicator` is alive, by the caller's promise; the answers go into local variables.
         let code = unsafe {
             let lower = (*communicator).lower;
             cross(|dispatch| (dispatch.extra.pull)(lower, &mut found, &mut word, &mut status))

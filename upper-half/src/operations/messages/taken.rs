@@ -189,7 +189,7 @@ pub unsafe fn listen() -> Result<bool, i32> {
     }
     words.under_way.retain_mut(|(_, word)| {
         let (mut over, mut status) = (0, Status::default());
-        // SAFETY: a send of ours.
+        // SAFETY: the send is one of this module's, and its list is taken.
         let code = unsafe { cross(|d| (d.test)(word, &mut over, &mut status)) };
         let stays = code == 0 && over == 0;
         moved |= !stays;

@@ -102,6 +102,9 @@ pub(super) unsafe extern "C" fn recv_otherwise(
 /// `MPI_Recv` from a rank or any, the short way, if the real MPI does not call back while it waits. The real MPI's own function takes a message that is there
 /// already. It does not wait then: the sender of a long message sends the rest in a checkpoint too, until all ranks are parked. A message that is not there is
 /// waited for as on the long way: by a nonblocking receive that is asked for its end, until a checkpoint is pending.
+///
+/// # Safety
+/// In the stay; arguments as for `MPI_Recv`, handles checked.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
 unsafe fn recv_directly(
@@ -114,7 +117,7 @@ unsafe fn recv_directly(
     comm: Comm,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: in the stay; the application's arguments, places of our own.
+    // SAFETY: both handles were checked in this stay's call; buffer and status are as for `MPI_Recv`, by the caller's promise.
     unsafe {
         let table = direct::table();
         let mut word = 0;
@@ -329,6 +332,8 @@ pub(super) unsafe fn received(
     }
 }
 
+/// # Safety
+/// Inside a stub; `word` must be the lower half's for a receive of those arguments.
 #[cold]
 unsafe fn resume(arguments: &Arguments, word: Word, found: &mut Status) -> i32 {
     let flags = if arguments.peer == PROC_NULL {
@@ -336,7 +341,7 @@ unsafe fn resume(arguments: &Arguments, word: Word, found: &mut Status) -> i32 {
     } else {
         0
     };
-    // SAFETY: inside a stub.
+    // SAFETY: the request is made for a receive that the lower half has begun, and no other code knows it until it ends here.
     unsafe {
         let request = request::create(arguments, flags);
         (*request).head.lower = word;

@@ -177,9 +177,12 @@ unsafe fn send(dest: i32, call: impl FnOnce(&'static Dispatch) -> i32) -> i32 {
 }
 
 /// Takes a posted receive back: the send of the same call has failed.
+///
+/// # Safety
+/// Inside a stub; `request` must be a posted receive that no other code knows.
 #[cold]
 unsafe fn withdraw(request: *mut Request) {
-    // SAFETY: inside a stub; the request is the caller's own.
+    // SAFETY: the request is known to this call only, by the caller's promise, and ends here.
     unsafe {
         if (*request).state == State::Active {
             (*request).flags |= CANCELLED;
@@ -226,7 +229,7 @@ pub unsafe fn sendrecv_replace(
     let packed = unsafe { pack(buf, count, datatype, comm) };
     let (packed, bytes) = match packed {
         Ok(packed) => packed,
-        // SAFETY: inside a stub.
+        // SAFETY: the stub is still inside; `comm` is the handle that the application gave.
         Err(code) => return unsafe { raise(comm, code, c"MPI_Sendrecv_replace") },
     };
     let packed_type = abi::predefined(HandleKind::Datatype, PACKED);

@@ -21,13 +21,16 @@ use crate::operations::messages::{drain, points};
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, State};
 
 /// Takes a message for good, once. Returns `None` if there is none.
+///
+/// # Safety
+/// Inside a stub; `comm` must be null or a handle that MPI gave.
 unsafe fn claim(
     comm: Comm,
     source: i32,
     tag: i32,
     blocking: bool,
 ) -> Result<Option<(*mut Object, Status)>, i32> {
-    // SAFETY: inside a stub.
+    // SAFETY: the real MPI checks the communicator's word; a communicator on which a message was drained or found is alive.
     unsafe {
         // Threads that take a message from the real MPI do so in turn with those that post receives.
         let mut queue = drain::turn();
@@ -244,13 +247,16 @@ pub unsafe fn mprobe(
 }
 
 /// Begins to receive a matched message; the handle ends.
+///
+/// # Safety
+/// Inside a stub; arguments as for `MPI_Mrecv`.
 unsafe fn receive(
     buf: *mut c_void,
     count: c_int,
     datatype: Datatype,
     message: PlaceOf<MessageHandle>,
 ) -> Result<*mut request::Request, (*mut Object, i32)> {
-    // SAFETY: inside a stub; the application's arguments.
+    // SAFETY: `is_matched` looks at the handle before its body is read; MPI forbids that another thread receives the same message.
     unsafe {
         let handle = message.get();
         let matched = message::is_matched(handle);

@@ -37,7 +37,7 @@ pub fn is_being_made(context: *mut ()) -> bool {
         return false;
     }
     live().into_iter().any(|request| {
-        // SAFETY: a live request.
+        // SAFETY: `live` gives live requests, whose slots are never unmapped.
         let it = unsafe { &*request };
         it.completion.is_some() && it.context == context && it.state == State::Active
     })

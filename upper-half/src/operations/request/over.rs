@@ -81,7 +81,7 @@ pub unsafe fn look(table: &Direct, communicator: Comm) {
     }
     LOOKED.store(true, Ordering::Relaxed);
     let mut words = [0; 2];
-    // SAFETY: messages to `MPI_PROC_NULL`; the caller's objects, places of our own.
+    // SAFETY: messages to `MPI_PROC_NULL` have no buffer; the communicator is alive, by the caller's promise, and the words are local.
     unsafe {
         let datatype = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
         let communicator = (*communicator).lower;

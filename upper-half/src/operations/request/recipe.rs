@@ -65,7 +65,7 @@ impl Recipe {
     /// # Safety
     /// As the function asks of its caller; `request` must be writable.
     pub unsafe fn run(&self, dispatch: &'static Dispatch, request: *mut Word) -> i32 {
-        // SAFETY: `run` is the one for what is in the room; the caller's place.
+        // SAFETY: `run` is the function for what is in the room; `request` is writable, by the caller's promise.
         unsafe { (self.run)(&self.room, dispatch, request) }
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     fn small_functions_and_large_ones_keep_what_they_captured() {
         let few = [1u64, 2, 3];
         let many: [u64; 20] = core::array::from_fn(|n| n as u64);
-        // SAFETY: the place is the test's.
+        // SAFETY: `run` of these tests gives the place of a local variable.
         let small = Recipe::new(move |_, word| unsafe {
             *word = few.iter().sum();
             3

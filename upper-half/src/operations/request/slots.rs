@@ -348,7 +348,7 @@ pub unsafe fn end_alone(request: *mut Request) {
 pub fn live() -> Vec<*mut Request> {
     light::ring::number();
     let requests = REQUESTS.take();
-    // SAFETY: slots never go away.
+    // SAFETY: slots are never unmapped, and the list of them is locked here.
     let mut found: Vec<_> = requests
         .all
         .iter()

@@ -34,9 +34,9 @@ pub unsafe fn begun(place: PlaceOf<RequestHandle>, word: Word) {
 /// Notes a split collective operation that has begun on a file; `end` is the function that ends it.
 ///
 /// # Safety
-/// Inside a stub; the lower half has accepted the operation.
+/// Inside a stub; the lower half has accepted the operation, so `file` is a live file.
 pub unsafe fn split_begun(file: File, buffer: *const c_void, end: End) {
-    // SAFETY: a live file.
+    // SAFETY: the lower half has accepted the operation, by the caller's promise, so the file is alive.
     if let Some(body) = unsafe { file::body(file) } {
         body.notes.lock().split = Some(Split::Begun(end, buffer.cast_mut()));
     }

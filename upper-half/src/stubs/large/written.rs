@@ -136,7 +136,7 @@ twins! {
     get_count "MPI_Get_count_c" PMPI_Get_count_c
         (status: *const Status, datatype: DatatypeHandle, count: *mut Count) {
         let _inside = crossing::enter();
-        // SAFETY: inside a stub; the caller's status and place.
+        // SAFETY: MPI demands a status that is readable and a writable place; the real MPI checks the datatype's word.
         unsafe {
             let (datatype, status) = (Handle::object(datatype), steps::status(status));
             let (word, mut small) = (abi::word(HandleKind::Datatype, datatype), 0);
@@ -157,7 +157,7 @@ twins! {
     get_elements "MPI_Get_elements_c" PMPI_Get_elements_c
         (status: *const Status, datatype: DatatypeHandle, count: *mut Count) {
         let _inside = crossing::enter();
-        // SAFETY: inside a stub; the caller's status and place.
+        // SAFETY: MPI demands a status that is readable and a writable place; the number of elements goes into a local variable first.
         unsafe {
             let status = steps::status(status);
             let word = abi::word(HandleKind::Datatype, Handle::object(datatype));
@@ -172,7 +172,7 @@ twins! {
     status_set_elements "MPI_Status_set_elements_c" PMPI_Status_set_elements_c
         (status: *mut Status, datatype: DatatypeHandle, count: Count) {
         let _inside = crossing::enter();
-        // SAFETY: inside a stub; the caller's status.
+        // SAFETY: MPI demands a status that is readable and writable; the real MPI checks the datatype's word before anything is written.
         unsafe {
             let mut new = steps::status(status);
             let word = abi::word(HandleKind::Datatype, Handle::object(datatype));
@@ -189,7 +189,7 @@ twins! {
     type_size "MPI_Type_size_c" PMPI_Type_size_c
         (datatype: DatatypeHandle, place: *mut Count) {
         let _inside = crossing::enter();
-        // SAFETY: inside a stub; the caller's datatype and place.
+        // SAFETY: the real MPI checks the datatype's word; `answer` leaves a null place unwritten.
         unsafe { answer(place, size(Handle::object(datatype)), c"MPI_Type_size_c") }
     }
 
@@ -197,7 +197,7 @@ twins! {
     pack_size "MPI_Pack_size_c" PMPI_Pack_size_c
         (count: Count, datatype: DatatypeHandle, comm: abi::CommHandle, place: *mut Count) {
         let _inside = crossing::enter();
-        // SAFETY: inside a stub; the caller's objects and place.
+        // SAFETY: the real MPI checks both words, or only the datatype's if the number is large; `answer` leaves a null place unwritten.
         unsafe {
             let (datatype, comm) = (Handle::object(datatype), Handle::object(comm));
             let found = size(datatype).and_then(|size| {

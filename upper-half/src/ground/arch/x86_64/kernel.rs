@@ -144,7 +144,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, nanoseconds: u64) {
 
 /// Lets another thread have the processor.
 pub fn yield_processor() {
-    // SAFETY: no arguments, no memory.
+    // SAFETY: the system call takes no arguments and touches no memory.
     unsafe {
         syscall(SYS_SCHED_YIELD, [0; 6]);
     }

@@ -27,7 +27,7 @@ pub static WAITS: AtomicUsize = AtomicUsize::new(0);
 /// On the driver thread.
 #[inline(always)]
 pub unsafe fn begin_wait() {
-    // SAFETY: a place of ours.
+    // SAFETY: `WAITS` is a word of this library's, which only the driver thread writes.
     unsafe { asm!("mov [rip + {}], rsp", sym WAITS, options(nostack, preserves_flags)) }
 }
 

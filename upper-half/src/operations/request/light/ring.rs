@@ -236,7 +236,7 @@ pub fn number() {
     if end == NOWHERE {
         return;
     }
-    // SAFETY: slots of the ring.
+    // SAFETY: all slots of the ring are linked with each other, and slots are never unmapped; no other thread calls MPI where the ring is used.
     unsafe {
         let rests = has_room();
         if rests && is_noted(end, Note::First) {
@@ -295,8 +295,10 @@ pub(super) mod tests {
         }
     }
 
+    /// # Safety
+    /// `request` must be a live request of the test's, used no more.
     unsafe fn end(request: *mut Request) {
-        // SAFETY: the test's own.
+        // SAFETY: the test made the request and uses it no more.
         unsafe {
             match is_used(request) {
                 true => super::super::rest(request),

@@ -22,7 +22,8 @@ use crate::operations::request;
 /// # Safety
 /// As the MPI functions.
 unsafe fn give_up<'a>(place: PlaceOf<CommHandle>) -> MpiResult<(*mut Object, &'a Body)> {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: the place is not null when it is read, so MPI demands a handle there, and `usable` looks at it; nothing is locked, so delete functions may call
+    // MPI.
     unsafe {
         if place.is_null() {
             return Err(class::COMM);
@@ -54,7 +55,7 @@ unsafe fn named(place: PlaceOf<CommHandle>) -> Comm {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_free(place: PlaceOf<CommHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `give_up` looks at the place and the handle; the application's holder of the communicator ends here, and no code uses it afterwards.
     unsafe {
         run(named(place), c"MPI_Comm_free", || {
             let (comm, body) = give_up(place)?;
@@ -77,7 +78,7 @@ pub unsafe fn comm_free(place: PlaceOf<CommHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_disconnect(place: PlaceOf<CommHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `give_up` looks at the place and the handle; the communicator is held until its last use here, and its word is the lower half's.
     unsafe {
         #[cfg(not(application = "openmpi"))]
         buffered::ends(buffered::BufferOwner::Communicator(named(place)));

@@ -67,7 +67,7 @@ unsafe fn duplicate(
     place: PlaceOf<CommHandle>,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator; the place is not null when it is written; the copy is known to this call only until it is given out.
     unsafe {
         run(comm, name, || {
             let (comm, body) = usable(comm)?;
@@ -102,7 +102,7 @@ pub unsafe fn comm_dup(comm: Comm, place: PlaceOf<CommHandle>) -> c_int {
 pub unsafe fn comm_dup_with_info(comm: Comm, hints: Info, place: PlaceOf<CommHandle>) -> c_int {
     let name = c"MPI_Comm_dup_with_info";
     let mut pairs = Pairs::new();
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `pairs_of` looks at the info, and `duplicate` at the communicator and the place.
     unsafe {
         let code = run(comm, name, || {
             pairs = info::pairs_of(hints)?;
@@ -124,7 +124,8 @@ pub unsafe fn comm_idup(
     place: PlaceOf<CommHandle>,
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; an object's word stays where it is.
+    // SAFETY: `usable` looks at the communicator, and neither place is null. The lower half writes to the new object's word, which stays where it is and is
+    // held for it.
     unsafe {
         run(comm, c"MPI_Comm_idup", || {
             let (comm, body) = usable(comm)?;
@@ -172,7 +173,7 @@ pub unsafe fn comm_split(
     key: c_int,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator; `together` takes its word when the call is made, and `give` refuses a null place.
     unsafe {
         run(comm, c"MPI_Comm_split", || {
             let (comm, _) = usable(comm)?;
@@ -196,7 +197,7 @@ pub unsafe fn comm_split_type(
     hints: Info,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator, `pairs_of` and `info::word` at the info; MPI demands that the info lives until the call returns.
     unsafe {
         run(comm, c"MPI_Comm_split_type", || {
             let (comm, _) = usable(comm)?;
@@ -217,7 +218,7 @@ pub unsafe fn comm_split_type(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_create(comm: Comm, members: Group, place: PlaceOf<CommHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator and `live` at the group; MPI demands that the group lives until the call returns.
     unsafe {
         run(comm, c"MPI_Comm_create", || {
             let (comm, _) = usable(comm)?;
@@ -241,7 +242,7 @@ pub unsafe fn comm_create_group(
     tag: c_int,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `among` looks at the communicator and the group, and `give` refuses a null place.
     unsafe {
         run(comm, c"MPI_Comm_create_group", || {
             give(place, among(comm, members, tag)?)

@@ -42,7 +42,7 @@ pub fn default_info() -> MpiResult<Pairs> {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_get_info(comm: Comm, place: PlaceOf<InfoHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator, and `give` refuses a null place; the hints are copied under their lock.
     unsafe {
         run(comm, c"MPI_Comm_get_info", || {
             let (_, body) = usable(comm)?;
@@ -57,7 +57,7 @@ pub unsafe fn comm_get_info(comm: Comm, place: PlaceOf<InfoHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_set_info(comm: Comm, hints: Info) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator and `pairs_of` at the info; the hints are changed under their lock.
     unsafe {
         run(comm, c"MPI_Comm_set_info", || {
             let (_, body) = usable(comm)?;

@@ -224,7 +224,7 @@ pub unsafe fn intercomm_create(
     tag: c_int,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `between` looks at the handles, and the place is not null when it is written.
     unsafe {
         run(local, c"MPI_Intercomm_create", || {
             if place.is_null() {
@@ -359,7 +359,7 @@ unsafe fn within(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn intercomm_merge(comm: Comm, high: c_int, place: PlaceOf<CommHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator; its word is taken when the call is made, and `give` refuses a null place.
     unsafe {
         run(comm, c"MPI_Intercomm_merge", || {
             let (comm, _) = usable(comm)?;

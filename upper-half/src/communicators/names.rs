@@ -25,7 +25,7 @@ pub fn name_of(comm: Comm, notes: &Notes) -> Option<Vec<u8>> {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_get_name(comm: Comm, text: *mut c_char, length: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator; MPI demands room for its longest name at `text`, and `give_name` refuses null places.
     unsafe {
         run(comm, c"MPI_Comm_get_name", || {
             let (comm, body) = usable(comm)?;
@@ -40,7 +40,7 @@ pub unsafe fn comm_get_name(comm: Comm, text: *mut c_char, length: *mut c_int) -
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_set_name(comm: Comm, text: *const c_char) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator; MPI demands that `text` is a C string, and `below` outlives the call.
     unsafe {
         run(comm, c"MPI_Comm_set_name", || {
             let (comm, body) = usable(comm)?;

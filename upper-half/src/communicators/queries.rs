@@ -30,8 +30,8 @@ unsafe fn answers(comm: *mut Object) -> bool {
 /// As the MPI function.
 #[inline]
 pub unsafe fn comm_rank(comm: Comm, place: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used. Nothing here can be interrupted half-way, so it
-    // needs no stay inside MPI.
+    // SAFETY: `answers` and `usable` look at the communicator, and a place that is not null is writable, as MPI demands. Nothing here can be interrupted
+    // half-way, so it needs no stay inside MPI.
     unsafe {
         if answers(comm) && !place.is_null() {
             *place = (*comm).rank;
@@ -66,7 +66,7 @@ pub unsafe fn comm_size(comm: Comm, place: *mut c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_remote_size(comm: Comm, place: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator; the lower half writes to a local variable, and `give` refuses a null place.
     unsafe {
         run(comm, c"MPI_Comm_remote_size", || {
             let (comm, body) = usable(comm)?;
@@ -88,7 +88,7 @@ pub unsafe fn comm_remote_size(comm: Comm, place: *mut c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator; the lower half writes to a local variable, and `give` refuses a null flag.
     unsafe {
         run(comm, c"MPI_Comm_test_inter", || {
             let (comm, body) = usable(comm)?;
@@ -109,7 +109,7 @@ pub unsafe fn comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_group(comm: Comm, place: PlaceOf<GroupHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator; the group that the lower half makes is ours, and `give` refuses a null place.
     unsafe {
         run(comm, c"MPI_Comm_group", || {
             let (comm, body) = usable(comm)?;
@@ -129,7 +129,7 @@ pub unsafe fn comm_group(comm: Comm, place: PlaceOf<GroupHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_remote_group(comm: Comm, place: PlaceOf<GroupHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the communicator; the group that the lower half makes is ours, and the place is looked at before it is written.
     unsafe {
         run(comm, c"MPI_Comm_remote_group", || {
             let (comm, body) = usable(comm)?;
@@ -190,7 +190,7 @@ unsafe fn compare_objects(one: *mut Object, two: *mut Object) -> MpiResult<i32> 
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_compare(one: Comm, two: Comm, place: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at both communicators, and `give` refuses a null place.
     unsafe {
         run(one, c"MPI_Comm_compare", || {
             let (one, two) = (usable(one)?.0, usable(two)?.0);

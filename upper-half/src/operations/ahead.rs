@@ -89,7 +89,7 @@ unsafe fn carry_out() {
         let Some(on) = communicator_of(operation.ggid) else {
             return;
         };
-        // SAFETY: `communicator_of` gives a live communicator; no other thread ends it before it has passed the operation that is carried out.
+        // SAFETY: `communicator_of` gives a live communicator, and the application cannot free it before it has come to this operation on it.
         unsafe {
             let clock = (*on).clock;
             let count = &collective::cell(clock).count;

@@ -127,7 +127,7 @@ unsafe fn set(object: *mut Object, kind: c_int, number: c_int, value: Value) -> 
         HandleKind::Datatype => c"MPI_Type_set_attr",
         _ => c"MPI_Comm_set_attr",
     };
-    // SAFETY: the handle is checked before it is used.
+    // SAFETY: `valid` looks at the object; the value is only kept, and nothing is locked.
     unsafe {
         run(object, name, || {
             if !handle::valid(object, kind) {
@@ -332,7 +332,7 @@ pub unsafe fn datatype_match_size(size: c_int, kind: u16, _language: u16) -> *mu
 /// As Open MPI's function.
 pub unsafe fn op_set_cxx_callback(object: *mut Object, function: usize) {
     let _inside = crossing::enter();
-    // SAFETY: the handle is checked before it is used.
+    // SAFETY: `valid` looks at the operator, which the bindings have just made, so no other thread uses it yet.
     unsafe {
         if handle::valid(object, HandleKind::Operator) && !(*object).predefined() {
             operator::set_intercept(object, function);

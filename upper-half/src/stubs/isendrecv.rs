@@ -37,7 +37,7 @@ static SENDS: SpinLock<Vec<Under>> = SpinLock::new(Vec::new());
 pub unsafe fn finish(waits: bool) {
     let mut sends = core::mem::take(&mut *SENDS.lock());
     let ignore = ptr::without_provenance_mut(abi::IGNORED);
-    // SAFETY: each request is one that `send_copy` has begun; the list is locked, so no other thread completes it.
+    // SAFETY: each request is one that `send_copy` has begun; this thread has taken the list, so no other one completes it.
     sends.retain_mut(|send| unsafe {
         let (place, mut over) = (PlaceOf::at(&mut send.request), 1);
         match waits {

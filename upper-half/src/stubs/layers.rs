@@ -73,7 +73,7 @@ unsafe fn set(
     sort: c_int,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: the handle is checked before it is used.
+    // SAFETY: `valid` looks at the object; the value is only kept, and nothing is locked.
     unsafe {
         run(object, name, || {
             if !handle::valid(object, kind) {
@@ -139,7 +139,7 @@ pub unsafe fn keyval_set_proxy(number: c_int, copy: usize, delete: usize) {
 /// As MPICH's function.
 pub unsafe fn grequest_set_lang_f77(request: RequestHandle) {
     let (_inside, request) = (crossing::enter(), request.object());
-    // SAFETY: the handle is checked before it is used.
+    // SAFETY: `valid` looks at the request, which the layer has just made.
     unsafe {
         if handle::valid(request, HandleKind::Request) && !(*request).predefined() {
             fortran::note_fortran(request);
@@ -153,7 +153,7 @@ pub unsafe fn grequest_set_lang_f77(request: RequestHandle) {
 /// As MPICH's function.
 pub unsafe fn errhandler_set_cxx(handler: ErrhandlerHandle, function: usize) {
     let (_inside, handler) = (crossing::enter(), handler.object());
-    // SAFETY: the handle is checked before it is used.
+    // SAFETY: `valid` looks at the error handler, which the bindings have just made, so no other thread uses it yet.
     unsafe {
         if handle::valid(handler, HandleKind::Errhandler) && !(*handler).predefined() {
             errhandler::make_cxx(handler);
@@ -168,7 +168,7 @@ pub unsafe fn errhandler_set_cxx(handler: ErrhandlerHandle, function: usize) {
 /// As MPICH's function.
 pub unsafe fn op_set_cxx(operator: OpHandle, function: usize) {
     let (_inside, operator) = (crossing::enter(), operator.object());
-    // SAFETY: the handle is checked before it is used.
+    // SAFETY: `valid` looks at the operator, which the bindings have just made, so no other thread uses it yet.
     unsafe {
         if handle::valid(operator, HandleKind::Operator) && !(*operator).predefined() {
             operator::set_caller(operator, function);

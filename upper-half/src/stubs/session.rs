@@ -101,7 +101,7 @@ pub unsafe fn session_init(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn session_finalize(place: PlaceOf<SessionHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: the place is not null when it is read, so MPI demands a handle there; `ends` and `live` look at it before the session's slot is given back.
     unsafe {
         if !place.is_null() {
             buffered::ends(BufferOwner::Session(place.get()));
@@ -180,7 +180,7 @@ pub unsafe fn group_from_session_pset(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn session_get_num_psets(session: *mut Object, _info: Info, place: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `live` looks at the session; a place that is not null is writable, as MPI demands.
     unsafe {
         run(session, c"MPI_Session_get_num_psets", || {
             live(session, HandleKind::Session)?;
@@ -240,7 +240,7 @@ unsafe fn told(place: PlaceOf<InfoHandle>, key: &CStr, value: &CStr) -> c_int {
 /// As the MPI function.
 pub unsafe fn session_get_info(session: *mut Object, place: PlaceOf<InfoHandle>) -> c_int {
     let mut level = 0;
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `live` looks at the session; `level` is a local variable, and `told` refuses a null place.
     unsafe {
         let code = run(session, c"MPI_Session_get_info", || {
             live(session, HandleKind::Session)?;

@@ -19,7 +19,7 @@ use crate::operations::clock::collective;
 /// As the MPI function.
 pub unsafe fn win_fence(assertion: c_int, window: Win) -> c_int {
     let assertion = abi::assertion_to_neutral(assertion);
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; nothing is locked, so the thread may stand still at the barrier.
     unsafe {
         run(window, c"MPI_Win_fence", || {
             let (window, body) = usable(window)?;
@@ -51,7 +51,7 @@ pub unsafe fn win_fence(assertion: c_int, window: Win) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_post(to: Group, assertion: c_int, window: Win) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window, and `groups` at the group's handle.
     unsafe {
         run(window, c"MPI_Win_post", || {
             let (window, body) = usable(window)?;
@@ -77,7 +77,7 @@ pub unsafe fn win_post(to: Group, assertion: c_int, window: Win) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_start(to: Group, assertion: c_int, window: Win) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window, and `groups` at the group's handle, whose ranks are copied.
     unsafe {
         run(window, c"MPI_Win_start", || {
             let (window, body) = usable(window)?;
@@ -102,7 +102,7 @@ pub unsafe fn win_start(to: Group, assertion: c_int, window: Win) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_complete(window: Win) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window, which MPI demands to live until the call returns; nothing is locked while it waits.
     unsafe {
         run(window, c"MPI_Win_complete", || {
             let (window, body) = usable(window)?;
@@ -130,7 +130,7 @@ pub unsafe fn win_complete(window: Win) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_wait(window: Win) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; nothing is locked, so the thread may stand still while it waits.
     unsafe {
         run(window, c"MPI_Win_wait", || {
             let (window, body) = usable(window)?;
@@ -148,7 +148,7 @@ pub unsafe fn win_wait(window: Win) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_test(window: Win, flag: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; MPI demands a writable flag, and `give` refuses a null one.
     unsafe {
         run(window, c"MPI_Win_test", || {
             let (window, body) = usable(window)?;

@@ -199,7 +199,7 @@ pub unsafe fn win_create(
         size,
         unit,
     };
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `open` looks at the handles and the place; MPI demands that the memory at `base` has `size` bytes as long as the window exists.
     unsafe {
         if devices::present()
             && let Some(code) = devices::refuses(comm, c"MPI_Win_create", &[base])
@@ -225,7 +225,7 @@ pub unsafe fn win_create_dynamic(hints: Info, comm: Comm, place: PlaceOf<WinHand
         size: 0,
         unit: 1,
     };
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `open` looks at the handles and the place; the window begins without memory.
     unsafe {
         run(comm, c"MPI_Win_create_dynamic", || {
             open(comm, hints, place, &wanted, |d, hints, on, word| {
@@ -247,7 +247,7 @@ pub unsafe fn win_allocate(
     base: *mut c_void,
     place: PlaceOf<WinHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `allocate` looks at the handles and both places; MPI demands that `base` is the address of a pointer.
     unsafe {
         run(comm, c"MPI_Win_allocate", || {
             let wanted = WindowArguments::of(Flavor::Allocate, size, unit);
@@ -270,7 +270,7 @@ pub unsafe fn win_allocate_shared(
     base: *mut c_void,
     place: PlaceOf<WinHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `allocate` looks at the handles and both places, of which `base` is the address of a pointer, as MPI demands.
     unsafe {
         run(comm, c"MPI_Win_allocate_shared", || {
             let wanted = WindowArguments::of(Flavor::Shared, size, unit);
@@ -324,7 +324,7 @@ unsafe fn allocate(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_free(place: PlaceOf<WinHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the handle, which is null if there is no place; the application's holder of the window ends here.
     unsafe {
         let named = match place.is_null() {
             true => std::ptr::null_mut(),

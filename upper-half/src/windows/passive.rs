@@ -68,7 +68,7 @@ unsafe fn take(body: &Body, call: impl FnMut(&'static Dispatch) -> i32) -> MpiRe
 pub unsafe fn win_lock(kind: c_int, rank: c_int, assertion: c_int, window: Win) -> c_int {
     let (kind, rank) = (abi::lock_to_neutral(kind), abi::rank_to_neutral(rank));
     let assertion = abi::assertion_to_neutral(assertion);
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; nothing is locked, so the thread may stand still while it waits for the lock.
     unsafe {
         run(window, c"MPI_Win_lock", || {
             let (window, body) = usable(window)?;
@@ -100,7 +100,7 @@ pub unsafe fn win_lock(kind: c_int, rank: c_int, assertion: c_int, window: Win) 
 /// As the MPI function.
 pub unsafe fn win_unlock(rank: c_int, window: Win) -> c_int {
     let rank = abi::rank_to_neutral(rank);
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; its own window for locks exists as long as it does.
     unsafe {
         run(window, c"MPI_Win_unlock", || {
             let (window, body) = usable(window)?;
@@ -131,7 +131,7 @@ pub unsafe fn win_unlock(rank: c_int, window: Win) -> c_int {
 /// As the MPI function.
 pub unsafe fn win_lock_all(assertion: c_int, window: Win) -> c_int {
     let assertion = abi::assertion_to_neutral(assertion);
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; nothing is locked, so the thread may stand still while it waits for the locks.
     unsafe {
         run(window, c"MPI_Win_lock_all", || {
             let (window, body) = usable(window)?;
@@ -157,7 +157,7 @@ pub unsafe fn win_lock_all(assertion: c_int, window: Win) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_unlock_all(window: Win) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; the locks were taken by this process, as `open::ALL` shows.
     unsafe {
         run(window, c"MPI_Win_unlock_all", || {
             let (window, body) = usable(window)?;
@@ -208,7 +208,7 @@ unsafe fn flush(
     name: &'static CStr,
     call: impl FnOnce(&'static Dispatch, Word) -> i32,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window, and `call` only calls the lower half, by the caller's promise.
     unsafe {
         run(window, name, || {
             let (window, body) = usable(window)?;

@@ -20,7 +20,7 @@ use crate::operations::clock::collective;
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_get_group(window: Win, place: PlaceOf<GroupHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; the place is not null when it is written; a group from the lower half is ours.
     unsafe {
         run(window, c"MPI_Win_get_group", || {
             let (window, body) = usable(window)?;
@@ -77,7 +77,7 @@ pub unsafe fn win_shared_query(
     unit: *mut c_int,
     base: *mut c_void,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; MPI demands writable places, and that `base` is the address of a pointer.
     unsafe {
         run(window, c"MPI_Win_shared_query", || {
             let (window, body) = usable(window)?;
@@ -104,7 +104,7 @@ pub unsafe fn win_shared_query(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_get_info(window: Win, place: PlaceOf<InfoHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; the place is not null when it is written; the info from the lower half is ours, and is let go of.
     unsafe {
         run(window, c"MPI_Win_get_info", || {
             let (window, body) = usable(window)?;
@@ -134,7 +134,7 @@ pub unsafe fn win_get_info(window: Win, place: PlaceOf<InfoHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_set_info(window: Win, hints: Info) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window, and `word_of` or `pairs_of` at the info.
     unsafe {
         run(window, c"MPI_Win_set_info", || {
             let (window, body) = usable(window)?;
@@ -157,7 +157,7 @@ pub unsafe fn win_set_info(window: Win, hints: Info) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_get_name(window: Win, text: *mut c_char, length: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `valid` looks at the window; MPI demands room for its longest name at `text`, and `give_name` refuses null places.
     unsafe {
         run(window, c"MPI_Win_get_name", || {
             if !handle::valid(window, stillpoint_wrappers::gate::HandleKind::Window) {
@@ -178,7 +178,7 @@ pub unsafe fn win_get_name(window: Win, text: *mut c_char, length: *mut c_int) -
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_set_name(window: Win, text: *const c_char) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; MPI demands that `text` is a C string, and `for_below` outlives the call.
     unsafe {
         run(window, c"MPI_Win_set_name", || {
             let (window, body) = usable(window)?;

@@ -14,7 +14,7 @@ use crate::operations::devices;
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_attach(window: Win, base: *mut c_void, size: Aint) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; MPI demands that the memory has `size` bytes until it is detached.
     unsafe {
         if devices::present()
             && let Some(code) = devices::refuses(window, c"MPI_Win_attach", &[base])
@@ -38,7 +38,7 @@ pub unsafe fn win_attach(window: Win, base: *mut c_void, size: Aint) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn win_detach(window: Win, base: *const c_void) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the window; the address is only compared.
     unsafe {
         run(window, c"MPI_Win_detach", || {
             let (window, body) = usable(window)?;

@@ -42,7 +42,7 @@ pub unsafe fn cart_create(
     reorder: c_int,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the arrays have `count` elements.
+    // SAFETY: `plain` looks at the communicator; MPI demands `count` elements in both arrays until the call returns, and `slice` refuses null.
     unsafe {
         run(comm, c"MPI_Cart_create", || {
             let (comm, _) = plain(comm)?;
@@ -72,7 +72,7 @@ pub unsafe fn cart_create(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn cart_sub(comm: Comm, remain: *const c_int, place: PlaceOf<CommHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used; the array has as many elements as the grid dimensions.
+    // SAFETY: `plain` looks at the communicator; MPI demands as many elements as the grid has dimensions, and `slice` refuses null.
     unsafe {
         run(comm, c"MPI_Cart_sub", || {
             let (comm, body) = plain(comm)?;
@@ -104,8 +104,7 @@ pub unsafe fn graph_create(
     reorder: c_int,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the index has as many elements as there are nodes, the
-    // edges as many as its last one says.
+    // SAFETY: `plain` looks at the communicator; MPI demands an index with as many elements as there are nodes, and as many edges as its last one says.
     unsafe {
         run(comm, c"MPI_Graph_create", || {
             let (comm, _) = plain(comm)?;
@@ -136,7 +135,7 @@ unsafe fn distributed(
     name: &'static CStr,
     call: impl Fn(&'static stillpoint_wrappers::dispatch::Dispatch, u64, u64, *mut u64) -> i32,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `plain` looks at the communicator and `pairs_of` at the info; no other thread knows the new communicator yet.
     unsafe {
         run(comm, name, || {
             let (comm, _) = plain(comm)?;

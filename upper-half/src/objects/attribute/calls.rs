@@ -61,7 +61,7 @@ unsafe fn set(
     value: *mut c_void,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `live` looks at the object; the value is only kept, and nothing is locked.
     unsafe {
         run(object, name, || {
             let object = live(object, kind)?;
@@ -81,7 +81,7 @@ unsafe fn get(
     flag: *mut c_int,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; `value` is the address of a pointer.
+    // SAFETY: `live` looks at the object; neither place is null when it is written, and MPI demands that `value` is the address of a pointer.
     unsafe {
         run(object, name, || {
             let object = live(object, kind)?;
@@ -107,7 +107,7 @@ unsafe fn delete(
     number: c_int,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `live` looks at the object, and nothing is locked, so the delete function may call MPI.
     unsafe {
         run(object, name, || {
             super::delete(live(object, kind)?, kind, number)

@@ -17,7 +17,7 @@ use crate::objects::outcome::{check, class};
 /// # Safety
 /// As the MPI function.
 pub unsafe fn type_commit(place: PlaceOf<DatatypeHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: the place is not null when it is read, so MPI demands a handle there, and `usable` looks at it; the word is a local copy.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_commit", || {
             if place.is_null() {
@@ -39,7 +39,7 @@ pub unsafe fn type_commit(place: PlaceOf<DatatypeHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn type_free(place: PlaceOf<DatatypeHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: the place is not null when it is read, so MPI demands a handle there, and `usable` looks at it; only its own holder ends here.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_free", || {
             if place.is_null() {

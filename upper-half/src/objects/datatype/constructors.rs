@@ -23,7 +23,7 @@ pub(super) unsafe fn derive(
     name: &'static CStr,
     recipe: impl FnOnce() -> MpiResult<Recipe>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the datatype before it is held, and the place is not null when it is written.
     unsafe {
         run(std::ptr::null_mut(), name, || {
             let of = usable(of)?;
@@ -374,7 +374,7 @@ pub unsafe fn copy_of(of: Datatype) -> MpiResult<Datatype> {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn type_dup(of: Datatype, place: PlaceOf<DatatypeHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the datatype; the copy is known to this call only until it is given out, and the place is not null.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_dup", || {
             let of = usable(of)?;

@@ -21,7 +21,7 @@ pub unsafe fn type_get_envelope(
     datatypes: *mut c_int,
     combiner: *mut c_int,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the datatype, whose recipe never changes; `give` refuses null places.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_get_envelope", || {
             let datatype = usable(datatype)?;
@@ -83,7 +83,7 @@ pub unsafe fn type_get_contents(
     addresses: *mut Aint,
     datatypes: PlaceOf<DatatypeHandle>,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the arrays have room for what is written.
+    // SAFETY: `usable` looks at the datatype; MPI demands arrays as long as their maxima, and what is written is no longer.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_get_contents", || {
             let datatype = usable(datatype)?;

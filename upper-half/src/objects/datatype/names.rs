@@ -64,7 +64,7 @@ pub unsafe fn name_below(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn type_get_name(datatype: Datatype, text: *mut c_char, length: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the datatype; MPI demands room for its longest name at `text`, and `give_name` refuses null places.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_get_name", || {
             let datatype = usable(datatype)?;
@@ -86,7 +86,7 @@ pub unsafe fn type_get_name(datatype: Datatype, text: *mut c_char, length: *mut 
 /// # Safety
 /// As the MPI function.
 pub unsafe fn type_set_name(datatype: Datatype, text: *const c_char) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the datatype; MPI demands that `text` is a C string, and `take_name` refuses null.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_set_name", || {
             let datatype = usable(datatype)?;

@@ -56,7 +56,7 @@ unsafe fn set(
     handler: Errhandler,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `target` and `live` look at both handles; an error handler's body is that of `new_handler`, or null for a predefined one.
     unsafe {
         run(object, name, || {
             let object = target(object, kind)?;
@@ -107,7 +107,7 @@ unsafe fn call(object: *mut Object, kind: HandleKind, error: c_int, name: &'stat
 /// # Safety
 /// As the MPI function.
 pub unsafe fn errhandler_free(handler: PlaceOf<ErrhandlerHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: the place is not null when it is read, so MPI demands a handle there, and `live` looks at it; predefined ones keep one holder.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Errhandler_free", || {
             if handler.is_null() {

@@ -40,7 +40,7 @@ unsafe fn binary(
     here: fn(&[i32], &[i32]) -> Vec<i32>,
     below: fn(&'static Dispatch) -> LowerBinary,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at both groups before their members are read; `give` refuses a null place.
     unsafe {
         run(std::ptr::null_mut(), name, || {
             let (one, two) = (usable(one)?, usable(two)?);
@@ -112,7 +112,7 @@ unsafe fn choose<T>(
     here: Choice<T>,
     below: impl FnOnce(&'static Dispatch, Word, *mut Word) -> i32,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the application's list.
+    // SAFETY: `usable` looks at the group; `list` has `count` elements, by the caller's promise, and `slice` refuses null.
     unsafe {
         run(std::ptr::null_mut(), name, || {
             let group = usable(group)?;
@@ -233,7 +233,7 @@ pub unsafe fn group_range_excl(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn group_size(group: Group, place: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the group, and `give` refuses a null place.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Group_size", || {
             give(place, (*usable(group)?).size)
@@ -246,7 +246,7 @@ pub unsafe fn group_size(group: Group, place: *mut c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn group_rank(group: Group, place: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at the group before its rank is read, and `give` refuses a null place.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Group_rank", || {
             give(place, (*usable(group)?).rank)
@@ -303,7 +303,7 @@ pub unsafe fn group_translate_ranks(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn group_compare(one: Group, two: Group, place: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `usable` looks at both groups; the lower half writes to a local variable, and `give` refuses a null place.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Group_compare", || {
             let (one, two) = (usable(one)?, usable(two)?);
@@ -330,7 +330,7 @@ pub unsafe fn group_compare(one: Group, two: Group, place: *mut c_int) -> c_int 
 /// # Safety
 /// As the MPI function.
 pub unsafe fn group_free(place: PlaceOf<GroupHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: the place is not null when it is read, so MPI demands a handle there, and `usable` looks at it; its holder of the group ends here.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Group_free", || {
             if place.is_null() {

@@ -49,7 +49,7 @@ pub unsafe fn info_create(place: PlaceOf<InfoHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn info_dup(info: Info, place: PlaceOf<InfoHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `live` looks at the info, and `give` refuses a null place.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_dup", || {
             live(info, HandleKind::Info)?;
@@ -63,7 +63,7 @@ pub unsafe fn info_dup(info: Info, place: PlaceOf<InfoHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn info_free(place: PlaceOf<InfoHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: the place is not null when it is read, so MPI demands a handle there, and `live` looks at it; its holder of the info ends here.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_free", || {
             if place.is_null() {
@@ -85,7 +85,7 @@ pub unsafe fn info_free(place: PlaceOf<InfoHandle>) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn info_set(info: Info, key: *const c_char, value: *const c_char) -> c_int {
-    // SAFETY: handles are checked before they are used; the application's strings.
+    // SAFETY: `live` looks at the info; MPI demands two C strings, and null ones are refused before they are read.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_set", || {
             live(info, HandleKind::Info)?;
@@ -109,7 +109,7 @@ pub unsafe fn info_set(info: Info, key: *const c_char, value: *const c_char) -> 
 /// # Safety
 /// As the MPI function.
 pub unsafe fn info_delete(info: Info, key: *const c_char) -> c_int {
-    // SAFETY: handles are checked before they are used; the application's string.
+    // SAFETY: `live` looks at the info; MPI demands that `key` is a C string, and `key_of` refuses null.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_delete", || {
             live(info, HandleKind::Info)?;
@@ -133,7 +133,7 @@ pub unsafe fn info_get(
     value: *mut c_char,
     flag: *mut c_int,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the value has room for `room` characters and the nul.
+    // SAFETY: `live` looks at the info; MPI demands room for `room` characters and the nul at `value`, and null places are refused.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_get", || {
             live(info, HandleKind::Info)?;
@@ -165,7 +165,7 @@ pub unsafe fn info_get_string(
     value: *mut c_char,
     flag: *mut c_int,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used; the value has room for `length` bytes.
+    // SAFETY: `live` looks at the info; MPI demands `*length` bytes at `value`, of which the nul takes one; the other places are not null.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_get_string", || {
             live(info, HandleKind::Info)?;
@@ -210,7 +210,7 @@ pub unsafe fn info_get_valuelen(
     length: *mut c_int,
     flag: *mut c_int,
 ) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `live` looks at the info; neither place is null when it is written, and MPI demands that both are writable.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_get_valuelen", || {
             live(info, HandleKind::Info)?;
@@ -233,7 +233,7 @@ pub unsafe fn info_get_valuelen(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn info_get_nkeys(info: Info, count: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: `live` looks at the info, and `give` refuses a null place.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_get_nkeys", || {
             live(info, HandleKind::Info)?;
@@ -247,7 +247,7 @@ pub unsafe fn info_get_nkeys(info: Info, count: *mut c_int) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn info_get_nthkey(info: Info, place: c_int, key: *mut c_char) -> c_int {
-    // SAFETY: handles are checked before they are used; the key has room for the longest one.
+    // SAFETY: `live` looks at the info; MPI demands room for its longest key at `key`, the nul included, and null is refused.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_get_nthkey", || {
             live(info, HandleKind::Info)?;

@@ -39,7 +39,7 @@ pub unsafe fn op_create(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn op_free(place: PlaceOf<OpHandle>) -> c_int {
-    // SAFETY: handles are checked before they are used.
+    // SAFETY: the place is not null when it is read, so MPI demands a handle there, and `live` looks at it; its holder of the operator ends here.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Op_free", || {
             if place.is_null() {

@@ -46,14 +46,14 @@ pub fn is_being_made(context: *mut ()) -> bool {
 /// Has `completion(context)` run when the application is told that the request is over, and `ending(context)` when the context is no longer needed.
 ///
 /// # Safety
-/// `request` must be a live request of [`adopt`].
+/// `request` must be a live request that no other code knows yet.
 pub unsafe fn on_completion(
     request: *mut Object,
     completion: Completion,
     ending: Option<Ending>,
     context: *mut (),
 ) {
-    // SAFETY: the request is alive and was adopted just now, by the caller's promise, so no other code looks at its functions.
+    // SAFETY: the request is alive and no other code knows it yet, by the caller's promise, so its functions may be set.
     unsafe {
         let request = request.cast::<Request>();
         if (*request).completion.replace(completion).is_none() {

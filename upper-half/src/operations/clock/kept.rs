@@ -56,7 +56,7 @@ impl Input {
         datatype: Datatype,
         on: Comm,
     ) -> Input {
-        // SAFETY: both handles are alive once they are checked; MPI demands that the buffer holds the input, and `region` reaches from its first byte to its last.
+        // SAFETY: both handles are alive once they are checked; MPI demands that the buffer holds the input, whose first and last byte bound `region`.
         unsafe {
             if !handle::valid(on, HandleKind::Communicator)
                 || !handle::valid(datatype, HandleKind::Datatype)

@@ -14,8 +14,8 @@ pub use calls::*;
 pub use invoke::raise_by;
 pub use invoke::{outside, raise, raise_own};
 pub use run::run;
+#[cfg(not(application = "openmpi"))]
+pub use table::Held;
 #[cfg(application = "mpich")]
 pub use table::make_cxx;
-pub use table::{
-    Function, Handler, end, forget, handler_of, inherit, initialise, new_handler, set_handler,
-};
+pub use table::{Function, Handler, end, forget, inherit, initialise, new_handler, set_handler};

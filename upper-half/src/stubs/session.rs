@@ -18,7 +18,7 @@ use crate::ground::abi::{
 use crate::ground::object::{Errhandler, Group, Info, Object};
 use crate::ground::{crossing, handle};
 use crate::objects::communicator::set_session;
-use crate::objects::errhandler::{self, run, set_handler};
+use crate::objects::errhandler::{self, Held, run, set_handler};
 use crate::objects::group;
 use crate::objects::outcome::{MpiResult, class, live};
 use crate::operations::buffered::{self, BufferOwner};
@@ -350,7 +350,10 @@ unsafe fn made_of_groups(
             Err(error) => {
                 let error = abi::error_from_neutral(error);
                 match live(handler, HandleKind::Errhandler) {
-                    Ok(handler) => errhandler::raise_by(handler, init::world(), error, name),
+                    Ok(handler) => {
+                        let handler = Held::new(handler);
+                        errhandler::raise_by(&handler, init::world(), error, name)
+                    }
                     Err(_) => errhandler::raise_own(init::world(), error, name),
                 }
             }

@@ -1,6 +1,7 @@
 //! The functions that make, set, get, free and call error handlers.
 
 use std::ffi::{CStr, c_int};
+use std::sync::atomic::Ordering::Relaxed;
 
 use stillpoint_wrappers::gate::HandleKind;
 
@@ -83,8 +84,8 @@ unsafe fn get(
     unsafe {
         run(object, name, || {
             let handler = handler_of(target(object, kind)?);
-            give(place, handler)?;
-            handle::retain(handler);
+            give(place, handler.object())?;
+            handler.into_holder();
             Ok(())
         })
     }
@@ -116,11 +117,9 @@ pub unsafe fn errhandler_free(handler: PlaceOf<ErrhandlerHandle>) -> c_int {
             let object = live(handler.get(), HandleKind::Errhandler)?;
             handler.set(abi::predefined(HandleKind::Errhandler, 320));
             if (*object).predefined() {
-                // Given out and given back; one holder always stays.
-                let holders = Object::holders(object);
-                if holders.load(std::sync::atomic::Ordering::Relaxed) > 1 {
-                    holders.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-                }
+                // Given out and given back; one holder always stays. Two threads may give back at once.
+                let fewer = |held: u32| (held > 1).then(|| held - 1);
+                let _ = Object::holders(object).fetch_update(Relaxed, Relaxed, fewer);
                 return Ok(());
             }
             handle::release(object);

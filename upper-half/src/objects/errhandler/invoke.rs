@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use stillpoint_wrappers::gate::HandleKind;
 
-use super::table::{ABORT, ARE_FATAL, Function, Handler, RETURN, handler_of};
+use super::table::{ABORT, ARE_FATAL, Function, Handler, Held, RETURN, handler_of};
 use crate::ground::abi::{CommHandle, ErrorHandler, FileHandle, Handle, WinHandle};
 use crate::ground::object::Object;
 use crate::ground::{abi, crossing, fortran};
@@ -60,21 +60,17 @@ pub unsafe fn raise_own(object: *mut Object, error: c_int, function: &CStr) -> c
         return 0;
     }
     let on = raised_on(object);
-    // SAFETY: `object` is null or leads to an object, by the caller's promise; the table holds each handler that is in it.
-    unsafe { raise_by(handler_of(on), on, error, function) }
+    // SAFETY: `object` is null or leads to an object, by the caller's promise; its error handler is held until it has run.
+    unsafe { raise_by(&handler_of(on), on, error, function) }
 }
 
 /// Raises an error, in the application's own values, by a handler that need not be the object's.
 ///
 /// # Safety
-/// As [`raise`]; `handler` must be alive, `on` an object that handles errors.
-pub unsafe fn raise_by(
-    handler: *mut Object,
-    on: *mut Object,
-    error: c_int,
-    function: &CStr,
-) -> c_int {
-    // SAFETY: handlers in the table are held; the application's function is called as it was declared to us.
+/// As [`raise`]; `on` must be an object that handles errors.
+pub unsafe fn raise_by(handler: &Held, on: *mut Object, error: c_int, function: &CStr) -> c_int {
+    let handler = handler.object();
+    // SAFETY: the error handler is held, so it is alive; the application's function is called as it was declared to us.
     unsafe {
         match i32::from((*handler).standard) {
             RETURN => {}

@@ -83,13 +83,59 @@ fn default_of(object: *mut Object) -> *mut Object {
     )
 }
 
-/// An object's error handler.
-pub fn handler_of(object: *mut Object) -> *mut Object {
-    let own = HANDLERS.lock().get(&(object as usize)).copied();
-    match own {
-        Some(handler) => handler as *mut Object,
-        None => default_of(object),
+/// An error handler that cannot end meanwhile: it has one holder more, which lets go when this is dropped. If the application's function leaves by a jump,
+/// that never happens: the handler then lives on.
+pub struct Held(*mut Object);
+
+impl Held {
+    /// Adds a holder.
+    ///
+    /// # Safety
+    /// `handler` must be alive; the thread must be inside a stub until this is dropped.
+    pub unsafe fn new(handler: *mut Object) -> Self {
+        // SAFETY: the error handler is alive, by the caller's promise.
+        unsafe { handle::retain(handler) };
+        Self(handler)
     }
+
+    /// The error handler, alive as long as this is.
+    pub fn object(&self) -> *mut Object {
+        self.0
+    }
+
+    /// Gives the holder away with the error handler.
+    pub fn into_holder(self) -> *mut Object {
+        let handler = self.0;
+        std::mem::forget(self);
+        handler
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: `new` has added this holder, and its caller stays inside a stub until now.
+        unsafe { handle::release(self.0) };
+    }
+}
+
+/// An object's error handler. It is read and held in one step: another thread may set another one at any moment, and the table's holder is then gone.
+///
+/// # Safety
+/// `object` must be null or an object; the thread must be inside a stub until the result is dropped.
+pub unsafe fn handler_of(object: *mut Object) -> Held {
+    // SAFETY: the thread stays inside, by the caller's promise. The default error handlers are predefined objects, which never end.
+    unsafe { hold_own(object).unwrap_or_else(|| Held::new(default_of(object))) }
+}
+
+/// The error handler that an object was given, if it was.
+///
+/// # Safety
+/// As [`handler_of`].
+unsafe fn hold_own(object: *mut Object) -> Option<Held> {
+    let handlers = HANDLERS.lock();
+    let own = handlers.get(&(object as usize))?;
+    // SAFETY: the table holds its error handlers, and no thread takes one out while it is locked; this one stays inside, by the caller's promise.
+    Some(unsafe { Held::new(*own as *mut Object) })
 }
 
 /// Gives an object an error handler.
@@ -112,10 +158,11 @@ pub unsafe fn set_handler(object: *mut Object, handler: *mut Object) {
 /// # Safety
 /// As [`set_handler`].
 pub unsafe fn inherit(new: *mut Object, from: *mut Object) {
-    let own = HANDLERS.lock().get(&(from as usize)).copied();
-    if let Some(handler) = own {
-        // SAFETY: the error handler is `from`'s, whose entry of the table holds it; `new` is alive, by the caller's promise.
-        unsafe { set_handler(new, handler as *mut Object) };
+    // SAFETY: inside; the error handler is held until it is set, and `new` is alive, by the caller's promise.
+    unsafe {
+        if let Some(handler) = hold_own(from) {
+            set_handler(new, handler.object());
+        }
     }
 }
 
@@ -134,4 +181,39 @@ pub unsafe fn forget(object: *mut Object) {
 /// `MPI_COMM_SELF` and `MPI_COMM_WORLD` start with the defaults: nothing to do but to be ready.
 pub fn initialise() {
     HANDLERS.lock().clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new() -> *mut Object {
+        let kind = HandleKind::Window;
+        let function = Function::C(1);
+        new_handler(Handler { kind, function })
+    }
+
+    #[test]
+    fn a_handler_that_was_read_lives_on_when_another_is_set() {
+        let object = handle::create(HandleKind::Window, 0, std::ptr::null_mut());
+        let (first, second) = (new(), new());
+        // SAFETY: the objects are the test's own; nothing looks at whether a thread is inside a stub.
+        unsafe {
+            set_handler(object, first);
+            handle::release(first);
+            let read = handler_of(object);
+            set_handler(object, second);
+            handle::release(second);
+            assert_eq!(read.object(), first);
+            assert_eq!(Object::held_by(first), 1);
+            drop(read);
+            assert!(!handle::valid(first, HandleKind::Errhandler));
+            assert_eq!(handler_of(object).into_holder(), second);
+            assert_eq!(Object::held_by(second), 2);
+            handle::release(second);
+            forget(object);
+            assert!(!handle::valid(second, HandleKind::Errhandler));
+            handle::recycle(object);
+        }
+    }
 }

@@ -7,7 +7,7 @@
 //! For that reason this head ends at byte 80, the Fortran handle lies at byte 24, and objects have room
 //! for [`ROOM`] bytes.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use stillpoint_wrappers::gate::{ClockCell, ClockRoom, HandleKind};
 use stillpoint_wrappers::neutral::Word;
@@ -107,6 +107,15 @@ impl Object {
     #[inline]
     pub fn predefined(&self) -> bool {
         self.standard != 0
+    }
+
+    /// The Fortran handle, which any thread may ask for at any moment: see `fortran::to_fortran`.
+    ///
+    /// # Safety
+    /// `object` must point to an object.
+    pub unsafe fn number<'a>(object: *mut Object) -> &'a AtomicI32 {
+        // SAFETY: the field lies in an object, and objects are never unmapped; only the thread that makes or ends one touches it in another way.
+        unsafe { AtomicI32::from_ptr(&raw mut (*object).fortran) }
     }
 
     /// The holders, for counting up and down from any thread.

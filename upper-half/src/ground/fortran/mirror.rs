@@ -78,11 +78,11 @@ pub unsafe fn mirror(object: *mut Object) {
 ///
 /// # Safety
 /// `object` must be a live object.
-pub unsafe fn renumber(object: *mut Object) {
+pub unsafe fn renumber(object: *mut Object, number: i32) {
     // SAFETY: the object is alive, by the caller's promise; a request's room has a place for the number.
     unsafe {
         if (*object).kind == HandleKind::Request as u16 {
-            put(object, REQUEST_NUMBER, (*object).fortran);
+            put(object, REQUEST_NUMBER, number);
         }
     }
 }

@@ -4,6 +4,8 @@
 //! the next free one of its kind when its number is first asked for. If handles are numbers in C, those of predefined handles are the same, and
 //! in no table here. If all handles of a kind are numbers of 32 bits, those of made objects are the same, too.
 
+use std::sync::atomic::Ordering;
+
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::mirror;
@@ -75,7 +77,7 @@ pub unsafe fn predefine(object: *mut Object, number: i32) {
     }
 }
 
-/// The Fortran number of an object; it gets one if it has none.
+/// The Fortran number of an object; it gets one if it has none. Threads that ask at once get the same.
 ///
 /// # Safety
 /// `object` must be a live object.
@@ -88,10 +90,17 @@ pub unsafe fn to_fortran(object: *mut Object) -> i32 {
                 false => number_of(object),
             };
         }
-        if (*object).fortran >= 0 {
-            return (*object).fortran;
+        let place = Object::number(object);
+        let known = place.load(Ordering::Acquire);
+        if known >= 0 {
+            return known;
         }
         let mut tables = TABLES.lock();
+        // Another thread may have been first.
+        let known = place.load(Ordering::Acquire);
+        if known >= 0 {
+            return known;
+        }
         let kind = (*object).kind;
         let Some(table) = tables.get_mut(usize::from(kind)) else {
             return -1;
@@ -101,11 +110,11 @@ pub unsafe fn to_fortran(object: *mut Object) -> i32 {
             None => first_free_number(kind).max(FIRST_NUMBER + table.objects.len() as i32),
         };
         table.enter(number, object);
-        (*object).fortran = number;
         if kind == HandleKind::Request as u16 {
             (above().known_to_fortran)(object);
         }
-        mirror::renumber(object);
+        mirror::renumber(object, number);
+        place.store(number, Ordering::Release);
         number
     }
 }
@@ -172,5 +181,34 @@ mod tests {
         }
         assert!(from_fortran(HandleKind::File, 9999).is_null());
         assert!(from_fortran(HandleKind::File, -1).is_null());
+    }
+
+    #[test]
+    fn threads_that_ask_at_once_get_the_same_number() {
+        const THREADS: usize = 4;
+        const ROUNDS: usize = 200;
+        let made: Vec<usize> = (0..ROUNDS)
+            .map(|_| handle::create(HandleKind::Window, 0, std::ptr::null_mut()).addr())
+            .collect();
+        let start = std::sync::Barrier::new(THREADS);
+        let numbers_of = || -> Vec<i32> {
+            let mut numbers = Vec::new();
+            for object in &made {
+                start.wait();
+                let object = std::ptr::with_exposed_provenance_mut(*object);
+                // SAFETY: the objects are the test's own, and alive until the threads have ended.
+                numbers.push(unsafe { to_fortran(object) });
+            }
+            numbers
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(numbers_of)).collect();
+            let numbers: Vec<_> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+            assert!(numbers.iter().all(|it| *it == numbers[0]));
+        });
+        for object in made {
+            // SAFETY: the objects are the test's own, and the threads have ended.
+            unsafe { handle::recycle(std::ptr::with_exposed_provenance_mut(object)) };
+        }
     }
 }

@@ -14,7 +14,7 @@ pub unsafe fn mirror(_object: *mut Object) {}
 ///
 /// # Safety
 /// None to keep.
-pub unsafe fn renumber(_object: *mut Object) {}
+pub unsafe fn renumber(_object: *mut Object, _number: i32) {}
 
 /// Nothing to lay out.
 ///

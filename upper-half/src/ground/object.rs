@@ -118,6 +118,15 @@ impl Object {
         unsafe { AtomicI32::from_ptr(&raw mut (*object).fortran) }
     }
 
+    /// The word that crosses, for kinds that get one when it is first needed, by any thread.
+    ///
+    /// # Safety
+    /// `object` must point to an object.
+    pub unsafe fn word<'a>(object: *mut Object) -> &'a AtomicU64 {
+        // SAFETY: the field lies in an object, and objects are never unmapped; only the thread that makes, rebuilds or ends one touches it in another way.
+        unsafe { AtomicU64::from_ptr(&raw mut (*object).lower) }
+    }
+
     /// The holders, for counting up and down from any thread.
     ///
     /// # Safety

@@ -1,6 +1,7 @@
 //! Groups of the lower half: made when one is asked for, read when one comes up.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
@@ -32,22 +33,30 @@ unsafe fn world() -> MpiResult<Word> {
     Ok(*known)
 }
 
-/// The word under which the lower half knows a group; the group is made there if need be.
+/// The word under which the lower half knows a group; the group is made there if need be. If two threads make it at once, the second one's is freed.
 ///
 /// # Safety
 /// `object` must be a live group; inside a stub.
 pub unsafe fn word(object: *mut Object) -> MpiResult<Word> {
-    // SAFETY: `object` is a live group, by the caller's promise; the word that is made for it stays until the group ends.
+    // SAFETY: `object` is a live group, by the caller's promise; the word that is made for it stays until the group ends. No other code knows the one that is
+    // freed here.
     unsafe {
-        if (*object).lower != 0 {
-            return Ok((*object).lower);
+        let place = Object::word(object);
+        let known = place.load(Ordering::Acquire);
+        if known != 0 {
+            return Ok(known);
         }
         let Some(members) = super::members(object) else {
-            return Ok((*object).lower);
+            return Ok(known);
         };
-        let word = make(&members)?;
-        (*object).lower = word;
-        Ok(word)
+        let mut made = make(&members)?;
+        match place.compare_exchange(0, made, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(made),
+            Err(other) => {
+                crossing::cross(|d| (d.group_free)(&raw mut made));
+                Ok(other)
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! For that reason this head ends at byte 80, the Fortran handle lies at byte 24, and objects have room
 //! for [`ROOM`] bytes.
 
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use stillpoint_wrappers::gate::{ClockCell, ClockRoom, HandleKind};
 use stillpoint_wrappers::neutral::Word;
@@ -116,6 +116,44 @@ impl Object {
     pub unsafe fn number<'a>(object: *mut Object) -> &'a AtomicI32 {
         // SAFETY: the field lies in an object, and objects are never unmapped; only the thread that makes or ends one touches it in another way.
         unsafe { AtomicI32::from_ptr(&raw mut (*object).fortran) }
+    }
+
+    /// The kind's own part, for kinds that get one when it is first needed, by any thread.
+    ///
+    /// # Safety
+    /// `object` must point to an object.
+    pub unsafe fn own_part<'a>(object: *mut Object) -> &'a AtomicPtr<()> {
+        // SAFETY: the field lies in an object, and objects are never unmapped; only the thread that makes or ends one touches it in another way.
+        unsafe { AtomicPtr::from_ptr(&raw mut (*object).body) }
+    }
+
+    /// Gives an object the own part that `make` makes, if it has none. If two threads make one at once, the second one's is dropped.
+    ///
+    /// # Safety
+    /// `object` must point to a live object, of a kind whose own part is a box of a `T`.
+    #[cold]
+    pub unsafe fn own_part_or<'a, T, E>(
+        object: *mut Object,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<&'a T, E> {
+        // SAFETY: `object` is alive, by the caller's promise, so its own part is null or such a box, which stays as long as the object. A box that no other
+        // thread has seen is this one's to drop.
+        unsafe {
+            let part = Self::own_part(object);
+            let there = part.load(Ordering::Acquire).cast::<T>();
+            if let Some(there) = there.as_ref() {
+                return Ok(there);
+            }
+            let made: *mut T = Box::into_raw(Box::new(make()?));
+            let none = core::ptr::null_mut();
+            match part.compare_exchange(none, made.cast(), Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => Ok(&*made),
+                Err(other) => {
+                    drop(Box::from_raw(made));
+                    Ok(&*other.cast::<T>())
+                }
+            }
+        }
     }
 
     /// The word that crosses, for kinds that get one when it is first needed, by any thread.

@@ -16,6 +16,8 @@ pub mod recipe;
 mod rehearse;
 mod words;
 
+use std::sync::atomic::Ordering;
+
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
@@ -62,8 +64,13 @@ pub struct Notes {
 /// # Safety
 /// `object` must be a live datatype.
 pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
-    // SAFETY: the body is the box of `create` or of `names`.
-    unsafe { (*object).body.cast::<Body>().as_ref() }
+    // SAFETY: the body is the box of `create`, or of `names`, where another thread may lay it down at this moment.
+    unsafe {
+        Object::own_part(object)
+            .load(Ordering::Acquire)
+            .cast::<Body>()
+            .as_ref()
+    }
 }
 
 /// Makes a datatype out of its recipe, in the lower half too. The recipe's datatypes are held.

@@ -6,6 +6,8 @@ mod calls;
 mod lower;
 pub mod pairs;
 
+use std::sync::atomic::Ordering;
+
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
@@ -32,13 +34,18 @@ pub fn create(pairs: Pairs) -> *mut Object {
     handle::create(HandleKind::Info, 0, body.cast())
 }
 
-/// Lends the body of a live info.
+/// Lends the body of a live info, if it has one.
 ///
 /// # Safety
 /// `object` must be a live info.
 unsafe fn body<'a>(object: *mut Object) -> Option<&'a SpinLock<Body>> {
-    // SAFETY: the body is the box of `create`, or of `environment`.
-    unsafe { (*object).body.cast::<SpinLock<Body>>().as_ref() }
+    // SAFETY: the body is the box of `create`, or of `filled`, where another thread may lay it down at this moment.
+    unsafe {
+        Object::own_part(object)
+            .load(Ordering::Acquire)
+            .cast::<SpinLock<Body>>()
+            .as_ref()
+    }
 }
 
 /// The keys and values of an info; none for the null info.
@@ -62,11 +69,7 @@ pub unsafe fn pairs_of(object: *mut Object) -> MpiResult<Pairs> {
 unsafe fn read<T>(object: *mut Object, look: impl FnOnce(&Pairs) -> T) -> MpiResult<T> {
     // SAFETY: `live` looks at the handle before its body is read; the pairs are read under their lock.
     unsafe {
-        let object = live(object, HandleKind::Info)?;
-        if (*object).body.is_null() {
-            environment(object)?;
-        }
-        let body = body(object).ok_or(class::INFO)?.lock();
+        let body = filled(live(object, HandleKind::Info)?)?.lock();
         Ok(look(&body.pairs))
     }
 }
@@ -78,28 +81,28 @@ unsafe fn read<T>(object: *mut Object, look: impl FnOnce(&Pairs) -> T) -> MpiRes
 unsafe fn change<T>(object: *mut Object, change: impl FnOnce(&mut Pairs) -> T) -> MpiResult<T> {
     // SAFETY: `live` looks at the handle before its body is read; the pairs are changed under their lock.
     unsafe {
-        let object = live(object, HandleKind::Info)?;
-        if (*object).body.is_null() {
-            environment(object)?;
-        }
-        let mut body = body(object).ok_or(class::INFO)?.lock();
+        let mut body = filled(live(object, HandleKind::Info)?)?.lock();
         body.stale = true;
         Ok(change(&mut body.pairs))
     }
 }
 
-/// Fills `MPI_INFO_ENV` with the lower half's values, which stay from then on.
+/// The body of an info. The first question about `MPI_INFO_ENV` fills it with the lower half's values, which stay from then on.
+///
+/// # Safety
+/// `object` must be a live info, not the null one; inside a stub.
 unsafe fn environment(object: *mut Object) -> MpiResult {
-    // SAFETY: inside; the word is the lower half's own info.
+    // SAFETY: the info is alive, by the caller's promise, and its own part is the box of a locked `Body`. An info without one is the lower half's own.
     unsafe {
-        let pairs = lower::read((*object).lower)?;
-        let body = Body {
-            pairs,
-            stale: false,
-        };
-        (*object).body = Box::into_raw(Box::new(SpinLock::new(body))).cast();
+        if let Some(body) = body(object) {
+            return Ok(body);
+        }
+        Object::own_part_or(object, || {
+            let pairs = lower::read((*object).lower)?;
+            let stale = false;
+            Ok(SpinLock::new(Body { pairs, stale }))
+        })
     }
-    Ok(())
 }
 
 /// Ends an info that has no holder any more.

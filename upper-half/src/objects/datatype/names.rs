@@ -1,5 +1,6 @@
 //! Names of datatypes: the application's own are kept here, MPI's own are asked for below.
 
+use std::convert::Infallible;
 use std::ffi::{CStr, c_char, c_int};
 
 use super::{Body, Notes, body, usable};
@@ -102,19 +103,13 @@ pub unsafe fn type_set_name(datatype: Datatype, text: *const c_char) -> c_int {
 /// # Safety
 /// `datatype` must be a live datatype.
 unsafe fn notes_of(datatype: *mut Object, change: impl FnOnce(&mut Notes)) {
-    static FIRST: SpinLock<()> = SpinLock::new(());
-    // SAFETY: the datatype is alive, by the caller's promise; the lock lets only one thread make the body.
-    unsafe {
-        let _first = FIRST.lock();
-        if (*datatype).body.is_null() {
-            let body = Box::new(Body {
-                recipe: None,
-                notes: SpinLock::new(Notes::default()),
-            });
-            (*datatype).body = Box::into_raw(body).cast();
-        }
-        if let Some(body) = body(datatype) {
-            change(&mut body.notes.lock());
-        }
-    }
+    let new = || {
+        Ok::<_, Infallible>(Body {
+            recipe: None,
+            notes: SpinLock::new(Notes::default()),
+        })
+    };
+    // SAFETY: the datatype is alive, by the caller's promise; a datatype's own part is the box of a `Body`.
+    let Ok(body) = unsafe { Object::own_part_or(datatype, new) };
+    change(&mut body.notes.lock());
 }

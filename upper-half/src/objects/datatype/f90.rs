@@ -10,7 +10,7 @@ use crate::ground::abi::{DatatypeHandle, PlaceOf};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{class, give};
+use crate::objects::outcome::{Outcome, class, give};
 
 /// Handles that were given out, by combiner, precision and range.
 static KNOWN: SpinLock<BTreeMap<(i32, i32, i32), usize>> = SpinLock::new(BTreeMap::new());
@@ -31,19 +31,31 @@ unsafe fn selected(
             if place.is_null() {
                 return Err(class::ARG);
             }
-            let known = KNOWN.lock().get(&key).copied();
-            if let Some(known) = known {
-                return give(place, known as *mut Object);
-            }
-            let new = create(Recipe::new(combiner, arguments, vec![]))?;
-            if let Some(body) = body(new) {
-                let mut notes = body.notes.lock();
-                notes.lasting = true;
-            }
-            KNOWN.lock().insert(key, new as usize);
-            give(place, new)
+            give(
+                place,
+                known(key, || Recipe::new(combiner, arguments, vec![]))?,
+            )
         })
     }
+}
+
+/// The handle for a combiner, precision and range. The lock is held while it is made, which asks only this process: threads that ask at once get the same one.
+///
+/// # Safety
+/// Inside a stub.
+unsafe fn known(key: (i32, i32, i32), recipe: impl FnOnce() -> Recipe) -> Outcome<*mut Object> {
+    let mut known = KNOWN.lock();
+    if let Some(known) = known.get(&key) {
+        return Ok(*known as *mut Object);
+    }
+    // SAFETY: inside, by the caller's promise; the recipe has no datatypes.
+    let new = unsafe { create(recipe())? };
+    // SAFETY: the datatype was made just now.
+    if let Some(body) = unsafe { body(new) } {
+        body.notes.lock().lasting = true;
+    }
+    known.insert(key, new as usize);
+    Ok(new)
 }
 
 /// `MPI_Type_create_f90_real`.

@@ -112,7 +112,9 @@ pub unsafe fn type_get_contents_asked(
             if i > 0 {
                 integers.copy_from(asked.integers.as_ptr(), i);
             }
-            counts.copy_from(asked.counts.as_ptr(), c);
+            if c > 0 {
+                counts.copy_from(asked.counts.as_ptr(), c);
+            }
             for (at, part) in asked.datatypes.iter().enumerate() {
                 if !(**part).predefined() {
                     handle::retain(*part);

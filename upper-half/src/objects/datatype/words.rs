@@ -39,20 +39,33 @@ pub fn by_word(word: Word) -> *mut Object {
     }
 }
 
+/// [`by_word`] with one holder more, unless the datatype is predefined. It is found and held in one step, before another thread can end it; `end` forgets a
+/// datatype's word before the slot is given back.
+///
+/// # Safety
+/// Inside a stub.
+unsafe fn hold_by_word(word: Word) -> *mut Object {
+    let words = WORDS.lock();
+    let Some(own) = words.get(&word) else {
+        return abi::predefined_from_word(HandleKind::Datatype, word);
+    };
+    let own = *own as *mut Object;
+    // SAFETY: the object is one of the slab's, and the thread is inside, by the caller's promise.
+    match unsafe { handle::retain_if_alive(own, HandleKind::Datatype) } {
+        true => own,
+        false => std::ptr::null_mut(),
+    }
+}
+
 /// Makes the application's handle of a datatype that came up from the lower half (a file's view): a
 /// known one, or else a new one that is read from the lower half's own account of it.
 ///
 /// # Safety
 /// Inside a stub; `word` must be a datatype of the lower half's, which is ours from then on.
 pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
+    // SAFETY: inside; what is given out is the application's to free.
     let known = by_word(word);
     if !known.is_null() {
-        // SAFETY: a live datatype; what is given out is the application's to free.
-        unsafe {
-            if !(*known).predefined() {
-                handle::retain(known);
-            }
-        }
         return Ok(known);
     }
     // SAFETY: inside; arrays have as many elements as the envelope says.

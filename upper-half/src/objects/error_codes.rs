@@ -35,15 +35,13 @@ pub fn last_used() -> c_int {
 }
 
 fn add(of: Option<c_int>) -> c_int {
-    let code = {
-        let mut codes = CODES.lock();
-        codes.last += 1;
-        let code = codes.last;
-        let class = of.unwrap_or(code);
-        let text = Vec::new();
-        codes.added.insert(code, Added { class, text });
-        code
-    };
+    let mut codes = CODES.lock();
+    codes.last += 1;
+    let code = codes.last;
+    let class = of.unwrap_or(code);
+    let text = Vec::new();
+    codes.added.insert(code, Added { class, text });
+    // Still locked, so that the highest code is noted last.
     attribute::note_last_used_code(code);
     code
 }

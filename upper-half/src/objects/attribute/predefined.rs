@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
 
-use super::store::{Attribute, Keyval, Language, STORE, Value};
+use super::store::{Attribute, Keyval, Language, STORE, Store, Value};
 use crate::ground::object::Object;
 use crate::ground::{abi, crossing};
 
@@ -39,8 +39,20 @@ fn keyval(kind: HandleKind, language: Language) -> Keyval {
 }
 
 fn hang(object: *mut Object, kind: HandleKind, standard: i32, value: Value) {
-    let number = abi::keyval_from_neutral(standard);
+    hang_in(&mut STORE.lock(), object, kind, standard, value);
+}
+
+/// Hangs an attribute on an object that does not have it. One that is there stays: C knows an integer by its address, which the application may have.
+fn hang_once(object: *mut Object, kind: HandleKind, standard: i32, value: Value) {
     let mut store = STORE.lock();
+    let number = abi::keyval_from_neutral(standard);
+    if store.get(object as usize, number).is_none() {
+        hang_in(&mut store, object, kind, standard, value);
+    }
+}
+
+fn hang_in(store: &mut Store, object: *mut Object, kind: HandleKind, standard: i32, value: Value) {
+    let number = abi::keyval_from_neutral(standard);
     if let Some(keyval) = store.keyval(kind, number) {
         store.set(
             object as usize,
@@ -144,7 +156,7 @@ pub unsafe fn universe(object: *mut Object, number: i32) {
         }
     }
     let said = Value::Integer(Box::new(SAID.load(Ordering::Relaxed)));
-    hang(object, HandleKind::Communicator, UNIVERSE, said);
+    hang_once(object, HandleKind::Communicator, UNIVERSE, said);
 }
 
 /// Whether the application has been told the largest tag: then it may use all up to that one for good.
@@ -198,11 +210,13 @@ pub unsafe fn under_another_library() -> Result<(), SmallerBound> {
     }
 }
 
-/// Notes a new value of `MPI_LASTUSEDCODE`.
+/// Notes a new value of `MPI_LASTUSEDCODE`, at the address that the application may know.
 pub fn note_last_used_code(code: c_int) {
     let world = abi::predefined(HandleKind::Communicator, 257);
     let value = Value::Integer(Box::new(code));
-    hang(world, HandleKind::Communicator, LAST_USED_CODE, value);
+    hang_once(world, HandleKind::Communicator, LAST_USED_CODE, value);
+    let number = abi::keyval_from_neutral(LAST_USED_CODE);
+    STORE.lock().change_integers(number, code);
 }
 
 /// Whether a copy of a communicator has a predefined attribute too.

@@ -146,13 +146,20 @@ pub unsafe fn noted(
         }
         match input {
             Input::Untouched => collective::repeatable((*on).clock, note, || cross_near(&mut call)),
-            Input::Kept(..) => collective::repeatable((*on).clock, note, || {
-                let code = cross_near(&mut call);
-                if code == AGAIN {
-                    input.put_back();
-                }
-                code
-            }),
+            Input::Kept(..) | Input::Packed(..) => {
+                // An operation whose input is lost begins anew and fails: so its clock counts it.
+                let mut lost = 0;
+                collective::repeatable((*on).clock, note, || {
+                    if lost != 0 {
+                        return lost;
+                    }
+                    let code = cross_near(&mut call);
+                    if code == AGAIN {
+                        lost = input.put_back();
+                    }
+                    code
+                })
+            }
             Input::Changed => {
                 collective::begin((*on).clock);
                 cross_near(call)

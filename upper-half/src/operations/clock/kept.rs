@@ -2,7 +2,8 @@
 //! operation begins, and put back if the operation begins anew after a restart.
 //!
 //! Up to [`BESIDE`] bytes lie on the stack of the stub that is written out (`arch::collective`); up to [`MOST`] are copied by the long way. Larger
-//! input is not copied: its operation binds.
+//! input is not copied: its operation binds. Only the input's own bytes are copied and put back: other threads may write between them meanwhile, and
+//! nothing says that all of it is mapped. The real MPI packs and unpacks datatypes with gaps.
 //!
 //! Rules: as in `collective`. Only memory that MPI itself is about to read is copied.
 
@@ -12,7 +13,7 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use crate::ground::abi;
 use crate::ground::arch;
-use crate::ground::crossing::cross;
+use crate::ground::crossing::{Place, cross};
 use crate::ground::handle;
 pub use crate::ground::keeps::Keeps;
 use crate::ground::object::{Comm, Datatype};
@@ -31,6 +32,65 @@ pub enum Input {
     Changed,
     /// A copy, and the address that it came from.
     Kept(Vec<u8>, *mut u8),
+    /// A copy of elements with gaps, packed by the real MPI.
+    Packed(Vec<u8>, Elements),
+}
+
+/// Elements in the application's memory.
+#[derive(Clone, Copy)]
+pub struct Elements {
+    buffer: *mut c_void,
+    count: i32,
+    datatype: Datatype,
+    on: Comm,
+}
+
+impl Elements {
+    /// Copies the elements, which have `bytes` bytes.
+    ///
+    /// # Safety
+    /// Inside a stub; the buffer must hold the elements, datatype and communicator must be alive.
+    unsafe fn pack(&self, bytes: usize) -> Option<Vec<u8>> {
+        let (mut size, mut position) = (0, 0);
+        // SAFETY: both handles are alive, by the caller's promise; the copy has as much room as the real MPI says, and the elements are read only.
+        unsafe {
+            let datatype = abi::word(HandleKind::Datatype, self.datatype);
+            let on = abi::word(HandleKind::Communicator, self.on);
+            let code = cross(|d| (d.pack_size)(self.count, datatype, on, &raw mut size));
+            let room = usize::try_from(size).ok().filter(|it| *it >= bytes)?;
+            if code != 0 || room > 2 * MOST {
+                return None;
+            }
+            let mut copy = vec![0; room];
+            let to = copy.as_mut_ptr().cast();
+            let (from, count) = (self.buffer.cast_const(), self.count);
+            let code = cross(|d| (d.pack)(from, count, datatype, to, size, &raw mut position, on));
+            copy.truncate(usize::try_from(position).ok()?);
+            (code == 0).then_some(copy)
+        }
+    }
+
+    /// Puts a copy back. Returns the error.
+    ///
+    /// # Safety
+    /// As [`Input::put_back`]; the copy must be of these elements.
+    unsafe fn unpack(&self, copy: &[u8]) -> i32 {
+        let mut position = 0;
+        let (to, count) = (self.buffer, self.count);
+        let (from, bytes) = (copy.as_ptr().cast(), copy.len() as i32);
+        // SAFETY: the operation that has these arguments goes on, so they are alive as they were; what is written are the elements' own bytes. The thread has a
+        // record. The operation was taken back and is not begun yet: so the thread names no clock meanwhile.
+        unsafe {
+            let before = arch::inside();
+            arch::set_inside(Place::Collective as u32);
+            let datatype = abi::word(HandleKind::Datatype, self.datatype);
+            let on = abi::word(HandleKind::Communicator, self.on);
+            let code =
+                cross(|d| (d.unpack)(from, bytes, &raw mut position, to, count, datatype, on));
+            arch::set_inside(before);
+            code
+        }
+    }
 }
 
 impl Input {
@@ -56,33 +116,52 @@ impl Input {
         datatype: Datatype,
         on: Comm,
     ) -> Input {
-        // SAFETY: both handles are alive once they are checked; MPI demands that the buffer holds the input, whose first and last byte bound `region`.
+        // SAFETY: both handles are alive once they are checked; MPI demands that the buffer holds the input. A region without gaps is nothing but input.
         unsafe {
             if !handle::valid(on, HandleKind::Communicator)
                 || !handle::valid(datatype, HandleKind::Datatype)
             {
                 return Input::Changed;
             }
-            let Some((from, bytes)) = region(keeps, buffer, count, datatype, on) else {
-                return Input::Changed;
-            };
-            Input::Kept(core::slice::from_raw_parts(from, bytes).to_vec(), from)
+            match region(keeps, buffer, count, datatype, on) {
+                Some(Region::Whole(from, bytes)) => {
+                    Input::Kept(core::slice::from_raw_parts(from, bytes).to_vec(), from)
+                }
+                Some(Region::Gaps(elements, bytes)) => match elements.pack(bytes) {
+                    Some(copy) => Input::Packed(copy, elements),
+                    None => Input::Changed,
+                },
+                None => Input::Changed,
+            }
         }
     }
 
-    /// Puts the copy back, if there is one.
+    /// Puts the copy back, if there is one. Returns the error.
     ///
     /// # Safety
     /// The application must be inside the operation still.
-    pub unsafe fn put_back(&self) {
-        if let Input::Kept(copy, to) = self {
-            // SAFETY: the copy came from there, and MPI has the application leave the buffer to the operation until it is over.
-            unsafe { to.copy_from_nonoverlapping(copy.as_ptr(), copy.len()) };
+    pub unsafe fn put_back(&self) -> i32 {
+        // SAFETY: the copy came from there, and MPI has the application leave the buffer to the operation until it is over.
+        unsafe {
+            match self {
+                Input::Untouched | Input::Changed => {}
+                Input::Kept(copy, to) => to.copy_from_nonoverlapping(copy.as_ptr(), copy.len()),
+                Input::Packed(copy, elements) => return elements.unpack(copy),
+            }
         }
+        0
     }
 }
 
-/// The address and length of the input of an operation in place, if it is not longer than [`MOST`].
+/// The input of an operation in place.
+enum Region {
+    /// All bytes from an address on.
+    Whole(*mut u8, usize),
+    /// Elements with gaps, and the number of bytes without these.
+    Gaps(Elements, usize),
+}
+
+/// The input of an operation in place, if it is not longer than [`MOST`].
 ///
 /// # Safety
 /// Inside a stub; `datatype` and `on` must be alive.
@@ -92,7 +171,7 @@ unsafe fn region(
     count: i32,
     datatype: Datatype,
     on: Comm,
-) -> Option<(*mut u8, usize)> {
+) -> Option<Region> {
     // SAFETY: `on` is a live communicator, by the caller's promise.
     let (blocks, before) = unsafe {
         match keeps {
@@ -104,44 +183,85 @@ unsafe fn region(
     };
     let elements = i64::from(count).checked_mul(i64::from(blocks))?;
     if elements == 0 {
-        return Some((core::ptr::NonNull::dangling().as_ptr(), 0));
+        return Some(Region::Whole(core::ptr::NonNull::dangling().as_ptr(), 0));
     }
     if buffer.is_null() || elements < 0 || elements > MOST as i64 {
         return None;
     }
     // SAFETY: `datatype` is alive, by the caller's promise.
-    let (stride, first, length) = unsafe { layout(datatype)? };
-    let bytes = stride.checked_mul(elements - 1)?.checked_add(length)?;
-    let start = (i64::from(before) * i64::from(count)).checked_mul(stride)? + first;
+    let layout = unsafe { Layout::of(datatype)? };
+    let bytes = layout.size.checked_mul(elements)?;
     if bytes > MOST as i64 {
         return None;
     }
-    Some((
-        buffer.cast::<u8>().wrapping_offset(start as isize),
-        bytes as usize,
-    ))
+    let start = (i64::from(before) * i64::from(count)).checked_mul(layout.stride)?;
+    let at = |offset: i64| buffer.cast::<u8>().wrapping_offset(offset as isize);
+    if layout.is_whole(elements) {
+        return Some(Region::Whole(at(start + layout.first), bytes as usize));
+    }
+    let elements = Elements {
+        buffer: at(start).cast(),
+        count: elements as i32,
+        datatype,
+        on,
+    };
+    Some(Region::Gaps(elements, bytes as usize))
 }
 
-/// The layout of a datatype: the distance of its elements, the offset of an element's content, and its length.
-///
-/// # Safety
-/// It must be alive.
-unsafe fn layout(datatype: Datatype) -> Option<(i64, i64, i64)> {
-    // SAFETY: `datatype` is alive, by the caller's promise; all numbers go into local variables.
-    unsafe {
-        if let Ok(between) = i64::try_from((*datatype).between) {
-            return Some((between, 0, between));
-        }
-        let (mut lowest, mut stride, mut first, mut length) = (0, 0, 0, 0);
-        let code = cross(|d| {
-            let word = abi::word(HandleKind::Datatype, datatype);
-            match (d.type_get_extent)(word, &raw mut lowest, &raw mut stride) {
-                0 => (d.type_get_true_extent)(word, &raw mut first, &raw mut length),
-                code => code,
+/// The layout of a datatype.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Bytes of an element, without gaps.
+    size: i64,
+    /// The distance of two elements.
+    stride: i64,
+    /// The offset of an element's first byte.
+    first: i64,
+    /// The distance from there to its end.
+    length: i64,
+}
+
+impl Layout {
+    /// Whether that many elements have no gaps, neither in them nor between them.
+    fn is_whole(&self, elements: i64) -> bool {
+        self.size == self.length && (elements == 1 || self.stride == self.size)
+    }
+
+    /// The layout of a datatype.
+    ///
+    /// # Safety
+    /// It must be alive.
+    unsafe fn of(datatype: Datatype) -> Option<Layout> {
+        // SAFETY: `datatype` is alive, by the caller's promise; all numbers go into local variables.
+        unsafe {
+            if let Ok(between) = i64::try_from((*datatype).between) {
+                return Some(Layout {
+                    size: between,
+                    stride: between,
+                    first: 0,
+                    length: between,
+                });
             }
-        });
-        let usual = code == 0 && stride >= 0 && length >= 0;
-        usual.then_some((stride as i64, first as i64, length as i64))
+            let (mut size, mut lowest, mut stride, mut first, mut length) = (0, 0, 0, 0, 0);
+            let code = cross(|d| {
+                let word = abi::word(HandleKind::Datatype, datatype);
+                match (d.type_size)(word, &raw mut size) {
+                    0 => {}
+                    code => return code,
+                }
+                match (d.type_get_extent)(word, &raw mut lowest, &raw mut stride) {
+                    0 => (d.type_get_true_extent)(word, &raw mut first, &raw mut length),
+                    code => code,
+                }
+            });
+            let layout = Layout {
+                size: size.into(),
+                stride: stride as i64,
+                first: first as i64,
+                length: length as i64,
+            };
+            (code == 0 && size >= 0 && length >= 0).then_some(layout)
+        }
     }
 }
 
@@ -174,5 +294,30 @@ pub unsafe extern "C" fn put_back(
         if bytes <= BESIDE {
             to.add(before).copy_from_nonoverlapping(copy, bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Layout;
+
+    fn layout(size: i64, stride: i64, length: i64) -> Layout {
+        let first = 0;
+        Layout {
+            size,
+            stride,
+            first,
+            length,
+        }
+    }
+
+    #[test]
+    fn gaps_lie_in_elements_or_between_them() {
+        assert!(layout(8, 8, 8).is_whole(3));
+        assert!(layout(8, 32, 8).is_whole(1));
+        assert!(!layout(8, 32, 8).is_whole(2));
+        assert!(!layout(8, 8, 12).is_whole(1));
+        assert!(!layout(12, 16, 16).is_whole(1));
+        assert!(!layout(8, -8, 8).is_whole(2));
     }
 }

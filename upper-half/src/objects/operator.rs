@@ -39,21 +39,32 @@ struct Body {
     callback: u64,
 }
 
+/// The body of an operator, which several threads may reduce with at once.
+///
 /// # Safety
 /// `object` must be a live operator.
-unsafe fn body<'a>(object: *mut Object) -> Option<&'a mut Body> {
-    // SAFETY: the body is the box of `create`; it is changed while it is made and at a restart only.
+unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
+    // SAFETY: the body is the box of `create`; it is changed only through `changed`, when no other thread uses it.
+    unsafe { (*object).body.cast::<Body>().as_ref() }
+}
+
+/// The body of an operator, to be changed.
+///
+/// # Safety
+/// `object` must be a live operator that no other code uses: while it is made, and at a restart.
+unsafe fn changed<'a>(object: *mut Object) -> Option<&'a mut Body> {
+    // SAFETY: the body is the box of `create`, and no other code uses it, by the caller's promise.
     unsafe { (*object).body.cast::<Body>().as_mut() }
 }
 
 /// Makes the lower half's operator for one of the application's.
 ///
 /// # Safety
-/// Inside MPI; `object` must be a live operator of the application's.
+/// Inside MPI; `object` must be a live operator of the application's that no other code uses.
 unsafe fn construct(object: *mut Object) -> MpiResult {
     // SAFETY: inside; the service takes any context and gives it back.
     unsafe {
-        let body = body(object).ok_or(class::INTERN)?;
+        let body = changed(object).ok_or(class::INTERN)?;
         let make = crossing::gate()
             .services
             .make_callback
@@ -174,7 +185,7 @@ unsafe fn call_large(
 #[cfg(not(application = "openmpi"))]
 pub unsafe fn count_in_eight_bytes(object: *mut Object) {
     // SAFETY: the operator is alive and no other thread uses it yet, by the caller's promise, so nothing else refers to its body.
-    if let Some(body) = unsafe { body(object) } {
+    if let Some(body) = unsafe { changed(object) } {
         body.large = true;
     }
 }
@@ -186,7 +197,7 @@ pub unsafe fn count_in_eight_bytes(object: *mut Object) {
 #[cfg(application = "mpich")]
 pub unsafe fn set_caller(object: *mut Object, intercept: usize) {
     // SAFETY: the operator is alive and no other thread uses it yet, by the caller's promise, so its body may be changed.
-    if let Some(body) = unsafe { body(object) } {
+    if let Some(body) = unsafe { changed(object) } {
         body.intercept = intercept;
     }
 }
@@ -197,7 +208,7 @@ pub unsafe fn set_caller(object: *mut Object, intercept: usize) {
 /// `object` must be a live operator of the application's that no other thread uses yet.
 pub unsafe fn set_intercept(object: *mut Object, function: usize) {
     // SAFETY: the operator is alive and no other thread uses it yet, by the caller's promise, so both functions may be exchanged.
-    if let Some(body) = unsafe { body(object) } {
+    if let Some(body) = unsafe { changed(object) } {
         body.intercept = std::mem::replace(&mut body.function, function);
     }
 }

@@ -17,7 +17,7 @@ pub use lower::{adopt, rebuild, rehearse, word};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
-use crate::objects::outcome::{MpiResult, class, live};
+use crate::objects::outcome::{MpiResult, live};
 use pairs::Pairs;
 
 /// The data of an info object.
@@ -91,7 +91,7 @@ unsafe fn change<T>(object: *mut Object, change: impl FnOnce(&mut Pairs) -> T) -
 ///
 /// # Safety
 /// `object` must be a live info, not the null one; inside a stub.
-unsafe fn environment(object: *mut Object) -> MpiResult {
+unsafe fn filled<'a>(object: *mut Object) -> MpiResult<&'a SpinLock<Body>> {
     // SAFETY: the info is alive, by the caller's promise, and its own part is the box of a locked `Body`. An info without one is the lower half's own.
     unsafe {
         if let Some(body) = body(object) {

@@ -64,7 +64,7 @@ unsafe fn hold_by_word(word: Word) -> *mut Object {
 /// Inside a stub; `word` must be a datatype of the lower half's, which is ours from then on.
 pub unsafe fn adopt(word: Word) -> MpiResult<*mut Object> {
     // SAFETY: inside; what is given out is the application's to free.
-    let known = by_word(word);
+    let known = unsafe { hold_by_word(word) };
     if !known.is_null() {
         return Ok(known);
     }

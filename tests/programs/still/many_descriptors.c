@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define GROUPS 100
+#define GROUPS 150
 #define SPARE 24
 
 struct group {

@@ -20,6 +20,8 @@ pub const VARIABLE: &str = "STILLPOINT_STREAMS";
 
 /// The lowest number for the duplicates, so that the application's own descriptors get the numbers that they would have without Stillpoint.
 const FROM: RawFd = 900;
+/// Any number will do, if those are too high.
+const ANY: RawFd = 3;
 
 /// A descriptor of the launcher: its number, device, inode and whether it is for reading or writing.
 type Given = (RawFd, u64, u64, i32);
@@ -32,7 +34,7 @@ static STREAMS: [AtomicI32; 3] = [const { AtomicI32::new(-1) }; 3];
 
 /// Notes the launcher's descriptors, before the application can change them.
 pub fn remember() {
-    note();
+    note([FROM, ANY]);
     if remembered(0).is_some_and(|number| {
         OpenDescriptor::look(number, LIVING).is_ok_and(|open| belongs_to_the_job(&open))
     }) {
@@ -40,8 +42,13 @@ pub fn remember() {
     }
 }
 
-/// Does the same in a process that is about to be restored: until [`remember`], its standard input may be this launch's, whatever it is.
-pub fn note() {
+/// The same where a process is about to come back, whose descriptors have numbers up to `highest`: the duplicates get none of these. Its standard input may
+/// be this launch's whatever it is, until [`remember`].
+pub fn note_above(highest: RawFd) {
+    note([FROM.max(highest + 1), highest + 1]);
+}
+
+fn note(from: [RawFd; 2]) {
     GIVEN.get_or_init(|| {
         let all: Vec<OpenDescriptor> = inherited::descriptors()
             .filter_map(|number| OpenDescriptor::look(number as RawFd, LIVING).ok())
@@ -51,7 +58,7 @@ pub fn note() {
         for stream in given.iter().filter(|given| (0..3).contains(&given.0)) {
             // A script may have given them other numbers in this program.
             let here = all.iter().find(|open| same_as(open, stream));
-            let here = here.and_then(|open| duplicate(open.number).ok());
+            let here = here.and_then(|open| duplicate(open.number, from).ok());
             if let (Some(place), Some(here)) = (STREAMS.get(stream.0 as usize), here) {
                 place.store(here.into_raw_fd(), Ordering::Release);
             }
@@ -106,11 +113,11 @@ fn belongs_to_the_job(open: &OpenDescriptor) -> bool {
     }
 }
 
-fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
+fn duplicate(number: RawFd, from: [RawFd; 2]) -> io::Result<OwnedFd> {
+    let [first, then] = from;
     // SAFETY: F_DUPFD_CLOEXEC takes a number and touches no memory.
-    let high = owned(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FROM) });
-    // SAFETY: F_DUPFD_CLOEXEC takes a number and touches no memory; this only asks for a lower number.
-    high.or_else(|_| owned(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) }))
+    let above = |from: RawFd| owned(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, from) });
+    above(first).or_else(|_| above(then))
 }
 
 fn forget(stream: usize) {

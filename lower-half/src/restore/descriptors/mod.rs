@@ -78,7 +78,6 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
 
 /// Occupies every number except for the launcher's streams.
 pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
-    streams::note();
     let failed = |source| RestoreError::System {
         what: "cannot reserve descriptor numbers".into(),
         source,
@@ -90,6 +89,7 @@ pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
         .max()
         .unwrap_or(-1);
     raise_limit(highest);
+    streams::note_above(highest);
     // SAFETY: this runs before Stillpoint starts any other thread, so nothing else looks at the environment.
     unsafe { connection::move_above(highest) }.map_err(failed)?;
     input::move_above(highest).map_err(failed)?;

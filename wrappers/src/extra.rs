@@ -48,7 +48,8 @@ pub struct Extra {
     pub probe: unsafe extern "C" fn(i32, i32, Word, *mut Status) -> i32,
     /// `(source, tag, comm, message, status)`: `MPI_Mprobe`.
     pub mprobe: unsafe extern "C" fn(i32, i32, Word, *mut Word, *mut Status) -> i32,
-    /// `(comm, found, message, status)`: takes any message that has arrived on the communicator from MPI (`MPI_Improbe` with wildcards).
+    /// `(comm, found, message, status)`: finds any message that has arrived on the communicator, for `receive_bytes`, which comes next.
+    /// `found` is 0, 1, or [`ALONE`](crate::found::ALONE).
     pub pull: unsafe extern "C" fn(Word, *mut i32, *mut Word, *mut Status) -> i32,
     /// `(message, buffer, bytes, request)`: begins to receive a pulled message as the plain bytes of its packed form, of any length.
     pub receive_bytes: unsafe extern "C" fn(*mut Word, *mut c_void, u64, *mut Word) -> i32,

@@ -14,6 +14,7 @@ pub mod devices;
 pub mod direct;
 pub mod dispatch;
 pub mod extra;
+pub mod found;
 pub mod gate;
 pub mod lengths;
 pub mod mpich;

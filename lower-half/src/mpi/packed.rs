@@ -3,10 +3,13 @@
 //! The drain finds messages by `MPI_Iprobe` and takes them by receives of their source and tag. Matched probes would have the same effect, but not every
 //! library implements them correctly: Open MPI 4.1 over libfabric (pml cm, mtl ofi) cannot receive a matched message. No other receive can take such a message:
 //! all receives wait for their turn in the upper half.
+//!
+//! Over libfabric's `sockets` a probe finds a message again that a receive has been posted for. The first drained message tells whether the library does so.
 
 use core::ffi::c_void;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use stillpoint_wrappers::found;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word, constants};
 
@@ -48,9 +51,44 @@ pub unsafe extern "C" fn pull(
             let tag = abi::tag_from_neutral((*status).tag);
             *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = Some((comm, source, tag));
             *message = found_word();
+            if finds_again() {
+                *found = found::ALONE;
+            }
         }
         error_to_neutral(code)
     }
+}
+
+/// Whether `MPI_Iprobe` finds a message again whose receive has been posted and is not over: tried once, with a message of this process to itself.
+fn finds_again() -> bool {
+    static FINDS: OnceLock<bool> = OnceLock::new();
+    *FINDS.get_or_init(|| {
+        let own = own_communicator()
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: MPI is running; both operations are over before their places go. No other code uses the communicator.
+        unsafe {
+            let on = convert::handle(*own);
+            let form = Bytes::new(1);
+            let (sent, mut received) = ([1u8], [0u8]);
+            let mut requests = [core::mem::MaybeUninit::<ffi::MPI_Request>::uninit(); 2];
+            let [send, receive] = &mut requests;
+            let status = || core::ptr::without_provenance_mut(abi::STATUS_IGNORE);
+            let mut found = 0;
+            let probe = |found| ffi::MPI_Iprobe(0, 0, on, found, status());
+            let (from, to) = (sent.as_ptr().cast(), received.as_mut_ptr().cast());
+            if ffi::MPI_Isend(from, 1, form.datatype, 0, 0, on, send.as_mut_ptr()) != 0 {
+                return false;
+            }
+            while found == 0 && probe(&mut found) == 0 {}
+            if ffi::MPI_Irecv(to, 1, form.datatype, 0, 0, on, receive.as_mut_ptr()) == 0 {
+                probe(&mut found);
+                ffi::MPI_Wait(receive.as_mut_ptr(), status());
+            }
+            ffi::MPI_Wait(send.as_mut_ptr(), status());
+            found != 0
+        }
+    })
 }
 
 /// `MPI_COMM_SELF` of the standard's ABI.

@@ -157,6 +157,11 @@ unsafe fn stay() {
             sleep(bell, ROUND);
         }
     }
+    if gate.mpi_active.load(Ordering::SeqCst) != 0 {
+        // After an attempt that was given up, words of others may lie here still. The next listener hears of failures.
+        // SAFETY: MPI is active; this is the parked driver thread.
+        let _ = unsafe { taken::listen() };
+    }
     say(DriverState::Running);
 }
 

@@ -15,6 +15,7 @@ use crate::objects::outcome::{MpiResult, check};
 use crate::objects::{attribute, datatype, file, group, info, operator};
 use crate::operations::ahead;
 use crate::operations::clock::{points, two_phase};
+use crate::operations::messages::taken;
 use crate::operations::{persistent, request};
 use crate::stubs::{init, local};
 use crate::windows;
@@ -85,6 +86,7 @@ unsafe fn everything() -> Result<(), RestartError> {
         two_phase::restarted();
         ahead::restarted();
         step("the control communicator", communicators::make_control())?;
+        step("a receive", taken::rebuild())?;
         step("a group", group::rebuild())?;
         step("an info", info::rebuild())?;
         step("a datatype", datatype::rebuild())?;

@@ -6,11 +6,12 @@
 //!
 //! Messages with one envelope are taken in their order. So the newest ones that were sent are those that wait.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 
+use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
-use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
+use stillpoint_wrappers::neutral::{Status, Word};
 
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::arch;
@@ -211,6 +212,35 @@ unsafe fn until_begun(arguments: &Arguments) {
     }
 }
 
+/// Hands a send down by `call`, which is given the words of its datatype and communicator, and counts its message. Returns what the stub returns.
+///
+/// # Safety
+/// Inside a stub; the arguments are the application's.
+#[inline(always)]
+unsafe fn handed_down(
+    it: &Arguments,
+    name: &'static CStr,
+    call: impl FnOnce(&Dispatch, Word, Word) -> c_int,
+) -> c_int {
+    let is_message = it.peer != PROC_NULL;
+    // SAFETY: the caller's.
+    unsafe {
+        let datatype = abi::word(HandleKind::Datatype, it.datatype);
+        let on = abi::word(HandleKind::Communicator, it.communicator);
+        if is_message {
+            arch::count_sent();
+        }
+        let code = cross_near(|dispatch| call(dispatch, datatype, on));
+        if code != 0 {
+            if is_message {
+                arch::uncount_sent();
+            }
+            return raise(it.communicator, code, name);
+        }
+    }
+    0
+}
+
 /// `MPI_Ssend`.
 ///
 /// # Safety
@@ -223,7 +253,7 @@ pub unsafe fn ssend(
     tag: c_int,
     comm: Comm,
 ) -> c_int {
-    const NAME: &core::ffi::CStr = c"MPI_Ssend";
+    const NAME: &CStr = c"MPI_Ssend";
     // SAFETY: MPI demands live handles, and a buffer that stays readable until the send returns; `direct::objects` or the real MPI checks the handles.
     unsafe {
         if direct::open() && direct::objects([datatype, comm]) && dest != abi::PROC_NULL {
@@ -239,7 +269,7 @@ pub unsafe fn ssend(
             return stay.end(comm, code, NAME);
         }
         if devices::present()
-            && let Some(code) = devices::sends(c"MPI_Ssend", (buf, count, datatype, comm), |buf| {
+            && let Some(code) = devices::sends(NAME, (buf, count, datatype, comm), |buf| {
                 ssend(buf, count, datatype, dest, tag, comm)
             })
         {
@@ -247,23 +277,13 @@ pub unsafe fn ssend(
         }
         let _inside = crossing::enter();
         let it = arguments(buf, count, datatype, dest, tag, comm);
-        let is_message = it.peer != PROC_NULL;
-        if is_message {
-            arch::count_sent();
-        }
-        let lower = abi::word(HandleKind::Datatype, datatype);
-        let on = abi::word(HandleKind::Communicator, comm);
-        let code = cross_near(|d| (d.ssend)(it.buffer, it.count, lower, it.peer, it.tag, on));
-        if code != 0 {
-            if is_message {
-                arch::uncount_sent();
-            }
-            return raise(comm, code, NAME);
-        }
-        if is_message {
+        let code = handed_down(&it, NAME, |d, datatype, on| {
+            (d.ssend)(it.buffer, it.count, datatype, it.peer, it.tag, on)
+        });
+        if code == 0 && it.peer != PROC_NULL {
             returned(&it);
         }
-        0
+        code
     }
 }
 
@@ -280,12 +300,12 @@ pub unsafe fn issend(
     comm: Comm,
     place: PlaceOf<RequestHandle>,
 ) -> c_int {
-    const NAME: &core::ffi::CStr = c"MPI_Issend";
+    const NAME: &CStr = c"MPI_Issend";
     // SAFETY: MPI demands live handles, a buffer that stays as it is until the request is over, and a writable place for the request.
     unsafe {
         let given = (buf, count, datatype, comm);
         if devices::present()
-            && let Some(code) = devices::starts(c"MPI_Issend", BufferUse::In, given, place, |buf| {
+            && let Some(code) = devices::starts(NAME, BufferUse::In, given, place, |buf| {
                 issend(buf, count, datatype, dest, tag, comm, place)
             })
         {
@@ -293,16 +313,14 @@ pub unsafe fn issend(
         }
         let _inside = crossing::enter();
         let it = arguments(buf, count, datatype, dest, tag, comm);
-        let lower = abi::word(HandleKind::Datatype, datatype);
-        let on = abi::word(HandleKind::Communicator, comm);
         let mut word = 0;
-        let code =
-            cross_near(|d| (d.issend)(it.buffer, it.count, lower, it.peer, it.tag, on, &mut word));
+        let code = handed_down(&it, NAME, |d, datatype, on| {
+            (d.issend)(
+                it.buffer, it.count, datatype, it.peer, it.tag, on, &mut word,
+            )
+        });
         if code != 0 {
-            return raise(comm, code, NAME);
-        }
-        if it.peer != PROC_NULL {
-            arch::count_sent();
+            return code;
         }
         let request = request::create(&it, flags(it.peer));
         (*request).head.lower = word;

@@ -103,9 +103,12 @@ impl Identity {
         hasher.digest128()
     }
 
+    /// So many tags are for messages about single communicators. Two are left of those that every MPI has (MPI 5.0, section 9.1.2).
+    pub const TAGS: i32 = 0x7ffe;
+
     /// A tag for messages about this communicator alone.
     pub fn tag(self) -> i32 {
-        (self.0 % 0x7fff) as i32
+        (self.0 % Self::TAGS.cast_unsigned() as u128) as i32
     }
 }
 
@@ -137,7 +140,7 @@ mod tests {
         let elsewhere = Identity::new(origin([one, two], 8), &members(&[0, 2], Some(&[3, 1])));
         assert_ne!(here, elsewhere);
         assert_eq!(Identity::of_words(one.words()), one);
-        assert!((0..0x7fff).contains(&here.tag()));
+        assert!((0..Identity::TAGS).contains(&here.tag()));
     }
 
     #[test]

@@ -8,9 +8,10 @@
 
 use core::ffi::c_void;
 use core::fmt::Write;
-use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::found;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 
@@ -33,6 +34,9 @@ pub static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// The error of the real MPI when it could not look for messages in the current round of the drain; 0 if it could.
 static LAST_ERROR: AtomicI32 = AtomicI32::new(0);
+
+/// Whether the real MPI finds a message again until its receive is over ([`found::ALONE`]).
+static ALONE: AtomicBool = AtomicBool::new(false);
 
 /// Whether no drained message waits for its receive: one load. The answer holds only within the stay in which it is asked, because a checkpoint drains
 /// messages.
@@ -216,15 +220,21 @@ pub unsafe fn pull() -> bool {
             Err(code) => LAST_ERROR.store(code, Ordering::Relaxed),
         }
     }
-    let mut queue = turn();
-    for message in queue
-        .iter_mut()
-        .filter(|message| message.arriving.is_some())
-    {
-        // SAFETY: the caller is inside a stub or parked; the queue's message is known to this thread only while it has the queue.
-        moved |= unsafe { has_arrived(message) };
+    // SAFETY: the caller is inside a stub or parked.
+    moved | unsafe { arrived(turn().iter_mut()) }
+}
+
+/// Tells whether a message has arrived that had not.
+///
+/// # Safety
+/// Inside a stub or parked.
+unsafe fn arrived<'a>(messages: impl Iterator<Item = &'a mut Drained>) -> bool {
+    let mut any = false;
+    for message in messages.filter(|message| message.arriving.is_some()) {
+        // SAFETY: the caller is inside a stub or parked, and has the messages for itself.
+        any |= unsafe { has_arrived(message) };
     }
-    moved
+    any
 }
 
 /// # Safety
@@ -242,6 +252,16 @@ unsafe fn pull_from(communicator: *mut Object) -> bool {
     }
     loop {
         let mut queue = turn();
+        if ALONE.load(Ordering::Relaxed) {
+            // SAFETY: the caller is inside a stub or parked.
+            moved |= unsafe { arrived(queue.of(communicator as usize)) };
+            if queue
+                .of(communicator as usize)
+                .any(|message| message.arriving.is_some())
+            {
+                return moved;
+            }
+        }
         let (mut found, mut word, mut status) = (0, 0, Status::default());
         // SAFETY: `communicator` is alive, by the caller's promise; the answers go into local variables.
         let code = unsafe {
@@ -259,6 +279,7 @@ unsafe fn pull_from(communicator: *mut Object) -> bool {
         queue.push(communicator as usize, drained);
         count(&queue);
         moved = true;
+        ALONE.store(found == found::ALONE, Ordering::Relaxed);
     }
 }
 

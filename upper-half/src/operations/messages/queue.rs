@@ -115,6 +115,12 @@ impl Queue {
         message
     }
 
+    /// The messages of one communicator, in order of arrival.
+    pub fn of(&mut self, communicator: CommunicatorKey) -> impl Iterator<Item = &mut Drained> {
+        let messages = self.by_communicator.get_mut(&communicator);
+        messages.into_iter().flatten()
+    }
+
     /// Every message, communicator by communicator, each in order of arrival.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Drained> {
         self.by_communicator.values_mut().flatten()

@@ -10,7 +10,7 @@ use crate::ground::abi::{DatatypeHandle, PlaceOf};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, class, give};
+use crate::objects::outcome::{MpiResult, class, give};
 
 /// Handles that were given out, by combiner, precision and range.
 static KNOWN: SpinLock<BTreeMap<(i32, i32, i32), usize>> = SpinLock::new(BTreeMap::new());
@@ -43,7 +43,7 @@ unsafe fn selected(
 ///
 /// # Safety
 /// Inside a stub.
-unsafe fn known(key: (i32, i32, i32), recipe: impl FnOnce() -> Recipe) -> Outcome<*mut Object> {
+unsafe fn known(key: (i32, i32, i32), recipe: impl FnOnce() -> Recipe) -> MpiResult<*mut Object> {
     let mut known = KNOWN.lock();
     if let Some(known) = known.get(&key) {
         return Ok(*known as *mut Object);

@@ -13,7 +13,7 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use crate::ground::abi;
 use crate::ground::arch;
-use crate::ground::crossing::{Place, cross};
+use crate::ground::crossing::{StayKind, cross};
 use crate::ground::handle;
 pub use crate::ground::keeps::Keeps;
 use crate::ground::object::{Comm, Datatype};
@@ -82,7 +82,7 @@ impl Elements {
         // record. The operation was taken back and is not begun yet: so the thread names no clock meanwhile.
         unsafe {
             let before = arch::inside();
-            arch::set_inside(Place::Collective as u32);
+            arch::set_inside(StayKind::Collective as u32);
             let datatype = abi::word(HandleKind::Datatype, self.datatype);
             let on = abi::word(HandleKind::Communicator, self.on);
             let code =

@@ -26,6 +26,7 @@ mod generated;
 pub mod interruptible;
 pub mod library;
 pub mod open_files;
+pub mod open_windows;
 mod packed;
 pub mod predefined;
 pub mod progress;
@@ -52,6 +53,7 @@ pub fn prepare(extra: Extra, before: fn()) -> &'static Dispatch {
         let mut table = generated::dispatch(extra);
         library::adapt(&mut table);
         open_files::watch(&mut table);
+        open_windows::watch(&mut table);
         START.get_or_init(|| (table.init_thread, before));
         table.init_thread = start;
         table

@@ -1,7 +1,7 @@
 //! The end of the process after a suspend: the epoch is committed, and this process is not needed any more.
 //!
 //! Its MPI files are closed first, because a library may have files of its own beside them that it removes then, as ROMIO has for
-//! shared pointers. MPI is finalised too, because a launcher takes a rank that ends without `MPI_Finalize` for a failure and
+//! shared pointers. Its windows are freed, because a library may wait for their locks in `MPI_Finalize`. MPI is finalised too, because a launcher takes a rank that ends without `MPI_Finalize` for a failure and
 //! kills the others. The application's threads stand still for good, so the agent may call MPI.
 
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use super::user_messages;
 use crate::capture::descriptors::streams;
 use crate::ground::starters;
 use crate::mpi::backend::BACKEND;
-use crate::mpi::open_files;
+use crate::mpi::{open_files, open_windows};
 
 /// How long the ranks may take to finalise MPI together, before they end without that.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,6 +28,7 @@ pub fn leave(status: u8) -> ! {
                         alone();
                     }
                     open_files::close();
+                    open_windows::free();
                     (table.finalize)();
                 }
             }

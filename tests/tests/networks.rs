@@ -1,0 +1,106 @@
+//! Open MPI over its other ways to the network, which it takes wherever there is a fast one: libfabric (pml cm, mtl ofi) and UCX (pml ucx, osc ucx).
+//! Of libfabric two providers are tried. `net` keeps four messages that no receive is posted for, and nothing behind them gets through; `sockets` finds a message again by a probe although its receive is
+//! posted. Neither can receive what a matched probe has found.
+
+use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::{self, Trial};
+
+type Settings<'a> = &'a [(&'static str, &'static str)];
+
+const NET: Settings = &[
+    ("OMPI_MCA_pml", "cm"),
+    ("OMPI_MCA_mtl", "ofi"),
+    ("OMPI_MCA_mtl_ofi_provider_include", "net"),
+];
+const SOCKETS: Settings = &[
+    ("OMPI_MCA_pml", "cm"),
+    ("OMPI_MCA_mtl", "ofi"),
+    ("OMPI_MCA_mtl_ofi_provider_include", "sockets"),
+];
+const UCX: Settings = &[
+    ("OMPI_MCA_pml", "ucx"),
+    ("OMPI_MCA_osc", "ucx"),
+    ("OMPI_MCA_opal_common_ucx_tls", "any"),
+    ("OMPI_MCA_opal_common_ucx_devices", "any"),
+];
+
+/// Checkpointed, then suspended and restarted twice, a program comes to its right end.
+fn carried(name: &str, ranks: u32, settings: Settings) {
+    let tested = (|| {
+        let program = Program::named(Kind::Still, name)?;
+        let way: Vec<&str> = settings.iter().map(|(_, value)| *value).collect();
+        Directory::new(&format!("{name}-{}", way.join("-")))?.run(|directory| {
+            let mut trial = Trial::new(&program, ranks, directory)?;
+            trial.settings = settings.to_vec();
+            let mut job = trial.split()?;
+            trial.ready(&mut job)?;
+            command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+            for _ in 0..2 {
+                trial.suspended(job)?;
+                job = trial.resumed()?;
+            }
+            trial.go()?;
+            trial.ends_well(job).map(drop)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// So is one that never holds still.
+fn moving(name: &str, ranks: u32, settings: Settings) {
+    let tested = Program::named(Kind::Moving, name)
+        .and_then(|program| trial::moves_with(&program, ranks, settings));
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+#[test]
+fn messages_in_order_over_net() {
+    carried("message_order", 2, NET);
+}
+
+#[test]
+fn synchronous_sends_over_net() {
+    carried("synchronous_sends", 2, NET);
+}
+
+#[test]
+fn datatypes_in_flight_over_net() {
+    carried("derived_types_in_flight", 2, NET);
+}
+
+#[test]
+fn large_exchanges_over_net() {
+    moving("large_exchanges", 2, NET);
+}
+
+#[test]
+fn messages_in_order_over_sockets() {
+    carried("message_order", 2, SOCKETS);
+}
+
+#[test]
+fn large_exchanges_over_sockets() {
+    moving("large_exchanges", 2, SOCKETS);
+}
+
+#[test]
+fn messages_in_order_over_ucx() {
+    carried("message_order", 3, UCX);
+}
+
+/// Locks are held in a window when the launch ends, which osc ucx waits for.
+#[test]
+fn locked_windows_over_ucx() {
+    carried("windows_locked", 2, UCX);
+}
+
+#[test]
+fn windows_of_messages_over_ucx() {
+    moving("windows_of_messages", 2, UCX);
+}

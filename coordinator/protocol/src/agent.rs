@@ -4,6 +4,8 @@
 //!  agent                               coordinator
 //!   Hello                    ──────▶                      once, first
 //!                            ◀──────    Welcome | Rejected
+//!   KnownAs                  ──────▶                      in a restart, before its first barrier
+//!                            ◀──────    Neighbours        every rank has said so; before that barrier is passed
 //!   MpiReady, MpiFinalized   ──────▶                      as they happen
 //!   SuspendWanted            ──────▶                      a signal asked for it
 //!
@@ -85,6 +87,26 @@ pub enum FromAgent {
         gathered: Gathered,
         problem: Option<String>,
     },
+    /// Before the application comes back: the id by which it has known this rank since the job began.
+    KnownAs(KnownAs),
+}
+
+/// The process id by which an application knows a rank, in all launches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct KnownAs {
+    pub pid: u32,
+    /// Where the rank had that id; unknown in images of earlier releases.
+    pub born: Namespace,
+}
+
+/// Another rank that had its id in the same namespace as the one that is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Neighbour {
+    /// By which the application knows it.
+    pub known: u32,
+    /// The kernel's id of it in this launch, and where.
+    pub pid: u32,
+    pub namespace: Namespace,
 }
 
 /// The identity of an agent.
@@ -255,6 +277,8 @@ pub enum ToAgent {
     Say { text: String },
     /// Another process is this rank now: this process does not use MPI, and has started a program that does. The connection ends.
     Replaced,
+    /// In a restart: the other ranks whose ids the application may know on this rank's host.
+    Neighbours(Vec<Neighbour>),
 }
 
 /// Orders to a rank during an attempt.

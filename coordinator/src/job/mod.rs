@@ -11,6 +11,7 @@ mod departure;
 mod ending;
 mod exchange;
 mod late_ranks;
+mod neighbours;
 mod phase;
 mod progress;
 mod rank;
@@ -30,7 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use stillpoint_protocol::Span;
-use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
+use stillpoint_protocol::agent::{FromAgent, Hello, KnownAs, ToAgent};
 use stillpoint_protocol::command::{Ahead, JobStatus, Requester, Tally, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
@@ -78,6 +79,8 @@ pub struct Job {
     next_epoch: u64,
     next_periodic: Option<Duration>,
     barriers: BTreeMap<String, Vec<bool>>,
+    /// As what ranks that come back are known, until all have said so.
+    known_as: BTreeMap<u32, KnownAs>,
     began: Duration,
     /// The time at which the last connected rank went, if others have not come yet.
     deserted: Option<Duration>,
@@ -109,6 +112,7 @@ impl Job {
             next_epoch: settings.next_epoch,
             next_periodic: settings.interval.map(|interval| now + interval.time()),
             barriers: BTreeMap::new(),
+            known_as: BTreeMap::new(),
             began: now,
             deserted: None,
             starter_gone: false,
@@ -284,6 +288,7 @@ impl Job {
                 self.on_refuse(rank, attempt, reason, now);
             }
             FromAgent::AtBarrier { name } => self.on_barrier(rank, name),
+            FromAgent::KnownAs(known) => self.on_known_as(rank, known),
             FromAgent::Tier(announced) => self.on_tier(rank, announced),
             FromAgent::Measured { rates, problem } => {
                 self.on_measured(rank, rates, problem, now);

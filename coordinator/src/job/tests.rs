@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use stillpoint_clock::rank::Activity;
 use stillpoint_protocol::agent::{
-    FromAgent, Hello, Incremental, Order, Progress, State, ToAgent, Written,
+    FromAgent, Hello, Incremental, KnownAs, Neighbour, Order, Progress, State, ToAgent, Written,
 };
 use stillpoint_protocol::command::{Requester, ToCommand};
 use stillpoint_protocol::job_file::JobState;

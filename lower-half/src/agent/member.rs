@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
+use stillpoint_protocol::agent::{FromAgent, Hello, KnownAs, Neighbour, ToAgent};
 use stillpoint_protocol::client::AgentConnection;
 use stillpoint_protocol::launch::Launch;
 use stillpoint_protocol::namespace::Namespace;
@@ -22,6 +22,7 @@ pub struct Member {
     late: bool,
     /// Orders that came while this rank waited for the others: a checkpoint may be asked for at any time.
     early: Vec<ToAgent>,
+    neighbours: Vec<Neighbour>,
 }
 
 /// Joins the job: connects, introduces this process, waits for the welcome.
@@ -49,6 +50,7 @@ fn join_as(launch: &Launch, late: bool) -> Result<Member, AgentError> {
         late,
         launch: launch.clone(),
         early: Vec::new(),
+        neighbours: Vec::new(),
     })
 }
 
@@ -110,6 +112,15 @@ pub fn join_late() {
 }
 
 impl Job for Member {
+    fn is_known_as(&mut self, known: KnownAs) -> Result<(), String> {
+        let said = self.sender.send(&FromAgent::KnownAs(known));
+        said.map_err(|error| error.to_string())
+    }
+
+    fn neighbours(&self) -> &[Neighbour] {
+        &self.neighbours
+    }
+
     /// Waits until every rank of the job has come here. If a rank fails before, the job ends, and with it this wait.
     fn barrier(&mut self, name: &str) -> Result<(), String> {
         self.pass(name).map_err(|error| error.to_string())
@@ -130,6 +141,7 @@ impl Member {
                 Received::Message(ToAgent::BarrierPassed { name: passed }) if passed == name => {
                     return Ok(());
                 }
+                Received::Message(ToAgent::Neighbours(all)) => self.neighbours = all,
                 Received::Message(message) => self.early.push(message),
                 Received::Nothing => {}
                 Received::Closed => {
@@ -150,6 +162,7 @@ impl Member {
             launch,
             late,
             early,
+            neighbours: _,
         } = self;
         on_a_thread(launch.rank, move || {
             let reachable_at = receiver.local_ip().ok();

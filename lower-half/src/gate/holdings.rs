@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::call::Call;
-use super::{descriptors, short, single_threaded};
+use super::{descriptors, naming, short, single_threaded};
 use crate::arch::syscall::failed;
 use crate::gate::exit;
 use crate::threads::registry::Thread;
@@ -112,7 +112,11 @@ fn noted(holding: Holding, result: isize) -> isize {
 
 /// Makes the call; if it succeeds, counts one less.
 pub fn released(call: &Call, holding: Holding) -> isize {
-    let result = call.make();
+    let_go(holding, call.make())
+}
+
+/// What has been given up with this result, if it has, is held no more.
+fn let_go(holding: Holding, result: isize) -> isize {
     if !failed(result) {
         remove(holding);
     }
@@ -131,9 +135,9 @@ pub fn on_ptrace(call: &mut Call) -> isize {
     const TRACE_ME: usize = libc::PTRACE_TRACEME as usize;
     match call.argument(0) {
         TRACE_ME if Thread::current().is_some_and(Thread::traced_from_exec) => 0,
-        ATTACH | SEIZE => held(call, Tracing),
-        DETACH => released(call, Tracing),
-        _ => call.make(),
+        ATTACH | SEIZE => noted(Tracing, naming::on_traced(call)),
+        DETACH => let_go(Tracing, naming::on_traced(call)),
+        _ => naming::on_traced(call),
     }
 }
 

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use super::SavedStateError;
 use super::call::{Call, errno};
-use super::timers;
+use super::{neighbours, timers};
 use crate::arch::enter;
 use crate::arch::layout::{Slot, slot};
 use crate::arch::syscall::{self, failed};
@@ -62,7 +62,7 @@ pub fn real_process(id: u32) -> u32 {
     } else if id == parent as u32 {
         (parent >> 32) as u32
     } else {
-        id
+        neighbours::real(id).unwrap_or(id)
     }
 }
 
@@ -86,7 +86,7 @@ pub fn known_process(real: u32) -> u32 {
     } else if u64::from(real) == parent >> 32 {
         parent as u32
     } else {
-        real
+        neighbours::known(real).unwrap_or(real)
     }
 }
 
@@ -113,6 +113,7 @@ pub fn virtual_for(new: Thread, real: u32) -> u32 {
     const BEYOND: u32 = 1 << 22;
     let taken = |id| {
         id == virtual_pid()
+            || neighbours::real(id).is_some()
             || registry::each().any(|thread| thread != new && thread.virtual_tid() == id)
     };
     if taken(real) {
@@ -130,6 +131,7 @@ pub fn is_taken(real: u32) -> bool {
     real != 0
         && (differs(virtual_pid(), real_pid())
             || differs(parent as u32, (parent >> 32) as u32)
+            || neighbours::real(real).is_some()
             || registry::each().any(|thread| differs(thread.virtual_tid(), thread.real_tid())))
 }
 
@@ -271,16 +273,16 @@ pub fn on_set_tid_address(call: &mut Call) -> isize {
     on_gettid()
 }
 
-/// Translates ids in a signal's information: the sender's if the process sent it to itself, and a timer's.
+/// Translates ids in a signal's information: the sender's, if it is the process itself, its parent or another rank, and a timer's. A signal of `sigqueue` names
+/// the sender that its caller has put there.
 pub fn virtualise_sender(info: *mut libc::siginfo_t) {
     // SAFETY: every caller is a signal handler and passes the kernel's structure, which is alive; for these codes the sender's id is its first field.
     unsafe {
-        let by_user = matches!(
-            (*info).si_code,
-            libc::SI_USER | libc::SI_TKILL | libc::SI_QUEUE
-        );
+        let by_user = matches!((*info).si_code, libc::SI_USER | libc::SI_TKILL);
         let sender = info.cast::<u32>().add(4);
-        if by_user && *sender == real_pid() {
+        if by_user {
+            *sender = known_process(*sender);
+        } else if (*info).si_code == libc::SI_QUEUE && *sender == real_pid() {
             *sender = virtual_pid();
         } else if (*info).si_code == libc::SI_TIMER {
             // The timer's id is in the same place.
@@ -296,17 +298,20 @@ pub fn save() -> Vec<u8> {
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
+/// Returns the process id that [`save`] noted: the one that the application knows.
+pub fn saved_pid(saved: &[u8]) -> Result<u32, SavedStateError> {
+    let words = super::words(saved, "identity", 2)?;
+    let id = u32::try_from(words[0]).ok().filter(|id| *id != 0);
+    id.ok_or(SavedStateError::Value { part: "identity" })
+}
+
 /// Takes over the state from [`save`] in another launch.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let words = super::words(saved, "identity", 2)?;
     // The new parent stands for the old one, until it ends as the old one would have.
     let parent = u64::from(std::os::unix::process::parent_id());
     PARENT.store(parent << 32 | words[1] & 0xffff_ffff, Ordering::Relaxed);
-    let id = u32::try_from(words[0]).ok().filter(|id| *id != 0);
-    write(
-        Slot::KnownPid,
-        id.ok_or(SavedStateError::Value { part: "identity" })?,
-    );
+    write(Slot::KnownPid, saved_pid(saved)?);
     watch_ids();
     Ok(())
 }

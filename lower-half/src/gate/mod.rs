@@ -15,6 +15,7 @@ pub mod identity;
 pub mod ipc;
 pub mod memory;
 pub mod naming;
+pub mod neighbours;
 pub mod paths;
 pub mod proc_paths;
 pub mod processor_time;

@@ -1,7 +1,7 @@
 //! System calls that name processes and threads to the kernel: translates the application's ids into the kernel's, and the kernel's results into the
 //! application's.
 //!
-//! Rules of this place: runs in the trap's handler; after a restart only, except for calls that make a descriptor.
+//! Rules of this place: runs in the trap's handler; after a restart only, except for calls that make a descriptor, and `ptrace`.
 
 use super::call::Call;
 use super::{ended_children, identity, user};
@@ -51,6 +51,11 @@ fn known(result: isize) -> isize {
 /// The first argument is a thread.
 pub fn on_thread(call: &mut Call) -> isize {
     make_with(call, [(0, thread(call, 0))])
+}
+
+/// The second argument is a thread: `ptrace`.
+pub fn on_traced(call: &Call) -> isize {
+    make_with(call, [(1, thread(call, 1))])
 }
 
 /// The first two arguments are threads: `kcmp`.

@@ -96,7 +96,10 @@ pub fn run<J: Job>(
 
     at(Point::RestartJoin)?;
     let mut job = join(launch).map_err(&refused)?;
+    let known = parts::gate::known_as(&restore).map_err(&refused)?;
+    job.is_known_as(known).map_err(&refused)?;
     job.barrier("checked").map_err(&refused)?;
+    gate::neighbours::note(job.neighbours());
     at(Point::RestartChecked)?;
     if restore.thread_level() >= 0 {
         at(Point::RestartMpi)?;
@@ -137,10 +140,7 @@ pub fn run<J: Job>(
     go();
     stop::release_all();
     // SAFETY: the main thread is adopted, and memory and the process's state are in place; nothing of the lower half is needed on this thread any more.
-    unsafe {
-        process::drop_alternate_stack();
-        resume_main(main)
-    }
+    unsafe { resume_main(main) }
 }
 
 /// Makes the other threads again. Each waits for [`go`].

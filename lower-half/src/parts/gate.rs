@@ -2,6 +2,7 @@
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_protocol::agent::KnownAs;
 
 use super::at;
 use crate::capture::stopped_process::Still;
@@ -24,6 +25,12 @@ const IDENTITY: Kind = kind("gate:identity");
 const TIMERS: Kind = kind("gate:timers");
 const REGISTRATIONS: Kind = kind("gate:registrations");
 const EXECUTABLE: Kind = kind("gate:executable");
+/// The PID namespace in which the application's ids of the ranks are valid.
+const BORN: Kind = Kind {
+    name: "gate:born",
+    version: 1,
+    always: false,
+};
 /// The processor time that was used.
 const USED: Kind = Kind {
     name: "gate:used",
@@ -47,6 +54,7 @@ impl Part<Still<'_>, Back> for Gate {
             MEMORY,
             SIGNALS,
             IDENTITY,
+            BORN,
             TIMERS,
             REGISTRATIONS,
             EXECUTABLE,
@@ -63,6 +71,7 @@ impl Part<Still<'_>, Back> for Gate {
             (MEMORY, gate::memory::save()),
             (SIGNALS, gate::signals::save()),
             (IDENTITY, gate::identity::save()),
+            (BORN, gate::neighbours::save()),
             (TIMERS, gate::timers::save()),
             (REGISTRATIONS, gate::registrations::save()),
             (EXECUTABLE, gate::paths::save()),
@@ -110,6 +119,14 @@ fn give(
     let bytes = back.restore.payload(&kind).unwrap_or_default();
     restore(bytes).map_err(|error| error.to_string())?;
     Ok(())
+}
+
+/// Returns the id by which the application knows the rank that comes back.
+pub fn known_as(saved: &dyn Saved) -> Result<KnownAs, String> {
+    let identity = saved.payload(&IDENTITY).unwrap_or_default();
+    let pid = gate::identity::saved_pid(identity).map_err(|error| error.to_string())?;
+    let born = saved.payload(&BORN).unwrap_or_default();
+    Ok(gate::neighbours::restore(pid, born))
 }
 
 /// Notes which descriptors belong to the application.

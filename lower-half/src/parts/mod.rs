@@ -7,7 +7,7 @@
 mod attributes;
 mod credentials;
 mod descriptors;
-mod gate;
+pub mod gate;
 mod gpu;
 mod guarded;
 mod holdings;

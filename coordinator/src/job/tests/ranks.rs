@@ -127,6 +127,39 @@ fn a_barrier_opens_when_all_have_come_and_can_be_used_again() {
 }
 
 #[test]
+fn ranks_of_one_host_hear_as_what_the_others_are_known() {
+    let mut world = World::running();
+    let born = |rank| Namespace::told_of(7, ["one", "two"][rank as usize / 2 % 2], "");
+    for rank in 0..RANKS {
+        let told = |it: &Output| {
+            matches!(
+                it,
+                Output::Send {
+                    message: ToAgent::Neighbours(_),
+                    ..
+                }
+            )
+        };
+        assert!(!world.outputs.iter().any(told));
+        let known = KnownAs {
+            pid: 100 + rank,
+            born: born(rank),
+        };
+        world.agent(rank, FromAgent::KnownAs(known));
+    }
+    for rank in 0..RANKS {
+        let others = (0..RANKS).filter(|other| *other != rank && born(*other) == born(rank));
+        let others = others.map(|other| Neighbour {
+            known: 100 + other,
+            pid: hello(other).pid,
+            namespace: hello(other).namespace,
+        });
+        let message = ToAgent::Neighbours(others.collect());
+        assert!(world.has(&Output::Send { rank, message }), "rank {rank}");
+    }
+}
+
+#[test]
 fn two_processes_that_start_mpi_as_one_rank_can_not_be_checkpointed() {
     let mut world = World::running();
     let program = |pid| Hello {

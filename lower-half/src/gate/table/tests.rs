@@ -134,6 +134,30 @@ fn what_makes_a_descriptor_is_noted() {
     }
 }
 
+/// The calls whose arguments the kernel declares as ids of processes, threads or groups.
+#[test]
+fn calls_that_take_an_id_are_answered_in_restarted_processes() {
+    const TAKE_IDS: &str = "get_robust_list getpgid getpriority getsid ioprio_get ioprio_set kcmp kill migrate_pages move_pages perf_event_open pidfd_open \
+        prlimit64 process_vm_readv process_vm_writev ptrace rt_sigqueueinfo rt_tgsigqueueinfo sched_getaffinity sched_getattr sched_getparam \
+        sched_getscheduler sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam sched_setscheduler setpgid setpriority tgkill tkill wait4 waitid";
+    for name in TAKE_IDS.split_whitespace() {
+        let entry = all().find(|entry| entry.name == name);
+        let id = [7, 7, 7, 0, 0, 0];
+        let answered = |rule: &Rule| rule.when.holds(id) && matches!(rule.answer, Answer::By(_));
+        let answered = entry.is_some_and(|entry| entry.rules().iter().any(answered));
+        assert!(answered, "{name}");
+    }
+    let named = all().filter(|entry| entry.class == Class::Names);
+    for entry in named {
+        let clock = entry.name.starts_with("clock_");
+        assert!(
+            clock || TAKE_IDS.split_whitespace().any(|name| name == entry.name),
+            "{}",
+            entry.name
+        );
+    }
+}
+
 #[test]
 fn commands_are_in_order_and_named_once() {
     for list in [commands::PRCTL, commands::ARCH_PRCTL] {

@@ -95,7 +95,7 @@ pub enum FromAgent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct KnownAs {
     pub pid: u32,
-    /// Where the rank had that id; unknown in images of earlier releases.
+    /// The PID namespace in which the rank had that id; unknown in images of earlier releases.
     pub born: Namespace,
 }
 

@@ -115,7 +115,7 @@ pub fn released(call: &Call, holding: Holding) -> isize {
     let_go(holding, call.make())
 }
 
-/// What has been given up with this result, if it has, is held no more.
+/// A call with this result ends a hold, if it succeeded.
 fn let_go(holding: Holding, result: isize) -> isize {
     if !failed(result) {
         remove(holding);

@@ -30,13 +30,13 @@ pub fn real(known: u32) -> Option<u32> {
     others().find(|it| it.known == known).map(|it| it.real)
 }
 
-/// What the application calls the rank that the kernel gives this id.
+/// Returns the id by which the application knows the rank with this kernel id.
 pub fn known(real: u32) -> Option<u32> {
     let other = others().find(|it| it.real == real && real != NOBODY);
     other.map(|it| it.known)
 }
 
-/// What an image must hold: the namespace that the application's ids are of.
+/// The content of an image: the namespace that the application's ids are of.
 pub fn save() -> Vec<u8> {
     let born = BORN.get_or_init(Namespace::here);
     serde_json::to_vec(born).unwrap_or_default()

@@ -4,9 +4,9 @@ use stillpoint_protocol::agent::{KnownAs, Neighbour};
 
 /// The job's other ranks, as a restart sees them.
 pub trait Job {
-    /// Tells the others as what the application knows this rank.
+    /// Tells the others the id by which the application knows this rank.
     fn is_known_as(&mut self, known: KnownAs) -> Result<(), String>;
-    /// What the others have told, once a barrier has been passed.
+    /// Returns what the others have told, after a barrier.
     fn neighbours(&self) -> &[Neighbour];
     /// Returns when every rank of the job has come to this point.
     fn barrier(&mut self, name: &str) -> Result<(), String>;

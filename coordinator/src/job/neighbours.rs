@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stillpoint_protocol::agent::{KnownAs, Neighbour, ToAgent};
-use stillpoint_protocol::namespace::Place;
+use stillpoint_protocol::namespace::PidScope;
 
 use super::{Job, Output};
 
@@ -15,7 +15,7 @@ impl Job {
         if self.known_as.len() < size {
             return;
         }
-        let mut by_place: BTreeMap<Place, Vec<(u32, Neighbour)>> = BTreeMap::new();
+        let mut by_place: BTreeMap<PidScope, Vec<(u32, Neighbour)>> = BTreeMap::new();
         for (rank, known) in std::mem::take(&mut self.known_as) {
             let hello = self.roster.get(rank).and_then(|it| it.hello.as_ref());
             let Some(hello) = hello.filter(|_| !known.born.is_unknown()) else {

@@ -42,6 +42,16 @@ pub fn leave(status: u8) -> ! {
             PATIENCE.as_secs()
         ));
     }
+    if let Some(told) = BACKEND.told {
+        let telling = std::thread::Builder::new().spawn(move || {
+            // SAFETY: MPI runs in this process.
+            unsafe { told() };
+            end(status)
+        });
+        if telling.is_ok() {
+            std::thread::sleep(PATIENCE);
+        }
+    }
     end(status)
 }
 

@@ -37,6 +37,8 @@ pub struct Backend {
     /// Tells the library, before it ends, that all other threads of this process have stopped for good. It then waits for no other thread inside it, and does
     /// not complain about operations that they leave open.
     pub alone: Option<unsafe fn()>,
+    /// Tells the launcher that this process ends as it should, where the library's own end does not come.
+    pub told: Option<unsafe fn()>,
 }
 
 /// Whether this executable's library comes near; `stillpoint check` reads it in the file.

@@ -21,4 +21,5 @@ pub const BACKEND: Backend = Backend {
     while_it_waits: Some(rounds::while_it_waits),
     pending: Some(rounds::pending),
     alone: Some(rounds::alone),
+    told: None,
 };

@@ -30,6 +30,7 @@ pub const BACKEND: Backend = Backend {
     while_it_waits: Some(while_it_waits),
     pending: None,
     alone: Some(alone),
+    told: Some(told),
 };
 
 // Its own `MPI_ERRORS_ARE_FATAL`; a null object means that MPI is not running.
@@ -91,6 +92,25 @@ unsafe fn alone() {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_uses_threads".as_ptr()).cast::<bool>();
         if !found.is_null() {
             found.write_volatile(false);
+        }
+    }
+}
+
+/// [`Backend::told`]. The launcher knows processes by PMIx, which goes on by threads of its own.
+unsafe fn told() {
+    type Finalize = unsafe extern "C" fn(*const c_void, usize) -> c_int;
+    // SAFETY: looks for a library that is loaded, and in it for a name; what has this one is such a function, and takes no information.
+    unsafe {
+        let library = libc::dlopen(
+            c"libpmix.so.2".as_ptr(),
+            libc::RTLD_NOLOAD | libc::RTLD_LAZY,
+        );
+        if library.is_null() {
+            return;
+        }
+        let found = libc::dlsym(library, c"PMIx_Finalize".as_ptr());
+        if !found.is_null() {
+            core::mem::transmute::<*mut c_void, Finalize>(found)(core::ptr::null(), 0);
         }
     }
 }

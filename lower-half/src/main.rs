@@ -32,6 +32,7 @@ use launch::restart;
 use stillpoint_protocol::launch::Launch;
 
 fn main() {
+    ground::inherited::runtime_has_begun();
     // This must come while there is one thread.
     ground::page::prepare_fence();
     ground::space::be_sparing();

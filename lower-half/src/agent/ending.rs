@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::user_messages;
 use crate::capture::descriptors::streams;
-use crate::ground::starters;
+use crate::ground::{starters, thread};
 use crate::mpi::backend::BACKEND;
 use crate::mpi::{open_files, open_windows};
 
@@ -18,22 +18,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ends the process with the status that the launch wants for a suspended job.
 pub fn leave(status: u8) -> ! {
-    let finalised = std::thread::Builder::new()
-        .name("stillpoint-end".to_owned())
-        .spawn(move || {
-            if let Some(table) = crate::mpi::table() {
-                // SAFETY: MPI runs in this process, and no other thread of it calls MPI any more.
-                unsafe {
-                    if let Some(alone) = BACKEND.alone {
-                        alone();
-                    }
-                    open_files::close();
-                    open_windows::free();
-                    (table.finalize)();
+    let finalised = thread::start("stillpoint-end", thread::LARGE, move || {
+        if let Some(table) = crate::mpi::table() {
+            // SAFETY: MPI runs in this process, and no other thread of it calls MPI any more.
+            unsafe {
+                if let Some(alone) = BACKEND.alone {
+                    alone();
                 }
+                open_files::close();
+                open_windows::free();
+                (table.finalize)();
             }
-            end(status);
-        });
+        }
+        end(status);
+    });
     if finalised.is_ok() {
         std::thread::sleep(PATIENCE);
         user_messages::say(&format!(
@@ -43,7 +41,7 @@ pub fn leave(status: u8) -> ! {
         ));
     }
     if let Some(told) = BACKEND.told {
-        let telling = std::thread::Builder::new().spawn(move || {
+        let telling = thread::start("stillpoint-left", thread::LARGE, move || {
             // SAFETY: MPI runs in this process.
             unsafe { told() };
             end(status)

@@ -26,7 +26,6 @@ mod successor;
 mod user_messages;
 
 use std::os::fd::AsFd;
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -41,7 +40,7 @@ use stillpoint_protocol::{Received, Receiver, Sender};
 use crate::capture::increment;
 use crate::executor::staging::Staging;
 use crate::ground::page::Page;
-use crate::ground::{aside as stepping, wake};
+use crate::ground::{aside as stepping, thread, wake};
 use crate::threads::lower;
 use attempt::{Attempt, OrderOutcome};
 
@@ -72,17 +71,8 @@ pub enum AgentError {
 }
 
 fn on_a_thread(rank: u32, run: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
-    let thread = std::thread::Builder::new()
-        .name("stillpoint".to_owned())
-        .stack_size(1 << 20);
-    // A new thread first allocates memory. It has that before the application's limits hold again.
-    let (begun, begins) = mpsc::sync_channel(1);
-    let started = thread.spawn(move || {
-        let _ = begun.send(());
-        run();
-    });
+    let started = thread::start("stillpoint", thread::USUAL, run);
     started.map_err(|source| AgentError::Thread { rank, source })?;
-    let _ = begins.recv();
     Ok(())
 }
 

@@ -6,16 +6,16 @@
 
 use std::io;
 
+use crate::ground::thread;
+
 /// Does `work` with a copy of this process's descriptor table. Descriptors that it leaves open are closed when it returns.
 ///
 /// # Errors
 /// No thread could be started, or the kernel gives it no table of its own.
 pub fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("stillpoint".to_owned())
-            .spawn_scoped(scope, || own_table().map(|()| work()))?;
-        thread
+        let work = || own_table().map(|()| work());
+        thread::start_in(scope, "stillpoint-apart", thread::LARGE, work)?
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("a thread of Stillpoint's has ended early")))
     })

@@ -25,6 +25,7 @@ use crate::capture::maps::Seen;
 use crate::capture::stopped_process::Still;
 use crate::capture::write_behind::Behind;
 use crate::ground::page::Page;
+use crate::ground::thread;
 use crate::{capture, parts};
 
 /// The most threads that were stopped and that the kernel still keeps.
@@ -86,11 +87,8 @@ impl Executor {
             table: Arc::clone(&table),
             seen,
         };
-        let thread = std::thread::Builder::new()
-            .name("stillpoint-exec".to_owned())
-            .stack_size(1 << 20);
         THREADS.fetch_add(1, Ordering::Relaxed);
-        let started = thread.spawn(move || {
+        let started = thread::start("stillpoint-exec", thread::USUAL, move || {
             for task in given {
                 carrier.carry_out(task);
             }

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{OnceLock, mpsc};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 use nix::sys::stat::fstat;
 use nix::unistd::fdatasync;
@@ -21,6 +21,7 @@ use stillpoint_protocol::launch::{Launch, SyncFiles};
 use crate::capture::access::Access;
 use crate::capture::own_descriptor_table::own_table;
 use crate::gate::descriptors;
+use crate::ground::thread;
 
 static HOW: OnceLock<SyncFiles> = OnceLock::new();
 
@@ -61,8 +62,7 @@ impl Syncing {
             return Ok(Syncing(None));
         }
         let (taken, is_taken) = mpsc::channel();
-        let thread = Builder::new().name("stillpoint-sync".to_owned());
-        let started = thread.spawn(move || {
+        let started = thread::start("stillpoint-sync", thread::LARGE, move || {
             let table = own_table().map(|()| keep_only(&files));
             // The executor goes on in either case.
             let _ = taken.send(());

@@ -1,10 +1,11 @@
 //! Tests the stop: `STILLPOINT_REHEARSE=MILLISECONDS` repeatedly stops every thread of the application and lets it continue at once, or, with
 //! `MILLISECONDS,MILLISECONDS`, after the second time. A test then sees whether the application notices.
 
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::stop;
-use crate::ground::say;
+use crate::ground::{say, thread};
 
 const VARIABLE: &str = "STILLPOINT_REHEARSE";
 /// How long the threads have to stop; a child that shares their memory may delay them.
@@ -20,20 +21,18 @@ pub fn start() -> std::io::Result<()> {
         return Ok(());
     };
     let hold = times.next().unwrap_or_default();
-    std::thread::Builder::new()
-        .name("stillpoint-again".into())
-        .spawn(move || {
-            loop {
-                std::thread::sleep(pause);
-                let stopped = stop::stop_all(PATIENCE);
-                std::thread::sleep(hold);
-                stop::release_all();
-                if !stopped {
-                    say::line(format_args!(
-                        "rehearsal: a thread did not stop within {PATIENCE:?}"
-                    ));
-                }
+    let again = move || {
+        loop {
+            std::thread::sleep(pause);
+            let stopped = stop::stop_all(PATIENCE);
+            std::thread::sleep(hold);
+            stop::release_all();
+            if !stopped {
+                say::line(format_args!(
+                    "rehearsal: a thread did not stop within {PATIENCE:?}"
+                ));
             }
-        })?;
-    Ok(())
+        }
+    };
+    thread::start("stillpoint-again", thread::LARGE, again).map(|_: JoinHandle<()>| ())
 }

@@ -2,12 +2,13 @@
 //! may be staged, it also measures the node's GPUs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use stillpoint_gpu_messages::Facts;
 use stillpoint_protocol::launch::GpuStaging;
 
 use super::client::{self, Client};
+use crate::ground::thread;
 
 /// The thread that prepares; it returns a connection. While the connection exists, the helper knows that it is needed.
 static EARLY: Mutex<Option<JoinHandle<Option<Client>>>> = Mutex::new(None);
@@ -18,8 +19,7 @@ fn early() -> MutexGuard<'static, Option<JoinHandle<Option<Client>>>> {
 
 /// Begins to prepare. Errors are reported when the helper is needed; if no thread can be started, the work is done then too.
 pub fn begin() {
-    let thread = thread::Builder::new().name("stillpoint-gpu".to_owned());
-    let begun = thread.spawn(|| {
+    let begun = thread::start("stillpoint-gpu", thread::LARGE, || {
         let mut client = Client::connect().ok()?;
         let facts = client.facts().ok()?;
         let rank = client::rank().ok()?;

@@ -1,7 +1,7 @@
 //! The process's state at its start, before the lower half changed it: ignored signals, the signal mask, open descriptors. The application gets these.
 //!
-//! Read before the constructors of any library run (`.preinit_array`) and before Rust's runtime, which ignores SIGPIPE. Direct system calls only: libc may not
-//! be ready.
+//! Read before the constructors of any library run (`.preinit_array`) and before Rust's runtime, which ignores SIGPIPE and is kept from handling faults.
+//! Direct system calls only: libc may not be ready.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,6 +40,7 @@ unsafe extern "C" fn look() {
         }
     }
     IGNORED.store(ignored, Ordering::Relaxed);
+    act(libc::SIG_IGN);
     let mut mask = 0u64;
     // SAFETY: the kernel writes the mask to 8 bytes, which live on this stack.
     unsafe {
@@ -53,6 +54,32 @@ unsafe extern "C" fn look() {
     };
     MASK.store(mask, Ordering::Relaxed);
     look_at_descriptors();
+}
+
+/// Gives signals of faults an action that is not the default one, or the default one again. Rust's runtime handles those that have the default action, on an
+/// alternate stack for every thread, and ends the process if there is no memory for such a stack.
+fn act(action: usize) {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        if IGNORED.load(Ordering::Relaxed) & 1 << (signal - 1) != 0 {
+            continue;
+        }
+        let action = [action, 0, 0, 0];
+        // SAFETY: four words are the kernel's `struct sigaction`, without a handler.
+        unsafe {
+            syscall4(
+                libc::SYS_rt_sigaction,
+                signal as usize,
+                action.as_ptr() as usize,
+                0,
+                8,
+            )
+        };
+    }
+}
+
+/// The runtime has begun: faults end this process again.
+pub fn runtime_has_begun() {
+    act(libc::SIG_DFL);
 }
 
 /// Reads `/proc/self/fd`, or tests every number if that cannot be read.

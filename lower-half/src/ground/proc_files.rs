@@ -7,7 +7,7 @@
 
 use std::io;
 
-use super::space;
+use super::{space, thread};
 
 /// Returns the text of a file of `/proc`. A thread's name in it may be any bytes; invalid UTF-8 is replaced.
 pub fn by(path: &str) -> io::Result<String> {
@@ -27,11 +27,9 @@ pub fn apart<T: Send>(work: impl Fn() -> T + Sync) -> T {
         return work();
     }
     let done = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("stillpoint-told".to_owned())
-            .stack_size(256 << 10)
-            .spawn_scoped(scope, || empty_table().then(&work));
-        thread.ok()?.join().ok().flatten()
+        let work = || empty_table().then(&work);
+        let started = thread::start_in(scope, "stillpoint-told", thread::SMALL, work);
+        started.ok()?.join().ok().flatten()
     });
     done.unwrap_or_else(work)
 }
@@ -52,7 +50,7 @@ fn empty_table() -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::path::{Path, PathBuf};
 
@@ -89,7 +87,7 @@ mod tests {
         "ground/disk",
     ];
 
-    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    pub fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {

@@ -132,7 +132,6 @@ pub fn run(
     // SAFETY: entry and stack are those that were built for this interpreter, GS leads to this thread's record, and nothing of the lower half is needed on this
     // thread any more. The stack that this runs on is never freed.
     unsafe {
-        process::drop_alternate_stack();
         crate::arch::registers::set_fs(0);
         syscall::set_mask(inherited::mask() & !signals::ours());
         enter::jump(mapped.interpreter.entry, stack.pointer)

@@ -157,17 +157,3 @@ fn filter_value(low_text: filter::LowText, restarted: bool) -> String {
 pub fn filter_variable(low_text: filter::LowText) -> String {
     format!("{FILTER}={}", filter_value(low_text, restarted()))
 }
-
-/// Removes the alternate signal stack that Rust's runtime has given the main thread: the application has none.
-///
-/// # Safety
-/// The lower half must not need to handle a stack overflow on this thread any more.
-pub unsafe fn drop_alternate_stack() {
-    let none = libc::stack_t {
-        ss_sp: std::ptr::null_mut(),
-        ss_flags: libc::SS_DISABLE,
-        ss_size: 0,
-    };
-    // SAFETY: the kernel reads the structure, which lives on this stack; null says that the old stack is not asked for.
-    unsafe { libc::sigaltstack(&none, std::ptr::null_mut()) };
-}

@@ -11,6 +11,7 @@ use stillpoint_image::tables::RegionKind;
 use super::arrival::Plan;
 use super::{RestoreError, files};
 use crate::arch::PAGE;
+use crate::ground::thread;
 
 /// The limit, in bytes, of chunks that are kept until their place is mapped; further chunks are read again. An application without memory of its own has 2 MB:
 /// its library of stubs and its surroundings.
@@ -198,7 +199,7 @@ fn each(
     std::thread::scope(|scope| {
         for _ in 1..workers {
             // If no thread can be started, this one does all the work.
-            let _started = std::thread::Builder::new().spawn_scoped(scope, work);
+            let _started = thread::start_in(scope, "stillpoint-pages", thread::LARGE, work);
         }
         work();
     });

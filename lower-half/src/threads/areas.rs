@@ -9,6 +9,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use std::io;
+use std::thread::JoinHandle;
+
 use stillpoint_wrappers::gate::ThreadRecord;
 
 use super::handler_stack;
@@ -16,6 +19,7 @@ use super::lending::Lending;
 use super::registry::{MOST_THREADS, Thread};
 use crate::arch::registers;
 use crate::arch::syscall::{futex_wait, futex_wake};
+use crate::ground::thread;
 
 static AREAS: Lending<MOST_THREADS> = Lending::new();
 
@@ -43,7 +47,7 @@ pub fn before_threads(thread: Thread) -> bool {
 }
 
 /// Starts the keeper. With the lower FS.
-pub fn start_keeper() -> std::io::Result<()> {
+pub fn start_keeper() -> io::Result<()> {
     let keep = || {
         loop {
             let wanted = AREAS.wanted.load(Ordering::Acquire);
@@ -53,10 +57,7 @@ pub fn start_keeper() -> std::io::Result<()> {
             futex_wait(&AREAS.wanted, wanted, 0);
         }
     };
-    std::thread::Builder::new()
-        .name("stillpoint-keep".into())
-        .stack_size(64 * 1024)
-        .spawn(keep)?;
+    let _: JoinHandle<()> = thread::start("stillpoint-keep", thread::LEAST, keep)?;
     KEPT.store(true, Ordering::Release);
     Ok(())
 }
@@ -72,11 +73,9 @@ fn make_one() {
         }
     };
     let made = AREAS.made.load(Ordering::Acquire);
-    let spawned = std::thread::Builder::new()
-        .name("stillpoint-area".into())
-        .stack_size(64 * 1024)
-        .spawn(sleep);
-    match spawned {
+    let started: io::Result<JoinHandle<()>> =
+        thread::start("stillpoint-area", thread::LEAST, sleep);
+    match started {
         Ok(_) => {
             while AREAS.made.load(Ordering::Acquire) == made {
                 futex_wait(&AREAS.made, made, 0);

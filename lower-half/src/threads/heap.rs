@@ -13,6 +13,7 @@ use core::ffi::c_void;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
+use crate::ground::put_by;
 use crate::threads::own_area::{in_own_area, next};
 
 unsafe extern "C" {
@@ -34,7 +35,10 @@ pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
         // SAFETY: the block has at least `all` bytes and belongs to this caller alone.
         Some(all) if all <= SMALL => unsafe {
             // The compiler must not see both calls: it would replace them by a call of this function.
-            let block = black_box(malloc(all));
+            let mut block = black_box(malloc(all));
+            if block.is_null() {
+                block = put_by::take(all);
+            }
             if !block.is_null() {
                 core::ptr::write_bytes(block.cast::<u8>(), 0, all);
             }

@@ -17,6 +17,7 @@ use super::held::ImageId;
 use super::lanes::{LaneDestination, State, lanes};
 use super::sink::{Block, Local, Remote, Sink, Slow};
 use super::{Staging, rate};
+use crate::ground::thread;
 
 /// An image that is being staged.
 pub struct Image {
@@ -80,10 +81,8 @@ impl Staging {
                 }
             };
             let image = Arc::clone(&image);
-            let thread = std::thread::Builder::new()
-                .name("stillpoint-sink".to_owned())
-                .stack_size(1 << 20)
-                .spawn(move || image.drain(lane, sink))
+            let drain = move || image.drain(lane, sink);
+            let thread = thread::start("stillpoint-sink", thread::USUAL, drain)
                 .map_err(|error| format!("cannot start a thread: {error}"))?;
             let mut sinks = writer.sinks.lock().unwrap_or_else(PoisonError::into_inner);
             sinks.push(thread);

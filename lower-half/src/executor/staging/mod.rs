@@ -27,7 +27,6 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Builder;
 use std::time::Duration;
 
 use stillpoint_faults::{Point, pass, strike};
@@ -38,6 +37,7 @@ use stillpoint_protocol::tier::{Announced, Rates, Sized, Tiers};
 use stillpoint_protocol::{Sender, Terms};
 
 use crate::capture::access::{Access, Revoked};
+use crate::ground::thread;
 use held::Held;
 use throttle::Throttle;
 
@@ -72,15 +72,9 @@ pub struct Staging {
     announced: Announced,
 }
 
-fn thread(name: &str) -> Builder {
-    Builder::new()
-        .name(format!("stillpoint-{name}"))
-        .stack_size(1 << 20)
-}
-
 /// Starts a thread of the lower half.
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread(name).spawn(work).map(drop)
+fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::start(&format!("stillpoint-{name}"), thread::USUAL, work).map(drop)
 }
 
 /// Returns bytes per second, or `None` if too few have passed to tell.
@@ -162,7 +156,7 @@ impl Staging {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = peers;
         let this = self.clone();
-        let started = spawn("measure", move || {
+        let started = start("measure", move || {
             let measured = table::apart("probe", || probe::measure(&this.shared));
             let (rates, problem) = measured.unwrap_or_else(|error| {
                 let problem = format!("cannot measure the ways: {error}");
@@ -225,7 +219,7 @@ impl Staging {
             pass(Point::Flushed);
             this.flushed(epoch, flushed.err());
         };
-        if let Err(error) = spawn("flushing", work) {
+        if let Err(error) = start("flushing", work) {
             self.flushed(epoch, Some(format!("cannot start a thread: {error}")));
         }
     }

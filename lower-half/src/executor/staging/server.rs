@@ -11,7 +11,7 @@ use stillpoint_protocol::peer::serve::serve;
 use stillpoint_protocol::peer::{self, Answer, Peer, PeerError, Request};
 
 use super::held::ImageId;
-use super::{StagingState, spawn, table};
+use super::{StagingState, start as start_thread, table};
 
 /// Accepts peers for as long as the process lives. Returns the address that leads here.
 ///
@@ -20,7 +20,7 @@ use super::{StagingState, spawn, table};
 pub fn start(reachable_at: IpAddr, shared: &Arc<StagingState>) -> io::Result<String> {
     let shared = Arc::clone(shared);
     let (tell, told) = mpsc::channel();
-    spawn("peers", move || {
+    start_thread("peers", move || {
         let listening = table::own().and_then(|()| peer::listen(reachable_at));
         let listener = match listening {
             Ok((listener, address)) => {
@@ -35,7 +35,7 @@ pub fn start(reachable_at: IpAddr, shared: &Arc<StagingState>) -> io::Result<Str
         serve(
             &listener,
             &terms,
-            |work| spawn("peer", work),
+            |work| start_thread("peer", work),
             move |peer| {
                 drop(serve_peer(peer, &shared));
             },

@@ -11,6 +11,8 @@ use std::os::fd::IntoRawFd;
 
 use nix::sched::{CloneFlags, unshare};
 
+use crate::ground::thread;
+
 /// Standard input, output and error.
 const STANDARD: usize = 3;
 
@@ -37,11 +39,11 @@ pub fn own() -> io::Result<()> {
 /// Those of [`own`], and no thread to be had.
 pub fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let thread = super::thread(name).spawn_scoped(scope, || {
+        let work = || {
             own()?;
             Ok(work())
-        })?;
-        thread
+        };
+        thread::start_in(scope, &format!("stillpoint-{name}"), thread::USUAL, work)?
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("it ended early")))
     })

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use stillpoint_image::store::Store;
 
 use super::windows::{BLOCK, Whole, Windows};
+use crate::ground::thread;
 
 /// The number of windows that may wait for the disk, including the one being written, before no other window is opened.
 const MOST_WAITING: usize = 2;
@@ -146,8 +147,8 @@ impl<S: Sink> Queue<S> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.is_none() {
             let shared = Arc::clone(&self.shared);
-            let thread = std::thread::Builder::new().name("stillpoint-disk".to_owned());
-            *writer = Some(thread.spawn(move || shared.write_windows())?);
+            let write = move || shared.write_windows();
+            *writer = Some(thread::start("stillpoint-disk", thread::LARGE, write)?);
         }
         Ok(())
     }

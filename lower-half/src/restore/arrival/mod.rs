@@ -28,7 +28,7 @@ use stillpoint_image::tables::{Region, RegionKind};
 use super::RestoreError;
 use super::pages::WorkerBuffers;
 use crate::arch::PAGE;
-use crate::ground::{arriving, ranges};
+use crate::ground::{arriving, ranges, thread};
 pub use door::Door;
 use door::{KernelMessage, Put};
 pub use plan::Plan;
@@ -111,9 +111,8 @@ pub fn begin(
         if arrival.left.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
-        let builder = std::thread::Builder::new().name("stillpoint-lazy".to_owned());
         arriving::begin();
-        let started = builder.spawn(move || {
+        let started = thread::start("stillpoint-lazy", thread::LARGE, move || {
             arrival.run(workers);
             // The descriptor is closed: page faults no longer wait.
             drop(arrival);
@@ -129,8 +128,8 @@ impl Arrival {
     fn run(&self, workers: usize) {
         std::thread::scope(|scope| {
             for number in 0..workers.max(1) {
-                let worker = std::thread::Builder::new().name("stillpoint-lazy".to_owned());
-                let started = worker.spawn_scoped(scope, || self.work());
+                let work = || self.work();
+                let started = thread::start_in(scope, "stillpoint-lazy", thread::LARGE, work);
                 if let Err(error) = started
                     && number == 0
                 {

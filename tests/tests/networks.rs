@@ -1,5 +1,5 @@
 //! Open MPI over its other ways to the network, which it takes wherever there is a fast one: libfabric (pml cm, mtl ofi) and UCX (pml ucx, osc ucx).
-//! libfabric's provider `net` keeps few messages that no receive is posted for, and nothing behind them gets through. What a matched probe has found cannot be received over it.
+//! libfabric's provider `net` keeps few messages that no receive is posted for, and nothing behind them gets through. It cannot receive a message that a matched probe has found.
 
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
@@ -44,7 +44,7 @@ fn carried(name: &str, ranks: u32, settings: Settings) {
     }
 }
 
-/// So is one that never holds still.
+/// A program that never holds still carries on, too.
 fn moving(name: &str, ranks: u32, settings: Settings) {
     let tested = Program::named(Kind::Moving, name)
         .and_then(|program| trial::moves_with(&program, ranks, settings));

@@ -61,7 +61,7 @@ macro_rules! watched {
             let Some(below) = BELOW.get() else {
                 return INTERN;
             };
-            // SAFETY: the caller's.
+            // SAFETY: the arguments go on as the caller gave them to this function of the table.
             unsafe {
                 $($first)?
                 let code = (below.$name)($($argument),*);
@@ -119,16 +119,16 @@ pub unsafe fn free() {
     };
     for window in &windows {
         for rank in &window.locked {
-            // SAFETY: the caller's; this process holds the lock.
+            // SAFETY: MPI runs, by the caller's promise, and this process holds the lock.
             unsafe { (below.win_unlock)(*rank, window.word) };
         }
         if window.all {
-            // SAFETY: as above.
+            // SAFETY: MPI runs, by the caller's promise, and this process holds the locks of all.
             unsafe { (below.win_unlock_all)(window.word) };
         }
     }
     for mut window in windows {
-        // SAFETY: the caller's; the window is there.
+        // SAFETY: MPI runs, by the caller's promise, and the window has not been freed.
         unsafe { (below.win_free)(&mut window.word) };
     }
 }

@@ -75,7 +75,7 @@ pub struct EpochMeasurement {
     pub alpha: Option<f64>,
 }
 
-/// What came of memory of GPUs. Nothing of it is in [`EpochMeasurement`].
+/// The measurement of GPUs' memory, no part of which is in [`EpochMeasurement`].
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct OfDevices {
     /// Bytes that the image had to hold or to find elsewhere.

@@ -27,6 +27,7 @@ use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::handshake::{Client, Role, SERVER_HELLO_BYTES};
 use stillpoint_protocol::job_file::{JobFile, Process};
 use stillpoint_protocol::sealed::{Channel, Sealer};
+use stillpoint_refusals::refusal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
@@ -362,7 +363,7 @@ async fn obey(
         Order::Check => {
             told.send(Step::Check)?;
             let refusals = match rank {
-                0 => vec!["this is a measurement".into()],
+                0 => vec![refusal!(Internal, "this is a measurement")],
                 _ => vec![],
             };
             answers.push(Progress::CheckResult { refusals });

@@ -30,6 +30,7 @@ use launch::Entrance;
 use launch::error::LaunchError;
 use launch::restart;
 use stillpoint_protocol::launch::Launch;
+use stillpoint_refusals::{Coded, refusal};
 
 fn main() {
     ground::inherited::runtime_has_begun();
@@ -39,7 +40,8 @@ fn main() {
     let arguments = match ground::stack_limit::ensure(std::env::args_os().skip(1).collect()) {
         Ok(arguments) => arguments.into_iter().map(OsStringExt::into_vec),
         Err(error) => {
-            ground::say::line(format_args!("cannot begin at other addresses: {error}"));
+            let refusal = refusal!(NotSetUp, "cannot begin at other addresses: {error}");
+            ground::say::line(&refusal);
             std::process::exit(126);
         }
     };
@@ -50,7 +52,7 @@ fn main() {
         std::process::exit(2);
     }
     let Err(error) = start(&arguments);
-    ground::say::line(&error);
+    ground::say::line(&error.refusal());
     std::process::exit(error.exit_status());
 }
 
@@ -66,7 +68,7 @@ fn start(arguments: &[Vec<u8>]) -> Result<std::convert::Infallible, LaunchError>
         [b"restart"] => {
             let launch = Launch::from_environment()?;
             restart::run(&launch, |launch| {
-                agent::join(launch).map_err(|error| error.to_string())
+                agent::join(launch).map_err(|error| error.refusal())
             })
         }
         _ => Err(LaunchError::Usage),

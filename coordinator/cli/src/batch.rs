@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 use stillpoint_coordinator::batch::{JOBS, slurm_job, variable};
 use stillpoint_coordinator::server::BatchJob;
@@ -24,7 +26,8 @@ fn status_of(variable: impl Fn(&str) -> Option<String>) -> u8 {
 /// Returns the batch job that Slurm can start again. It fails if there is none, before anything is started.
 pub fn to_be_requeued() -> Result<BatchJob, Failure> {
     let id = slurm_job(variable).ok_or_else(|| {
-        Failure::new(
+        Failure::refuse(
+            Code::WrongOptions,
             Failure::USAGE,
             "--requeue needs a Slurm job, but SLURM_JOB_ID is not set: leave the option out",
         )
@@ -33,7 +36,9 @@ pub fn to_be_requeued() -> Result<BatchJob, Failure> {
     let there = |directory: &Path| directory.join("scontrol").is_file();
     match std::env::split_paths(&search).any(|directory| there(&directory)) {
         true => Ok(BatchJob { id }),
-        false => Err(Failure::failed(
+        false => Err(Failure::refuse(
+            Code::NotSetUp,
+            Failure::FAILED,
             "--requeue needs Slurm's scontrol, but it is not in PATH on this node: add its directory, or leave the \
              option out",
         )),

@@ -8,6 +8,7 @@ use serde_json::json;
 use stillpoint_protocol::Span;
 use stillpoint_protocol::command::CommittedEpoch;
 use stillpoint_protocol::safe_text::{self, word};
+use stillpoint_refusals::{Refusal, in_words};
 
 use super::all::{self, Action, Everybody, Left};
 use super::interrupt;
@@ -113,14 +114,23 @@ impl Request {
             }
         });
         progress.end();
-        self.report(&target, &outcome?, &waited_for)
+        let outcome = outcome.inspect_err(|failure| self.report_failure(failure))?;
+        self.report(&target, &outcome, &waited_for)
+    }
+
+    /// Prints a failure as JSON on stdout, if asked for. The line for people follows on stderr.
+    fn report_failure(&self, failure: &super::Failure) {
+        if self.json {
+            // If this cannot be printed, the line on stderr still tells of the failure.
+            let _ = print_json(&failure.shown());
+        }
     }
 
     fn report(
         &self,
         target: &Target,
         outcome: &CommittedEpoch,
-        waited_for: &BTreeSet<String>,
+        waited_for: &BTreeSet<Refusal>,
     ) -> super::CommandResult {
         let seconds: f64 = outcome.phases.iter().map(|(_, seconds)| seconds).sum();
         // If the coordinator went before it reported its times, the outcome has no phases and no size of memory.
@@ -144,7 +154,8 @@ impl Request {
                     "epoch": ahead.epoch,
                     "seconds": ahead.seconds,
                 })),
-                "waited_for": waited_for,
+                "waited_for": waited_for.iter().map(Refusal::to_string).collect::<Vec<_>>(),
+                "waited_for_codes": waited_for.iter().map(Refusal::code).collect::<Vec<_>>(),
                 "staging": outcome.staging.map(|staging| json!({
                     "blocking_seconds": staging.blocking,
                     "predicted_seconds": staging.predicted,
@@ -217,7 +228,7 @@ fn goes_on(suspend: bool, target: &Target) -> String {
 struct Progress {
     terminal: bool,
     shown: bool,
-    hindered: Vec<String>,
+    hindered: Vec<Refusal>,
 }
 
 impl Progress {
@@ -234,12 +245,12 @@ impl Progress {
     }
 
     /// Shows the reasons to wait, if they have changed.
-    fn hindered(&mut self, reasons: &[String]) {
+    fn hindered(&mut self, reasons: &[Refusal]) {
         if self.hindered != reasons {
             self.hindered = reasons.to_vec();
             self.show(&format!(
                 "waiting until this has passed: {}",
-                reasons.join("; ")
+                in_words(reasons)
             ));
         }
     }

@@ -29,6 +29,8 @@ use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::launch::Ready;
 use stillpoint_protocol::launch_start::{self, Awaits};
 
+use stillpoint_refusals::Code;
+
 use super::start::{cannot_write, take};
 use super::{CommandResult, Failure, directory_owner, lock, title};
 use stillpoint_coordinator::fence::Fence;
@@ -127,14 +129,14 @@ fn leave_and_serve(errand: Errand) -> CommandResult {
     // An agent that starts a successor blocks every signal.
     SigSet::empty()
         .thread_set_mask()
-        .map_err(|error| Failure::of(&error))?;
+        .map_err(|error| Failure::refuse_of(Code::NotSetUp, &error))?;
     let own = Pid::from_raw(0);
-    nix::unistd::setpgid(own, own).map_err(|error| Failure::of(&error))?;
+    nix::unistd::setpgid(own, own).map_err(|error| Failure::refuse_of(Code::NotSetUp, &error))?;
     // No thread has been started, so the child has everything of this process.
-    match fork::fork().map_err(|error| Failure::of(&error))? {
+    match fork::fork().map_err(|error| Failure::refuse_of(Code::NotSetUp, &error))? {
         fork::Fork::Parent(_) => Ok(()),
         fork::Fork::Child => {
-            say_nothing().map_err(|error| Failure::of(&error))?;
+            say_nothing().map_err(|error| Failure::refuse_of(Code::NotSetUp, &error))?;
             serve(errand)
         }
     }
@@ -169,8 +171,13 @@ fn serve(errand: Errand) -> CommandResult {
     let (runtime, coordinator, listening) =
         prepare(errand).inspect_err(|failure| tell_starter(Some(failure)))?;
     runtime.block_on(coordinator.serve(listening, |written| {
-        let failure = written
-            .map_err(|error| Failure::failed(format!("cannot start the coordinator: {error}")));
+        let failure = written.map_err(|error| {
+            Failure::refuse(
+                Code::NotSetUp,
+                Failure::FAILED,
+                format!("cannot start the coordinator: {error}"),
+            )
+        });
         tell_starter(failure.err().as_ref());
         if forked {
             // A search for processes of the application, or of `run`, must not find this one. If the title cannot be changed, it serves all the same.
@@ -202,7 +209,8 @@ fn tell_starter(failure: Option<&Failure>) {
 }
 
 fn failed(what: &str, error: &(dyn Error + 'static)) -> Failure {
-    Failure::because(
+    Failure::refuse_because(
+        Code::NotSetUp,
         error,
         format!("cannot start the coordinator: {what}: {error}"),
     )
@@ -264,13 +272,19 @@ fn taken_over(path: &Path) -> Result<Task, Failure> {
     let job = JobFile::read(path)?;
     if !job.runs_here() {
         let state = job.state.name();
-        return Err(Failure::failed(format!("the job is {state}")));
+        return Err(Failure::refuse(
+            Code::JobEnds,
+            Failure::FAILED,
+            format!("the job is {state}"),
+        ));
     }
     if job.coordinator.alive() == Some(true) {
         let pid = job.coordinator.pid;
-        return Err(Failure::failed(format!(
-            "its coordinator (process {pid}) is still running"
-        )));
+        return Err(Failure::refuse(
+            Code::DirectoryInUse,
+            Failure::FAILED,
+            format!("its coordinator (process {pid}) is still running"),
+        ));
     }
     let spec = Spec::kept(&directory, job)
         .map_err(|error| failed("reading the record of the coordinator before it", &error))?;

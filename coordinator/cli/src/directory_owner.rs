@@ -4,6 +4,8 @@ use stillpoint_directory::Directory;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::safe_text::word;
 
+use stillpoint_refusals::{Code, Coded};
+
 use super::Failure;
 use stillpoint_coordinator::epoch::{EpochError, Epochs, Mark};
 use stillpoint_coordinator::server::Spec;
@@ -11,7 +13,7 @@ use stillpoint_coordinator::server::Spec;
 /// Refuses a launch in the directory of another job that has epochs there and has not finished. With `--discard` it gives these epochs up instead. The caller
 /// holds the directory's lock.
 pub fn make_way(held: &Directory, spec: &Spec) -> Result<(), Failure> {
-    let failed = |error: EpochError| Failure::of(&error);
+    let failed = |error: EpochError| Failure::refuse_of(error.code(), &error);
     let epochs = Epochs::of(held.clone(), Mark::none());
     if spec.discard {
         return epochs.give_up_all().map_err(failed);
@@ -48,7 +50,8 @@ fn refusal(held: &Directory, last: Option<&JobFile>, epoch: u64) -> Failure {
         }
         None => "an unknown job".to_owned(),
     };
-    Failure::new(
+    Failure::refuse(
+        Code::DirectoryInUse,
         Failure::USAGE,
         format!(
             "{shown}: epoch {epoch} here belongs to {whose}, and a new job would remove it: continue that job (run \

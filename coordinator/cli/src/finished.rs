@@ -4,6 +4,8 @@ use std::path::Path;
 
 use stillpoint_protocol::job_file::JobFile;
 
+use stillpoint_refusals::Code;
+
 use super::launch::LaunchPosition;
 use super::start::take;
 use super::{CommandResult, Failure, lock};
@@ -13,15 +15,20 @@ pub fn tell(place: &LaunchPosition, directory: &Path, mut job: JobFile) -> Comma
     let held = take(directory)?;
     let _lock = lock::take(&held)?;
     job.launch.clone_from(&place.launch);
-    job.write_in(&held).map_err(|error| Failure::of(&error))?;
+    job.write_in(&held)
+        .map_err(|error| Failure::refuse_of(Code::UnsafeDirectory, &error))?;
     let epoch = job.epoch.map_or(String::new(), |epoch| {
         format!("; to continue from epoch {epoch}, use --resume-anyway")
     });
-    Failure::failed(format!(
-        "{}: the job '{}' has finished: there is nothing to continue{epoch}",
-        directory.display(),
-        job.name
-    ))
+    Failure::refuse(
+        Code::JobFinished,
+        Failure::FAILED,
+        format!(
+            "{}: the job '{}' has finished: there is nothing to continue{epoch}",
+            directory.display(),
+            job.name
+        ),
+    )
     .say();
     Ok(())
 }

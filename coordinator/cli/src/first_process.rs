@@ -13,6 +13,8 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, isatty, setpgid};
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 use super::coordinator::close_inherited;
 
@@ -34,7 +36,7 @@ pub fn stay_behind() -> Result<(), Failure> {
     }
     let terminal = isatty(std::io::stdin()).unwrap_or(false);
     // No thread has been started, so the child has everything of this process.
-    match fork::fork().map_err(|error| Failure::of(&error))? {
+    match fork::fork().map_err(|error| Failure::refuse_of(Code::NotSetUp, &error))? {
         fork::Fork::Child => {
             if !terminal {
                 // A signal to a group then comes once, by way of the first process. This fails if the parent has done it already.

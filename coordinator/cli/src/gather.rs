@@ -25,6 +25,8 @@ use stillpoint_image::epoch_name;
 use stillpoint_protocol::job_file::{JobFile, host_name};
 use stillpoint_protocol::tier::{Announced, Gathered};
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 use super::launch::LaunchPosition;
 use collect::{Collector, lacks};
@@ -51,10 +53,14 @@ pub fn gather(
     epoch: u64,
 ) -> Result<From, Failure> {
     let failed = |reason: String| {
-        Failure::failed(format!(
-            "rank {}: cannot gather the blocks of epoch {epoch}: {reason}",
-            place.rank
-        ))
+        Failure::refuse(
+            Code::LostBlocks,
+            Failure::FAILED,
+            format!(
+                "rank {}: cannot gather the blocks of epoch {epoch}: {reason}",
+                place.rank
+            ),
+        )
     };
     let task = Task::new(place, directory, job, epoch);
     let mut member = Member::enter(place, job).map_err(&failed)?;
@@ -69,7 +75,7 @@ pub fn gather(
     match chosen {
         Some(chosen) => {
             if place.rank == 0 && !reason.is_empty() {
-                Failure::failed(reason).say();
+                Failure::refuse(Code::LostBlocks, Failure::FAILED, reason).say();
             }
             let fetched = fetched.filter(|_| chosen == epoch);
             Ok(From {
@@ -77,12 +83,13 @@ pub fn gather(
                 fetched: fetched.and_then(Fetched::hand_over),
             })
         }
-        None if place.rank == 0 => Err(Failure::failed(reason)),
+        None if place.rank == 0 => Err(Failure::refuse(Code::LostBlocks, Failure::FAILED, reason)),
         // Rank 0 has reported the reason.
-        None => Err(Failure::failed(format!(
-            "rank {}: there is no epoch to restart from",
-            place.rank
-        ))),
+        None => Err(Failure::refuse(
+            Code::LostBlocks,
+            Failure::FAILED,
+            format!("rank {}: there is no epoch to restart from", place.rank),
+        )),
     }
 }
 

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use stillpoint_protocol::launch::RANK_MARK;
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 
 /// Whether this process is a rank of a job: its lower half has a mapping at an address that no other program uses.
@@ -22,7 +24,11 @@ fn has_mark(maps: &str) -> bool {
 /// Becomes the program, which is part of the job already.
 pub fn go_on(program: &OsStr, arguments: &[OsString]) -> Failure {
     let error = Command::new(program).args(arguments).exec();
-    Failure::failed(format!("{}: {error}", program.to_string_lossy()))
+    Failure::refuse(
+        Code::NoProgram,
+        Failure::FAILED,
+        format!("{}: {error}", program.to_string_lossy()),
+    )
 }
 
 #[cfg(test)]

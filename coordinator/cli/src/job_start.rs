@@ -5,6 +5,8 @@ use std::path::Path;
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 use stillpoint_protocol::launch_start::{self, Awaits, Missing};
 
+use stillpoint_refusals::Code;
+
 use super::coordinator::{self, Started};
 use super::launch::LaunchPosition;
 use super::options::{LaunchOptions, When};
@@ -75,7 +77,9 @@ pub fn start_job(
         // Only the coordinator knows the places of the blocks.
         Some(epoch) => {
             started.hear()?;
-            begun.recovers = Some((epoch, JobFile::read(directory)?));
+            let job = JobFile::read(directory);
+            let job = job.map_err(|error| Failure::refuse_of(Code::NoJob, &error))?;
+            begun.recovers = Some((epoch, job));
         }
         None => begun.awaits = Some(started.left_to_the_lower_half()?),
     }
@@ -132,8 +136,12 @@ pub fn find_job(
     let job =
         launch_start::wait_for_job(&place.launch, directory).map_err(|missing| match missing {
             Missing::Told(why) => Failure::silent(why.status),
-            Missing::Directory { .. } => Failure::of(&missing),
-            Missing::Late { .. } => Failure::failed(format!("rank {}: {missing}", place.rank)),
+            Missing::Directory { .. } => Failure::refuse_of(Code::UnsafeDirectory, &missing),
+            Missing::Late { .. } => Failure::refuse(
+                Code::NoJob,
+                Failure::FAILED,
+                format!("rank {}: {missing}", place.rank),
+            ),
         })?;
     if job.state == JobState::Finished {
         return Ok(None);
@@ -160,7 +168,11 @@ fn of_task(
             Ok(mpi)
         }
         (None, Some(mpi)) => Ok(mpi),
-        (None, None) => Err(Failure::failed("there is nothing to start")),
+        (None, None) => Err(Failure::refuse(
+            Code::Internal,
+            Failure::FAILED,
+            "there is nothing to start",
+        )),
     }
 }
 

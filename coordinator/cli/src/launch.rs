@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 
 /// A process's place in its launch.
@@ -42,7 +44,7 @@ impl LaunchPosition {
         if hydra::started(&variables) {
             let name = hydra::name(&variables).map_err(|error| {
                 let text = format!("cannot get the name of this launch from the launcher: {error}");
-                Failure::because(&error, text)
+                Failure::refuse_because(Code::NotSetUp, &error, text)
             })?;
             variables.extend(name.map(|name| (KEYS.to_owned(), name)));
         }
@@ -51,7 +53,7 @@ impl LaunchPosition {
             if rank != 0 {
                 thread::sleep(HEAD_START);
             }
-            Failure::failed(text)
+            Failure::refuse(Code::NotSetUp, Failure::FAILED, text)
         })
     }
 

@@ -13,6 +13,7 @@ mod completions;
 mod coordinator;
 mod copies;
 mod directory_owner;
+mod explain;
 mod finished;
 mod first_process;
 mod gather;
@@ -53,6 +54,7 @@ use std::{fmt, io, iter};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use stillpoint_protocol::safe_text;
+use stillpoint_refusals::{Code, Refusal, in_words, plain as plain_words};
 
 use stillpoint_coordinator::site::Site;
 
@@ -85,6 +87,7 @@ enum Command {
     Clean(clean::Clean),
     Plan(plan::Plan),
     Check(check::Check),
+    Explain(explain::Explain),
     Completions(completions::Completions),
     Man(man::Man),
     #[command(hide = true)]
@@ -103,6 +106,8 @@ pub struct Failure {
     text: String,
     /// The items that the error is about, one line each.
     list: Vec<String>,
+    /// The reasons, if something was refused.
+    reasons: Vec<Refusal>,
 }
 
 impl Failure {
@@ -126,12 +131,65 @@ impl Failure {
             status,
             text: text.into(),
             list: vec![],
+            reasons: vec![],
         }
+    }
+
+    /// The failure that `what` was refused for these reasons.
+    fn refused(status: u8, what: &str, reasons: Vec<Refusal>) -> Failure {
+        let text = format!("{what}: {}", in_words(&reasons));
+        Failure {
+            reasons,
+            ..Failure::new(status, text)
+        }
+    }
+
+    /// Returns the failure as JSON.
+    fn shown(&self) -> serde_json::Value {
+        serde_json::json!({
+            "failed": self.text,
+            "status": self.status,
+            "reasons": self.reasons.iter().map(|reason| serde_json::json!({
+                "code": reason.code(),
+                "reason": reason.details(),
+                "remedy": plain_words(reason.code().remedy()),
+            })).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The codes of the reasons.
+    fn codes(&self) -> Vec<Code> {
+        self.reasons.iter().map(Refusal::code).collect()
     }
 
     /// Adds a list of the items that the error is about.
     fn listing(self, list: Vec<String>) -> Failure {
         Failure { list, ..self }
+    }
+
+    /// The failure that a start or a restart was refused.
+    fn refuse(code: Code, status: u8, text: impl Into<String>) -> Failure {
+        let reason = Refusal::new(code, text);
+        let text = reason.to_string();
+        Failure {
+            reasons: vec![reason],
+            ..Failure::new(status, text)
+        }
+    }
+
+    /// Like [`Failure::of`], with a code.
+    fn refuse_of(code: Code, error: &(dyn Error + 'static)) -> Failure {
+        Failure::refuse_because(code, error, error.to_string())
+    }
+
+    /// Like [`Failure::because`], with a code.
+    fn refuse_because(
+        code: Code,
+        error: &(dyn Error + 'static),
+        text: impl Into<String>,
+    ) -> Failure {
+        let Failure { status, text, .. } = Failure::because(error, text);
+        Failure::refuse(code, status, text)
     }
 
     /// A failure that has been reported already.
@@ -208,6 +266,7 @@ pub fn main() -> ExitCode {
         Command::Clean(clean) => clean.execute(),
         Command::Plan(plan) => plan.execute(),
         Command::Check(check) => check.execute(),
+        Command::Explain(explain) => explain.execute(),
         Command::Completions(completions) => completions.execute(),
         Command::Man(man) => man.execute(),
         Command::Coordinator(coordinator) => coordinator.execute(),
@@ -241,9 +300,11 @@ fn parse() -> Result<Cli, Failure> {
     site_defaults::check(&matches, &site)?;
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match (broken, &cli.command) {
-        (Some(error), Command::Run(_) | Command::Restart(_)) => Err(Failure::failed(format!(
-            "cannot read this site's settings: {error}"
-        ))),
+        (Some(error), Command::Run(_) | Command::Restart(_)) => Err(Failure::refuse(
+            Code::SiteSettings,
+            Failure::FAILED,
+            format!("cannot read this site's settings: {error}"),
+        )),
         _ => Ok(cli),
     }
 }

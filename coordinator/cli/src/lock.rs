@@ -13,6 +13,8 @@ use stillpoint_protocol::client::CommandConnection;
 use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::job_file::JobFile;
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 use super::start::cannot_write;
 use stillpoint_coordinator::job::Life;
@@ -209,11 +211,15 @@ fn owner(directory: &Directory) -> String {
 }
 
 fn in_use(directory: &Directory, by: &str) -> Failure {
-    Failure::failed(format!(
-        "{}: another job runs in this directory ({by}): wait for its end or choose another directory \
+    Failure::refuse(
+        Code::DirectoryInUse,
+        Failure::FAILED,
+        format!(
+            "{}: another job runs in this directory ({by}): wait for its end or choose another directory \
          with --dir",
-        directory.path().display()
-    ))
+            directory.path().display()
+        ),
+    )
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use stillpoint_linkage::{Family, Needed, found, needed, of_library};
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 use super::launch::LaunchPosition;
 use super::options::{LaunchOptions, Mpi};
@@ -89,10 +91,14 @@ impl Recorded {
     ) -> Result<Pair, Failure> {
         let word = &self.program;
         let Some(family) = Family::of_abi(word) else {
-            return Err(Failure::failed(format!(
-                "the epoch's program was built for {word}, and this build of Stillpoint does not know it: use the \
-                 build that wrote the epoch"
-            )));
+            return Err(Failure::refuse(
+                Code::MpiMissing,
+                Failure::FAILED,
+                format!(
+                    "the epoch's program was built for {word}, and this build of Stillpoint does not know it: use the \
+                     build that wrote the epoch"
+                ),
+            ));
         };
         let asked = match options.mpi {
             Mpi::Auto => family,
@@ -100,20 +106,28 @@ impl Recorded {
             Mpi::Mpich => Family::Mpich,
         };
         if asked != family {
-            return Err(Failure::failed(format!(
-                "--mpi {}: the epoch's program was built for {family}, and a restart cannot change that: leave the \
-                 option out",
-                asked.word()
-            )));
+            return Err(Failure::refuse(
+                Code::WrongOptions,
+                Failure::FAILED,
+                format!(
+                    "--mpi {}: the epoch's program was built for {family}, and a restart cannot change that: leave the \
+                     option out",
+                    asked.word()
+                ),
+            ));
         }
         let pair = Pair::below(options, place, family.word())?;
         if let Err(missing) = Siblings::find(pair.program, pair.library) {
-            return Err(Failure::failed(format!(
-                "the epoch's program was built for {family}, but this launcher's library is {}: {missing}; restart it \
-                 on the library that it ran on: {}",
-                pair.library_in_words(),
-                in_words(&self.library)
-            )));
+            return Err(Failure::refuse(
+                Code::MpiMissing,
+                Failure::FAILED,
+                format!(
+                    "the epoch's program was built for {family}, but this launcher's library is {}: {missing}; restart it \
+                     on the library that it ran on: {}",
+                    pair.library_in_words(),
+                    in_words(&self.library)
+                ),
+            ));
         }
         Ok(pair)
     }
@@ -123,12 +137,16 @@ impl Recorded {
         if (self.program.as_str(), self.library.as_str()) == (pair.program, pair.library) {
             return Ok(());
         }
-        Err(Failure::failed(format!(
-            "rank {rank}: {} here, but {} on rank 0's host: all ranks of a job need MPI libraries with the same \
-             binary interface",
-            over(pair.program, pair.library),
-            over(&self.program, &self.library)
-        )))
+        Err(Failure::refuse(
+            Code::RanksDiffer,
+            Failure::FAILED,
+            format!(
+                "rank {rank}: {} here, but {} on rank 0's host: all ranks of a job need MPI libraries with the same \
+                 binary interface",
+                over(pair.program, pair.library),
+                over(&self.program, &self.library)
+            ),
+        ))
     }
 
     /// A message for the user if the job's library has changed.
@@ -159,18 +177,26 @@ impl Pair {
             return match of_library(file) {
                 // The lower half for Open MPI is linked to it.
                 Some(family @ Family::OpenMpi) if is_found(file) => Ok(on(family.word(), None)),
-                Some(family @ Family::OpenMpi) => Err(Failure::failed(format!(
-                    "--mpi-library {}: this is {family}, but not the one that the dynamic linker finds ({}): set \
-                     LD_LIBRARY_PATH so that it finds this one, or name a library with the standard's binary \
-                     interface ({STANDARD}) or with MPICH's",
-                    file.display(),
-                    LIBRARIES[0].0
-                ))),
+                Some(family @ Family::OpenMpi) => Err(Failure::refuse(
+                    Code::MpiMissing,
+                    Failure::FAILED,
+                    format!(
+                        "--mpi-library {}: this is {family}, but not the one that the dynamic linker finds ({}): set \
+                         LD_LIBRARY_PATH so that it finds this one, or name a library with the standard's binary \
+                         interface ({STANDARD}) or with MPICH's",
+                        file.display(),
+                        LIBRARIES[0].0
+                    ),
+                )),
                 Some(family) => Ok(on(family.word(), Some(file.clone()))),
-                None => Err(Failure::failed(format!(
-                    "--mpi-library {}: this is not an MPI library",
-                    file.display()
-                ))),
+                None => Err(Failure::refuse(
+                    Code::MpiMissing,
+                    Failure::FAILED,
+                    format!(
+                        "--mpi-library {}: this is not an MPI library",
+                        file.display()
+                    ),
+                )),
             };
         }
         // Libraries of MPICH's family may have a file for each of two binary interfaces.
@@ -307,7 +333,7 @@ fn refused(path: &Path, needed: &Needed, why: &str) -> Failure {
     let (path, library) = (path.display(), needed.library.display());
     let family = &needed.family;
     let text = format!("{path}: needs {family} ({library}), {why}");
-    Failure::new(Failure::NOT_EXECUTABLE, text)
+    Failure::refuse(Code::MpiMissing, Failure::NOT_EXECUTABLE, text)
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use stillpoint_protocol::{Silence, Span};
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_multilevel::units::parse_bytes;
 
+use stillpoint_refusals::Code;
+
 use super::tiers::TierOptions;
 use super::units::parse_duration;
 use super::{Failure, batch};
@@ -238,8 +240,13 @@ impl LaunchOptions {
         if self.incremental == IncrementalOption::Off {
             return Ok(Tracking::None);
         }
-        stillpoint_tracking::choose(self.tracking.wanted())
-            .map_err(|error| Failure::new(Failure::USAGE, format!("--tracking: {error}")))
+        stillpoint_tracking::choose(self.tracking.wanted()).map_err(|error| {
+            Failure::refuse(
+                Code::KernelFeature,
+                Failure::USAGE,
+                format!("--tracking: {error}"),
+            )
+        })
     }
 
     /// The batch job to requeue after a suspend.
@@ -252,14 +259,16 @@ impl LaunchOptions {
         let whole = self.incremental == IncrementalOption::Off;
         let useless = whole || self.copy == When::Off || self.tiers.staging().is_some();
         if self.precopy == When::On && useless {
-            return Err(Failure::new(
+            return Err(Failure::refuse(
+                Code::WrongOptions,
                 Failure::USAGE,
                 "--precopy on needs --incremental, and excludes --copy off and --tier",
             ));
         }
         let by_pages = self.incremental == IncrementalOption::Pages;
         if by_pages && self.tracking == TrackingOption::None {
-            return Err(Failure::new(
+            return Err(Failure::refuse(
+                Code::WrongOptions,
                 Failure::USAGE,
                 "--incremental=pages needs pages to be tracked, but --tracking none tracks no pages: leave one of the \
                  two out",

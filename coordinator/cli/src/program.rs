@@ -7,13 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 
 /// Finds the program as `execvp` does. If it cannot be run, the error says so early and plainly.
 pub(super) fn find_program(program: &OsStr) -> Result<PathBuf, Failure> {
     let shown = program.to_string_lossy();
     let not_found = |where_: &str| {
-        Failure::new(
+        Failure::refuse(
+            Code::NoProgram,
             Failure::NOT_FOUND,
             format!("{shown}: no such program{where_}: check the name and that this host has it"),
         )
@@ -26,7 +29,8 @@ pub(super) fn find_program(program: &OsStr) -> Result<PathBuf, Failure> {
         return match path.metadata() {
             Ok(_) => check_program(&path).map(|()| path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(not_found("")),
-            Err(error) => Err(Failure::new(
+            Err(error) => Err(Failure::refuse(
+                Code::NoProgram,
                 Failure::NOT_EXECUTABLE,
                 format!("{shown}: {error}"),
             )),
@@ -78,7 +82,8 @@ pub(super) fn refuse_launcher(program: &Path) -> Result<(), Failure> {
     let Some(launcher) = launcher else {
         return Ok(());
     };
-    Err(Failure::new(
+    Err(Failure::refuse(
+        Code::LauncherInside,
         Failure::USAGE,
         format!(
             "{launcher} is a launcher, but stillpoint has to start each of its ranks: put the launcher first, as in \
@@ -88,12 +93,14 @@ pub(super) fn refuse_launcher(program: &Path) -> Result<(), Failure> {
 }
 
 fn check_program(path: &Path) -> Result<(), Failure> {
-    let refuse = |why: &str| {
-        Failure::new(
+    let refuse_as = |code: Code, why: &str| {
+        Failure::refuse(
+            code,
             Failure::NOT_EXECUTABLE,
             format!("{}: {why}", path.display()),
         )
     };
+    let refuse = |why: &str| refuse_as(Code::NoProgram, why);
     let about = path
         .metadata()
         .map_err(|error| refuse(&error.to_string()))?;
@@ -121,7 +128,8 @@ fn check_program(path: &Path) -> Result<(), Failure> {
     }
     match kind(&head) {
         Kind::Script => match interpreter(&head) {
-            Some(interpreter) if !Path::new(&interpreter).exists() => Err(Failure::new(
+            Some(interpreter) if !Path::new(&interpreter).exists() => Err(Failure::refuse(
+                Code::NoProgram,
                 Failure::NOT_FOUND,
                 format!(
                     "{}: its first line names {}, but that file is missing: correct that line",
@@ -131,14 +139,17 @@ fn check_program(path: &Path) -> Result<(), Failure> {
             )),
             _ => Ok(()),
         },
-        Kind::Dynamic if needs(&head) > about.len() => Err(refuse(
+        Kind::Dynamic if needs(&head) > about.len() => Err(refuse_as(
+            Code::WrongProgram,
             "is truncated (it ends before its segments do): copy or build it again",
         )),
         Kind::Dynamic => Ok(()),
-        Kind::Static => Err(refuse(
+        Kind::Static => Err(refuse_as(
+            Code::StaticProgram,
             "is statically linked, so Stillpoint cannot load its library into it: link it dynamically",
         )),
-        Kind::Foreign => Err(refuse(
+        Kind::Foreign => Err(refuse_as(
+            Code::WrongProgram,
             "is a program for another kind of machine: build it for this one",
         )),
         Kind::Unknown => Err(refuse(

@@ -43,7 +43,10 @@ fn told(argument: &Arg) -> String {
         None => String::new(),
     };
     let values = argument.get_possible_values();
-    if argument.get_action().takes_values() && !values.is_empty() {
+    if argument.get_action().takes_values()
+        && !values.is_empty()
+        && !argument.is_hide_possible_values_set()
+    {
         let values = values.iter().filter(|value| !value.is_hide_set());
         let values = values.map(|value| match value.get_help() {
             Some(help) => format!("`{}` ({help})", value.get_name()),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::getuid;
 use stillpoint_protocol::command::{CommittedEpoch, FromCommand, Requester, ToCommand};
+use stillpoint_refusals::Refusal;
 
 use super::Failure;
 use super::target::{Coordinator, Target};
@@ -47,7 +48,7 @@ pub enum ProgressReport<'a> {
         /// The checkpoint cannot be given up any more.
         committing: bool,
     },
-    Hindered(&'a [String]),
+    Hindered(&'a [Refusal]),
 }
 
 impl ProgressReport<'_> {
@@ -129,17 +130,17 @@ pub fn converse(
             ToCommand::Hindered { reasons } => tell(ProgressReport::Hindered(&reasons)),
             ToCommand::Committed(outcome) => return Ok(outcome),
             ToCommand::Refused { reasons } => {
-                let reasons = reasons.join("; ");
-                let text = format!("cannot checkpoint the job now, and it runs on: {reasons}");
-                return Err(Failure::new(Failure::REFUSED, text));
+                let words = "cannot checkpoint the job now, and it runs on";
+                return Err(Failure::refused(Failure::REFUSED, words, reasons));
             }
             ToCommand::Aborted { reason, ahead } => {
-                return Err(Failure::failed(match ahead {
-                    None => format!("the checkpoint failed; older epochs are unchanged: {reason}"),
+                let words = match ahead {
+                    None => "the checkpoint failed; older epochs are unchanged".to_owned(),
                     Some(epoch) => format!(
-                        "epoch {epoch} was committed while the application ran, but the suspend failed: {reason}"
+                        "epoch {epoch} was committed while the application ran, but the suspend failed"
                     ),
-                }));
+                };
+                return Err(Failure::refused(Failure::FAILED, &words, vec![reason]));
             }
             ToCommand::Status(_) => {}
         }

@@ -12,6 +12,8 @@ use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::{ImageError, Manifest, RankImage, Reader, epoch_name};
 use stillpoint_protocol::job_file::JobFile;
 
+use stillpoint_refusals::Code;
+
 use super::launch::LaunchPosition;
 use super::mpi::Recorded;
 use super::options::LaunchOptions;
@@ -49,7 +51,9 @@ pub struct Restart {
 impl Restart {
     pub fn execute(self) -> CommandResult {
         if inside::a_rank() {
-            return Err(Failure::failed(
+            return Err(Failure::refuse(
+                Code::InsideJob,
+                Failure::FAILED,
                 "this process is part of a running job: restart from outside the job",
             ));
         }
@@ -64,7 +68,7 @@ impl Restart {
         let work = absolute(&work.unwrap_or_else(|| self.directory.clone()))?;
         let from = absolute(&self.directory)?;
         let decide = || {
-            strike(Point::Decide).map_err(|error| Failure::of(&error))?;
+            strike(Point::Decide).map_err(|error| Failure::refuse_of(Code::FaultPoint, &error))?;
             let wanted = RestartRequest {
                 epoch: self.epoch,
                 size: place.size,
@@ -96,11 +100,13 @@ pub struct RestartRequest {
 pub fn owned(directory: &Path) -> Result<Directory, Failure> {
     let shown = directory.display();
     Directory::open(directory, RequiredOwner::Ours).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::new(
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::refuse(
+            Code::NoEpoch,
             Failure::MISSING,
             format!("{shown}: there is no committed epoch here, because the directory does not exist: check its name"),
         ),
-        _ => Failure::because(
+        _ => Failure::refuse_because(
+            Code::UnsafeDirectory,
             &error,
             format!("{shown}: cannot restart from this directory: {error}"),
         ),
@@ -112,25 +118,31 @@ pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Res
     let directory = held.path();
     let shown = directory.display();
     let epochs = Epochs::of(held.clone(), Mark::none());
-    let committed = epochs.committed().map_err(|error| Failure::of(&error))?;
+    let committed = epochs
+        .committed()
+        .map_err(|error| Failure::refuse_of(Code::BrokenImage, &error))?;
     let listed: Vec<String> = committed.iter().map(ToString::to_string).collect();
     let staged = epochs
         .newest_staged()
-        .map_err(|error| Failure::of(&error))?;
+        .map_err(|error| Failure::refuse_of(Code::BrokenImage, &error))?;
     if let Some(staged) = staged
         && wanted.epoch.is_none_or(|wanted| wanted == staged)
     {
         if elsewhere {
-            return Err(Failure::failed(format!(
-                "{shown}: epoch {staged} is only staged, and Stillpoint can complete it only in its own directory: \
-                 restart it without --dir, or name a committed epoch with --epoch"
-            )));
+            return Err(Failure::refuse(
+                Code::StagedEpoch,
+                Failure::FAILED,
+                format!(
+                    "{shown}: epoch {staged} is only staged, and Stillpoint can complete it only in its own directory: \
+                     restart it without --dir, or name a committed epoch with --epoch"
+                ),
+            ));
         }
         return decide_staged(staged, held, wanted);
     }
     let Some(newest) = committed.last().copied() else {
         let text = format!("{shown}: there is no committed epoch here: check the directory");
-        return Err(Failure::new(Failure::MISSING, text));
+        return Err(Failure::refuse(Code::NoEpoch, Failure::MISSING, text));
     };
     let epoch = wanted.epoch.unwrap_or(newest);
     if !committed.contains(&epoch) {
@@ -138,7 +150,7 @@ pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Res
             "{shown}: there is no committed epoch {epoch}, only {}",
             listed.join(", ")
         );
-        return Err(Failure::new(Failure::MISSING, text));
+        return Err(Failure::refuse(Code::NoEpoch, Failure::MISSING, text));
     }
     let broken = |error: ImageError| {
         let others = committed.iter().rev().filter(|other| **other != epoch);
@@ -147,14 +159,18 @@ pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Res
             None => "no other epoch here is readable".to_owned(),
         };
         let text = format!("cannot restart epoch {epoch}: {error}; {advice}");
-        Failure::because(&error, text)
+        Failure::refuse_because(error.code_of_reading(), &error, text)
     };
     let manifest = manifest(held, &epoch_name(epoch)).map_err(broken)?;
     if manifest.epoch != epoch {
-        return Err(Failure::failed(format!(
-            "cannot restart epoch {epoch}: its directory holds the manifest of epoch {}",
-            manifest.epoch
-        )));
+        return Err(Failure::refuse(
+            Code::BrokenImage,
+            Failure::FAILED,
+            format!(
+                "cannot restart epoch {epoch}: its directory holds the manifest of epoch {}",
+                manifest.epoch
+            ),
+        ));
     }
     fits(&manifest, wanted.size)?;
     let first = images(held, &manifest).map_err(broken)?;
@@ -173,7 +189,13 @@ pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Res
 /// Checks the mapped files that rank 0's image needs unchanged. Every rank does so on its own host, but usually all miss the same.
 fn files_are_there(epoch: u64, image: &Reader) -> Result<(), Failure> {
     let found = MappedFiles::of(image).and_then(|files| files.find(|_, _| Ok(())));
-    found.map_err(|reason| Failure::failed(format!("cannot restart epoch {epoch} here: {reason}")))
+    found.map_err(|reason| {
+        Failure::refuse(
+            Code::MappedFile,
+            Failure::FAILED,
+            format!("cannot restart epoch {epoch} here: {reason}"),
+        )
+    })
 }
 
 /// Makes a task whose ranks gather the epoch's blocks before they restart from it.
@@ -198,7 +220,7 @@ pub fn manifest(held: &Directory, name: &str) -> Result<Manifest, ImageError> {
 fn decide_staged(epoch: u64, held: &Directory, wanted: &RestartRequest) -> Result<Task, Failure> {
     let broken = |error: ImageError| {
         let text = format!("cannot restart epoch {epoch}: {error}");
-        Failure::because(&error, text)
+        Failure::refuse_because(error.code_of_reading(), &error, text)
     };
     let manifest = manifest(held, &staged_name(epoch)).map_err(broken)?;
     match own_needed(held, &manifest) {
@@ -216,10 +238,14 @@ fn fits(manifest: &Manifest, size: u32) -> Result<(), Failure> {
         return Ok(());
     }
     let noun = if ranks == 1 { "rank" } else { "ranks" };
-    Err(Failure::failed(format!(
-        "epoch {} has {ranks} {noun}, but this launch has {size}: start it with mpirun -n {ranks}",
-        manifest.epoch
-    )))
+    Err(Failure::refuse(
+        Code::OtherSize,
+        Failure::FAILED,
+        format!(
+            "epoch {} has {ranks} {noun}, but this launch has {size}: start it with mpirun -n {ranks}",
+            manifest.epoch
+        ),
+    ))
 }
 
 fn task(

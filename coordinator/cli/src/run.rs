@@ -7,6 +7,8 @@ use clap::Args;
 use stillpoint_directory::Directory;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
+use stillpoint_refusals::Code;
+
 use super::launch::LaunchPosition;
 use super::options::{LaunchOptions, SafeState};
 use super::program::{executable, find_program, refuse_launcher};
@@ -122,7 +124,7 @@ impl Run {
         let epochs = Epochs::of(held.clone(), Mark::none());
         let newest = |is_its: &dyn Fn(&str) -> bool| {
             let newest = epochs.newest_of(|id| id.is_none_or(is_its));
-            newest.map_err(|error| Failure::of(&error))
+            newest.map_err(|error| Failure::refuse_of(Code::BrokenImage, &error))
         };
         let of_last = newest(&|id| last.as_ref().is_none_or(|job| job.carries(id)))?;
         let Some((epoch, newest)) = of_last else {
@@ -158,7 +160,8 @@ impl Run {
         if self.resume_anyway || theirs == ours {
             return Ok(());
         }
-        Err(Failure::new(
+        Err(Failure::refuse(
+            Code::OtherCommand,
             Failure::USAGE,
             format!(
                 "{}: {what} belongs to another command: '{}', not '{}': choose another --dir, or continue it with \
@@ -174,8 +177,13 @@ impl Run {
         let name = Path::new(&self.program)
             .file_name()
             .map_or_else(String::new, text);
-        let working_directory = std::env::current_dir()
-            .map_err(|error| Failure::failed(format!("the working directory is gone: {error}")))?;
+        let working_directory = std::env::current_dir().map_err(|error| {
+            Failure::refuse(
+                Code::WorkingDirectory,
+                Failure::FAILED,
+                format!("the working directory is gone: {error}"),
+            )
+        })?;
         Ok(Task {
             job: new_job_id()?,
             origin: None,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use stillpoint_protocol::installed::beside;
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 
 /// The two files for a launch, beside the command or in the installation's folder.
@@ -17,10 +19,11 @@ impl Siblings {
     pub fn find(program: &str, library: &str) -> Result<Siblings, Failure> {
         let part = |name: String| {
             beside(&name).map_err(|missing| {
-                Failure::failed(format!(
-                    "{name} is {missing}: this build has no support for {program} programs on \
-                     {library} libraries, or the installation is incomplete"
-                ))
+                let text = format!(
+                    "{name} is {missing}: this build has no support for {program} programs on {library} libraries, or \
+                     the installation is incomplete"
+                );
+                Failure::refuse(Code::MpiMissing, Failure::FAILED, text)
             })
         };
         Ok(Siblings {
@@ -50,5 +53,11 @@ fn upper_name(program: &str) -> String {
 
 /// Finds a part of the installation that may be missing.
 fn alone(name: &str) -> Result<PathBuf, Failure> {
-    beside(name).map_err(|missing| Failure::failed(format!("{name} is {missing}")))
+    beside(name).map_err(|missing| {
+        Failure::refuse(
+            Code::Incomplete,
+            Failure::FAILED,
+            format!("{name} is {missing}"),
+        )
+    })
 }

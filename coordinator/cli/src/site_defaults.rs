@@ -3,6 +3,8 @@
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 use stillpoint_coordinator::site::Site;
 
@@ -61,7 +63,7 @@ pub fn check(matches: &ArgMatches, site: &Site) -> Result<(), Failure> {
                 "--{option} is fixed by this site ({}): leave it out",
                 site.path.display()
             );
-            return Err(Failure::new(Failure::USAGE, text));
+            return Err(Failure::refuse(Code::SiteSettings, Failure::USAGE, text));
         }
     }
     Ok(())

@@ -22,6 +22,8 @@ use stillpoint_protocol::launch_start::Awaits;
 use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::tier::Tiers;
 
+use stillpoint_refusals::Code;
+
 use super::finished;
 use super::gather::{From, gather};
 use super::job_start::{Begun, find_job, start_job};
@@ -59,14 +61,23 @@ pub struct Task {
 
 /// The absolute path of a directory, in the form for every rank and the coordinator.
 pub fn absolute(directory: &Path) -> Result<PathBuf, Failure> {
-    let absolute = std::path::absolute(directory)
-        .map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
+    let absolute = std::path::absolute(directory).map_err(|error| {
+        Failure::refuse(
+            Code::UnsafeDirectory,
+            Failure::FAILED,
+            format!("{}: {error}", directory.display()),
+        )
+    })?;
     match absolute.to_str() {
         Some(_) => Ok(absolute),
-        None => Err(Failure::failed(format!(
-            "{}: the name of a checkpoint directory must be UTF-8",
-            directory.display()
-        ))),
+        None => Err(Failure::refuse(
+            Code::UnsafeDirectory,
+            Failure::FAILED,
+            format!(
+                "{}: the name of a checkpoint directory must be UTF-8",
+                directory.display()
+            ),
+        )),
     }
 }
 
@@ -81,7 +92,7 @@ pub fn cannot_write(directory: &Path, error: &io::Error) -> Failure {
     let text = format!(
         "{shown}: cannot write checkpoints there: {error}{squashed}: choose another directory with --dir"
     );
-    Failure::because(error, text)
+    Failure::refuse_because(Code::UnsafeDirectory, error, text)
 }
 
 /// An explanation of an error that root does not get from a local file system.
@@ -130,8 +141,10 @@ pub fn start(
     let Home { work, from } = home;
     let now = now();
     this_is(place.rank);
-    Namespace::own().map_err(|strange| Failure::of(&strange))?;
-    Kernel::here().suffices().map_err(|old| Failure::of(&old))?;
+    Namespace::own().map_err(|strange| Failure::refuse_of(Code::NoProc, &strange))?;
+    Kernel::here()
+        .suffices()
+        .map_err(|old| Failure::refuse_of(Code::OldKernel, &old))?;
     options.refuse_unavailable()?;
     let afresh = match program {
         Some(program) => {
@@ -184,7 +197,13 @@ pub fn start(
             lower.args(["run", "--"]).arg(program.path);
             lower.args(program.arguments)
         }
-        (None, None) => return Err(Failure::failed("there is nothing to start")),
+        (None, None) => {
+            return Err(Failure::refuse(
+                Code::Internal,
+                Failure::FAILED,
+                "there is nothing to start",
+            ));
+        }
     };
     let launch = Launch {
         directory: work,
@@ -219,12 +238,16 @@ pub fn start(
             None => lower.env_remove(keeper),
         };
     }
-    strike(Point::Become).map_err(|error| Failure::of(&error))?;
+    strike(Point::Become).map_err(|error| Failure::refuse_of(Code::FaultPoint, &error))?;
     let error = lower.env(VARIABLE, launch.to_variable()).exec();
-    Err(Failure::failed(format!(
-        "{}: cannot start this program: {error}",
-        siblings.lower.display()
-    )))
+    Err(Failure::refuse(
+        Code::Incomplete,
+        Failure::FAILED,
+        format!(
+            "{}: cannot start this program: {error}",
+            siblings.lower.display()
+        ),
+    ))
 }
 
 /// Nanoseconds since 1970; 0 for an earlier clock, so that every file has changed since.
@@ -247,7 +270,13 @@ fn occupy(tiers: &Tiers, directory: &Path, job: &Begun) {
 fn restart(directory: &Path, from: &From, rank: u32, lazy: bool) -> Result<Restart, Failure> {
     let From { epoch, fetched } = *from;
     let directory = directory.join(epoch_name(epoch));
-    let broken = |error: ImageError| Failure::because(&error, format!("rank {rank}: {error}"));
+    let broken = |error: ImageError| {
+        Failure::refuse_because(
+            error.code_of_reading(),
+            &error,
+            format!("rank {rank}: {error}"),
+        )
+    };
     let manifest = Manifest::read(&directory).map_err(broken)?;
     manifest.open_image(&directory, rank).map_err(broken)?;
     let image = manifest
@@ -266,8 +295,13 @@ fn restart(directory: &Path, from: &From, rank: u32, lazy: bool) -> Result<Resta
 /// Makes an id for a new job.
 pub fn new_job_id() -> Result<String, Failure> {
     let random = stillpoint_protocol::Key::random();
-    let random =
-        random.map_err(|error| Failure::failed(format!("cannot name the job: {error}")))?;
+    let random = random.map_err(|error| {
+        Failure::refuse(
+            Code::NotSetUp,
+            Failure::FAILED,
+            format!("cannot name the job: {error}"),
+        )
+    })?;
     Ok(String::from(random)[..16].to_owned())
 }
 

@@ -13,6 +13,7 @@ use stillpoint_protocol::command::{
 };
 use stillpoint_protocol::job_file::JobState;
 use stillpoint_protocol::{Span, safe_text};
+use stillpoint_refusals::{Code, Refusal};
 
 use super::all::{Action, Asking, Everybody};
 use super::mpi::over;
@@ -105,10 +106,12 @@ struct ShownLive {
     phase: Option<String>,
     /// The reasons that hinder a request.
     waits_for: Vec<String>,
+    waits_for_codes: Vec<Code>,
     /// Checkpoints of this launch.
     committed: u64,
     given_up: u64,
     last_failure: Option<String>,
+    last_failure_code: Option<Code>,
     /// The totals of these checkpoints.
     tally: Tally,
     processes: Vec<ShownRank>,
@@ -278,10 +281,12 @@ impl Shown {
             },
             live: live.map(|status| ShownLive {
                 phase: status.phase,
-                waits_for: status.waits_for,
+                waits_for: status.waits_for.iter().map(Refusal::to_string).collect(),
+                waits_for_codes: status.waits_for.iter().map(Refusal::code).collect(),
                 committed: status.committed,
                 given_up: status.aborted,
-                last_failure: status.last_failure,
+                last_failure: status.last_failure.as_ref().map(Refusal::to_string),
+                last_failure_code: status.last_failure.as_ref().map(Refusal::code),
                 tally: *status.tally,
                 tiers: status.tiers.into_iter().map(ShownTier::from).collect(),
                 processes: status

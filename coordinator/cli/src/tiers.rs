@@ -9,6 +9,8 @@ use stillpoint_multilevel::units::{parse_bandwidth, parse_bytes};
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::tier::Tiers;
 
+use stillpoint_refusals::Code;
+
 use super::Failure;
 use super::launch::LaunchPosition;
 use stillpoint_coordinator::server::Staging;
@@ -140,7 +142,7 @@ impl FromStr for TierOption {
 impl TierOptions {
     /// Refuses options that contradict each other.
     pub fn check(&self) -> Result<(), Failure> {
-        let usage = |text: &str| Err(Failure::new(Failure::USAGE, text));
+        let usage = |text: &str| Err(Failure::refuse(Code::WrongOptions, Failure::USAGE, text));
         for (fast, name) in [(true, "fast"), (false, "slow")] {
             if self.tier.iter().filter(|tier| tier.fast == fast).count() > 1 {
                 return usage(&format!("--tier {name}=...: give this tier only once"));
@@ -182,7 +184,8 @@ impl TierOptions {
             (Some(given), Some(slow)) => {
                 let absolute = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned());
                 if absolute(given) != absolute(slow) {
-                    return Err(Failure::new(
+                    return Err(Failure::refuse(
+                        Code::WrongOptions,
                         Failure::USAGE,
                         format!(
                             "--tier slow={}: the slow tier must be the checkpoint directory, which is {}: name the \
@@ -220,7 +223,7 @@ impl TierOptions {
                 "rank {}: --tier fast={path}: cannot write there: {error}: choose another directory",
                 place.rank
             );
-            Failure::because(&error, text)
+            Failure::refuse_because(Code::TierFailed, &error, text)
         };
         let path = std::path::absolute(&path).map_err(failed)?;
         stillpoint_directory::make_shared(&path).map_err(failed)?;

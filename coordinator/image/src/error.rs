@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use stillpoint_refusals::{Code, Coded};
+
 /// The reason why an image or a manifest could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
@@ -128,7 +130,36 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
+impl Coded for ImageError {
+    fn code(&self) -> Code {
+        match self {
+            ImageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Code::BrokenImage
+            }
+            ImageError::Io { source, .. } => Code::of(source, Code::NotWritten),
+            ImageError::Version { .. } => Code::OtherBuild,
+            ImageError::ByteOrder { .. } => Code::Processor,
+            ImageError::Unwritable { .. } => Code::Internal,
+            ImageError::NotOurs { .. }
+            | ImageError::Truncated { .. }
+            | ImageError::Checksum { .. }
+            | ImageError::Malformed { .. }
+            | ImageError::Digest { .. }
+            | ImageError::Origin { .. }
+            | ImageError::Sibling { .. } => Code::BrokenImage,
+        }
+    }
+}
+
 impl ImageError {
+    /// The code of this error if it came from reading the image.
+    pub fn code_of_reading(&self) -> Code {
+        match self.code() {
+            Code::NotWritten => Code::BrokenImage,
+            code => code,
+        }
+    }
+
     /// Returns whether a file would have become longer than it may (`RLIMIT_FSIZE`, or the file system's own bound).
     pub fn is_too_long(&self) -> bool {
         matches!(self, ImageError::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge)

@@ -51,6 +51,7 @@ use crate::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::Report;
 use stillpoint_incremental::viability::Record;
+use stillpoint_refusals::Refusal;
 
 /// From a rank's agent.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -68,7 +69,11 @@ pub enum FromAgent {
     /// Something about the attempt that is under way.
     Progress { attempt: u64, progress: Progress },
     /// This rank cannot take part in the attempt, for this reason. It ends the attempt.
-    Refuse { attempt: u64, reason: String },
+    Refuse {
+        attempt: u64,
+        #[bincode(with_serde)]
+        reason: Refusal,
+    },
     /// This rank has arrived at a barrier of the restart; answered by [`ToAgent::BarrierPassed`] when every rank has arrived at it.
     AtBarrier { name: String },
     /// This rank's fast tier.
@@ -139,8 +144,11 @@ pub enum Progress {
     Raise { ggid: u64, seq: u64 },
     /// The rank's current activity. Sent when it changes, after every order and for every poll.
     State(State),
-    /// The reasons that forbid a checkpoint, one each, in words for people; empty if there are none.
-    CheckResult { refusals: Vec<String> },
+    /// The reasons that forbid a checkpoint, one each; empty if there are none.
+    CheckResult {
+        #[bincode(with_serde)]
+        refusals: Vec<Refusal>,
+    },
     /// Messages sent and received since the job began, one round of pulling after the order.
     Counts {
         round: u32,
@@ -158,7 +166,10 @@ pub enum Progress {
     /// Every block of the image is on some tier.
     Staged(Written, Moved),
     /// The image was not written, for this reason (file, cause, what to do).
-    WriteFailed { reason: String },
+    WriteFailed {
+        #[bincode(with_serde)]
+        reason: Refusal,
+    },
     /// The application runs again.
     Released,
     /// The activity that has kept a rank from its still point for long, in words; empty: the rank has come.
@@ -259,7 +270,10 @@ pub enum ToAgent {
     /// The rank belongs to the job.
     Welcome,
     /// The rank does not belong to the job (wrong launch, rank taken, ...), for this reason. The connection ends.
-    Rejected { reason: String },
+    Rejected {
+        #[bincode(with_serde)]
+        reason: Refusal,
+    },
     /// Something about the attempt under way, or the start of one ([`Order::Begin`]).
     Checkpoint { attempt: u64, order: Order },
     /// Every rank has arrived at this barrier.

@@ -88,6 +88,7 @@ mod tests {
     use crate::agent::{FromAgent, Progress, ToAgent};
     use crate::command::{FromCommand, ToCommand};
     use proptest::prelude::*;
+    use stillpoint_refusals::refusal;
 
     #[test]
     fn a_frame_that_claims_too_much_is_refused_at_once() {
@@ -101,10 +102,10 @@ mod tests {
     fn a_length_inside_that_claims_too_much_sets_nothing_aside() {
         let whole = encode(&FromAgent::Refuse {
             attempt: 7,
-            reason: "x".repeat(300),
+            reason: refusal!(Internal, "{}", "x".repeat(300)),
         })
         .unwrap();
-        // The string's length is a varint of three bytes: claim 2^63 instead.
+        // The length of the code's name: claim 2^63 instead.
         let mut payload = whole[4..6].to_vec();
         payload.push(253);
         payload.extend((1u64 << 63).to_le_bytes());
@@ -162,7 +163,7 @@ mod tests {
         fn a_flipped_bit_never_crashes(at in any::<proptest::sample::Index>(), bit in 0u8..8) {
             let frame = encode(&FromAgent::Progress {
                 attempt: 9,
-                progress: Progress::CheckResult { refusals: vec!["a window".into(), "a file".into()] },
+                progress: Progress::CheckResult { refusals: vec![refusal!(MpiWindow, "a window"), refusal!(MpiFile, "a file")] },
             }).unwrap();
             let mut payload = frame[4..].to_vec();
             let at = at.index(payload.len());

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_refusals::Refusal;
 
 use crate::codec::{Decode, Encode};
 use crate::safe_text;
@@ -74,17 +75,20 @@ pub enum ToCommand {
     },
     /// The reasons that hinder the checkpoint for the moment; it is tried again.
     Hindered {
-        reasons: Vec<String>,
+        #[bincode(with_serde)]
+        reasons: Vec<Refusal>,
     },
     /// The epoch is committed. After a suspend, every rank has ended too.
     Committed(CommittedEpoch),
     /// The job cannot be checkpointed now: the ranks' own reasons. The job runs on.
     Refused {
-        reasons: Vec<String>,
+        #[bincode(with_serde)]
+        reasons: Vec<Refusal>,
     },
     /// The checkpoint failed or was given up. The job runs on unless the reason says otherwise. `ahead` is the epoch that was committed ahead of it.
     Aborted {
-        reason: String,
+        #[bincode(with_serde)]
+        reason: Refusal,
         ahead: Option<u64>,
     },
 }
@@ -139,14 +143,16 @@ pub struct JobStatus {
     /// The phase of the checkpoint under way, if one is.
     pub phase: Option<String>,
     /// The ranks' reasons that hinder a request, if one waits.
-    pub waits_for: Vec<String>,
+    #[bincode(with_serde)]
+    pub waits_for: Vec<Refusal>,
     /// The newest committed epoch.
     pub epoch: Option<u64>,
     /// Checkpoints committed and given up in this launch.
     pub committed: u64,
     pub aborted: u64,
     /// The reason why the last aborted checkpoint was given up.
-    pub last_failure: Option<String>,
+    #[bincode(with_serde)]
+    pub last_failure: Option<Refusal>,
     /// The epoch that is staged and not durable yet.
     pub staged: Option<u64>,
     /// One for each rank that has announced its tier.

@@ -21,6 +21,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, geteuid};
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, RequiredOwner};
+use stillpoint_refusals::{Code, Coded};
 
 use crate::job_file::{JobFile, JobState};
 use crate::launch::Ready;
@@ -78,6 +79,15 @@ pub enum Missing {
         PATIENCE.as_secs()
     )]
     Late { directory: String },
+}
+
+impl Coded for Missing {
+    fn code(&self) -> Code {
+        match self {
+            Missing::Told(_) | Missing::Late { .. } => Code::NoJob,
+            Missing::Directory { .. } => Code::UnsafeDirectory,
+        }
+    }
 }
 
 /// Waits for the first message of the coordinator, which this process has started by its child `first`, and for the end of that child.

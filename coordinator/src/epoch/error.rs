@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use stillpoint_image::ImageError;
+use stillpoint_refusals::{Code, Coded};
 
 /// The reason why an epoch cannot be made, read or removed.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,18 @@ pub enum EpochError {
     Taken { path: PathBuf, by: String },
     #[error(transparent)]
     Image(#[from] ImageError),
+}
+
+impl Coded for EpochError {
+    fn code(&self) -> Code {
+        match self {
+            EpochError::Io { source, .. } => Code::of(source, Code::NotWritten),
+            EpochError::WrongLength { .. } | EpochError::Base { .. } => Code::NotWritten,
+            EpochError::Contract { .. } => Code::RanksDiffer,
+            EpochError::Taken { .. } => Code::DirectoryTaken,
+            EpochError::Image(error) => error.code(),
+        }
+    }
 }
 
 fn advice(error: &io::Error) -> &'static str {

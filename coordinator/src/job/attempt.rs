@@ -8,6 +8,7 @@ use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::SafeState;
 use stillpoint_protocol::agent::{Order, Written};
 use stillpoint_protocol::command::{CommittedEpoch, Staging};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::CheckpointRequest;
 use super::late_ranks::Absent;
@@ -37,7 +38,7 @@ pub struct Attempt {
     pub drain: Drain,
     /// The ranks that have done their part of the phase.
     done: Vec<bool>,
-    refusals: Vec<Vec<String>>,
+    refusals: Vec<Vec<Refusal>>,
     /// A description of each rank's activity that takes long on its way to the still point; empty if there is none.
     late: Vec<String>,
     /// The questions about operations of late ranks that may be carried out in advance.
@@ -191,18 +192,21 @@ impl Attempt {
         self.delayed = None;
     }
 
-    pub fn refuse(&mut self, rank: u32, reasons: Vec<String>) {
+    pub fn refuse(&mut self, rank: u32, reasons: Vec<Refusal>) {
         if let Some(refusals) = self.refusals.get_mut(rank as usize) {
             refusals.extend(reasons);
         }
     }
 
     /// Every reason once, with the ranks that gave it.
-    pub fn refusals(&self) -> Vec<String> {
+    pub fn refusals(&self) -> Vec<Refusal> {
         let reasons = (0u32..).zip(&self.refusals);
         let reasons = reasons.flat_map(|(rank, reasons)| reasons.iter().map(move |it| (rank, it)));
         by_ranks(reasons, self.refusals.len())
-            .map(|(reason, ranks)| format!("{ranks}: {reason}"))
+            .map(|(reason, ranks)| {
+                let reason = Refusal::clone(reason);
+                reason.reworded(|reason| format!("{ranks}: {reason}"))
+            })
             .collect()
     }
 
@@ -214,12 +218,12 @@ impl Attempt {
     }
 
     /// Every activity that takes long once, with its ranks.
-    pub fn late(&self) -> Vec<String> {
+    pub fn late(&self) -> Vec<Refusal> {
         let late = (0u32..)
             .zip(&self.late)
             .filter(|(_, what)| !what.is_empty());
         by_ranks(late, self.late.len())
-            .map(|(what, ranks)| format!("{ranks} {what}"))
+            .map(|(what, ranks)| refusal!(RankComputes, "{ranks} {what}"))
             .collect()
     }
 
@@ -229,8 +233,10 @@ impl Attempt {
         for (ggid, sum) in sums {
             let (other, before) = *self.given_up.entry(ggid).or_insert((rank, sum));
             if before != sum {
-                let reason =
-                    format!("a communicator has been freed only here or only on rank {other}");
+                let reason = refusal!(
+                    CommunicatorFreed,
+                    "a communicator has been freed only here or only on rank {other}"
+                );
                 self.refuse(rank, vec![reason]);
             }
         }
@@ -324,12 +330,12 @@ impl Attempt {
     }
 }
 
-/// Every text once, with its ranks.
-fn by_ranks<'a>(
-    texts: impl Iterator<Item = (u32, &'a String)>,
+/// Every item once, with its ranks.
+fn by_ranks<'a, T: Ord + 'a>(
+    texts: impl Iterator<Item = (u32, &'a T)>,
     size: usize,
-) -> impl Iterator<Item = (&'a str, String)> {
-    let mut ranks_of: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+) -> impl Iterator<Item = (&'a T, String)> {
+    let mut ranks_of: BTreeMap<&T, Vec<u32>> = BTreeMap::new();
     for (rank, text) in texts {
         ranks_of.entry(text).or_default().push(rank);
     }

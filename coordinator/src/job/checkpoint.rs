@@ -9,6 +9,7 @@ use stillpoint_clock::{drain, safe_state};
 use stillpoint_protocol::agent::{Begin, Dedup, Order, Progress, ToAgent, Written};
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::attempt::Attempt;
 use super::ending::AbortReason;
@@ -114,7 +115,8 @@ impl Job {
             (phase, Progress::WriteFailed { reason })
                 if (Phase::Check..Phase::Commit).contains(&phase) =>
             {
-                let reason = format!("{}: {reason}", self.roster.named(rank));
+                let named = self.roster.named(rank);
+                let reason = reason.reworded(|reason| format!("{named}: {reason}"));
                 self.abort(AbortReason::Failed(reason), now);
             }
             (Phase::Release, Progress::Released) => self.on_released(rank, now),
@@ -138,7 +140,7 @@ impl Job {
     }
 
     /// Handles a rank's answer to the check. The last answer decides: on to the drain, or back.
-    fn on_checked(&mut self, rank: u32, refusals: Vec<String>, now: Duration) {
+    fn on_checked(&mut self, rank: u32, refusals: Vec<Refusal>, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
@@ -168,7 +170,8 @@ impl Job {
                 self.order(Order::Seal);
             }
             Some(drain::Action::Miscounted { sent, received }) => {
-                let reason = format!(
+                let reason = refusal!(
+                    Internal,
                     "the ranks received {received} messages but sent only {sent}: this is an error in Stillpoint, \
                      please report it"
                 );
@@ -277,7 +280,7 @@ impl Job {
         }
     }
 
-    pub(super) fn on_prepared(&mut self, number: u64, result: Result<(), String>, now: Duration) {
+    pub(super) fn on_prepared(&mut self, number: u64, result: Result<(), Refusal>, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
@@ -311,7 +314,7 @@ impl Job {
     pub(super) fn on_committed(
         &mut self,
         number: u64,
-        result: Result<String, String>,
+        result: Result<String, Refusal>,
         now: Duration,
     ) {
         let Some(attempt) = &mut self.attempt else {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use stillpoint_protocol::job_file::JobState;
+use stillpoint_refusals::refusal;
 
 use super::phase::Phase;
 use super::rank::Life;
@@ -141,7 +142,10 @@ impl Job {
         self.outputs.push(Output::Record);
         self.end_attempt_of_ended_job(now);
         for wanted in std::mem::take(&mut self.wanted) {
-            self.tell(wanted.watcher, wanted.aborted("the job has ended"));
+            self.tell(
+                wanted.watcher,
+                wanted.aborted(&refusal!(JobEnds, "the job has ended")),
+            );
         }
         self.outputs.push(Output::Ended);
     }

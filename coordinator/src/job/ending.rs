@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use stillpoint_protocol::agent::Order;
 use stillpoint_protocol::command::ToCommand;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::attempt::Attempt;
 use super::phase::Phase;
@@ -15,18 +16,19 @@ const ASKING: Duration = Duration::from_millis(50);
 
 /// The reason why there will be no epoch.
 pub(super) enum AbortReason {
-    Refused(Vec<String>),
+    Refused(Vec<Refusal>),
     /// Another try would give the same reasons.
-    Hopeless(Vec<String>),
-    Failed(String),
+    Hopeless(Vec<Refusal>),
+    Failed(Refusal),
 }
 
 impl Job {
     /// Handles a rank's message that it cannot take part.
-    pub(super) fn on_refuse(&mut self, rank: u32, number: u64, reason: String, now: Duration) {
+    pub(super) fn on_refuse(&mut self, rank: u32, number: u64, reason: Refusal, now: Duration) {
         let current = self.attempt.as_ref().map(|attempt| attempt.number);
         if current == Some(number) && self.may_abort() {
-            let reason = format!("{}: {reason}", self.roster.named(rank));
+            let named = self.roster.named(rank);
+            let reason = reason.reworded(|reason| format!("{named}: {reason}"));
             self.abort(AbortReason::Refused(vec![reason]), now);
         }
     }
@@ -37,10 +39,11 @@ impl Job {
         if self.may_abort() {
             let phase = self.attempt.as_ref().map_or("", |a| a.phase.name());
             let why = match self.roster.gone() {
-                Some(gone) => AbortReason::Failed(format!("{gone} (in phase {phase})")),
+                Some(gone) => AbortReason::Failed(refusal!(RanksGone, "{gone} (in phase {phase})")),
                 // The job waits for the other program, like for one that has not begun MPI.
                 None => {
-                    let became = format!(
+                    let became = refusal!(
+                        RanksMissing,
                         "{} was replaced by another program (exec)",
                         self.roster.named(rank)
                     );
@@ -80,7 +83,9 @@ impl Job {
         }
         let requests = std::mem::take(&mut attempt.requests);
         let reason = match &why {
-            AbortReason::Refused(reasons) | AbortReason::Hopeless(reasons) => reasons.join("; "),
+            AbortReason::Refused(reasons) | AbortReason::Hopeless(reasons) => {
+                Refusal::together(reasons.clone())
+            }
             AbortReason::Failed(reason) => reason.clone(),
         };
         let answered = match why {
@@ -102,11 +107,12 @@ impl Job {
         if answered {
             self.log(format!("epoch {epoch}: given up: {reason}"));
             self.aborted += 1;
-            tally::given_up(&mut self.tally, &reason);
+            tally::given_up(&mut self.tally, reason.code());
             self.last_failure = Some(reason.clone());
         }
         self.enter(Phase::Release, now);
         let again = self.waits_for_a_signal();
+        let reason = reason.to_string();
         self.order(Order::Abort { reason, again });
         self.skip_the_gone(now);
     }
@@ -155,7 +161,10 @@ impl Job {
             }
             phase => {
                 let seconds = now.saturating_sub(attempt.began()).as_secs_f64();
-                let reason = format!("given up after {seconds:.0} s in phase {phase}: {waits_for}");
+                let reason = refusal!(
+                    TooLate,
+                    "given up after {seconds:.0} s in phase {phase}: {waits_for}"
+                );
                 self.abort(AbortReason::Failed(reason), now);
             }
         }

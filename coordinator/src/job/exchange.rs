@@ -4,6 +4,7 @@ use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, ToAgent, Written};
 use stillpoint_protocol::command::{Requester, ToCommand};
 use stillpoint_protocol::job_file::JobState;
+use stillpoint_refusals::Refusal;
 
 /// An event.
 #[derive(Clone, Debug)]
@@ -27,17 +28,17 @@ pub enum Input {
     /// [`Output::Prepare`] of this attempt is done. The number is needed, since an earlier attempt at the epoch may have had a directory of the same name.
     Prepared {
         attempt: u64,
-        result: Result<(), String>,
+        result: Result<(), Refusal>,
     },
     /// [`Output::Commit`] of this attempt is done: the path of the epoch's directory.
     Committed {
         attempt: u64,
-        result: Result<String, String>,
+        result: Result<String, Refusal>,
     },
     /// [`Output::Secure`] is done: the path of the epoch's directory.
     Durable {
         epoch: u64,
-        result: Result<String, String>,
+        result: Result<String, Refusal>,
     },
     /// [`Output::Requeue`] is done: the batch system's answer, or the reason why it does not start the job again.
     Requeued { result: Result<String, String> },

@@ -34,6 +34,7 @@ use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, Hello, KnownAs, ToAgent};
 use stillpoint_protocol::command::{Ahead, JobStatus, Requester, Tally, ToCommand};
 use stillpoint_protocol::job_file::JobState;
+use stillpoint_refusals::Refusal;
 
 use attempt::Attempt;
 pub use exchange::{Fate, Input, Output};
@@ -93,7 +94,7 @@ pub struct Job {
     ended: bool,
     committed: u64,
     aborted: u64,
-    last_failure: Option<String>,
+    last_failure: Option<Refusal>,
     tally: Tally,
     outputs: Vec<Output>,
 }
@@ -137,7 +138,7 @@ impl Job {
     }
 
     /// Takes a rank in. The error is for its agent.
-    pub fn admit(&mut self, hello: Hello, now: Duration) -> Result<Vec<Output>, String> {
+    pub fn admit(&mut self, hello: Hello, now: Duration) -> Result<Vec<Output>, Refusal> {
         let rank = hello.rank;
         let returns = self.roster.returns(&hello);
         let was_connected = self.roster.get(rank).is_some_and(|rank| rank.connected);

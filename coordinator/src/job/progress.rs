@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use stillpoint_protocol::command::ToCommand;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::phase::Phase;
 use super::{Job, Output};
@@ -26,7 +27,7 @@ impl Job {
 
     /// Tells these commands what takes long, if anything does.
     pub fn tell_what_takes_long(&mut self, now: Duration) -> Vec<Output> {
-        let reasons: Vec<String> = self.takes_long(now).collect();
+        let reasons: Vec<Refusal> = self.takes_long(now).collect();
         if !reasons.is_empty() {
             let mut watchers = self.wait_for_attempt();
             watchers.extend(self.staging.watchers());
@@ -36,7 +37,7 @@ impl Job {
     }
 
     /// Describes the phase or the flush that a checkpoint has waited for long.
-    pub(super) fn takes_long(&self, now: Duration) -> impl Iterator<Item = String> + '_ {
+    pub(super) fn takes_long(&self, now: Duration) -> impl Iterator<Item = Refusal> + '_ {
         let attempt = self.attempt.iter();
         let attempt = attempt.filter(move |attempt| {
             // The ranks have reported themselves what keeps them from their targets.
@@ -45,7 +46,7 @@ impl Job {
         });
         let attempt = attempt.map(|attempt| {
             let (epoch, phase) = (attempt.epoch, attempt.phase);
-            format!("epoch {epoch}, {phase}: {}", attempt.waits_for())
+            refusal!(JobBusy, "epoch {epoch}, {phase}: {}", attempt.waits_for())
         });
         attempt.chain(self.staging.flushes_for(now, LONG))
     }

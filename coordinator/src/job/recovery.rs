@@ -6,6 +6,7 @@
 
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::tier::Gathered;
+use stillpoint_refusals::Refusal;
 
 use super::{Job, Output};
 
@@ -73,9 +74,9 @@ impl Job {
     }
 
     /// Handles the end of making the staged epoch durable.
-    pub(super) fn on_recovered_epoch(&mut self, epoch: u64, result: Result<String, String>) {
+    pub(super) fn on_recovered_epoch(&mut self, epoch: u64, result: Result<String, Refusal>) {
         if let Err(reason) = result {
-            return self.fall_back(epoch, &reason);
+            return self.fall_back(epoch, reason.details());
         }
         self.log(format!("epoch {epoch}: completed from the fast tiers"));
         self.fate.newest_epoch = Some(epoch);

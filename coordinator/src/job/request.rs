@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use stillpoint_protocol::command::ToCommand;
+use stillpoint_refusals::{Refusal, in_words, refusal};
 
 use super::attempt::Attempt;
 use super::ending::AbortReason;
@@ -42,9 +43,9 @@ impl CheckpointRequest {
     }
 
     /// The answer that the request gets no epoch of its own.
-    pub(super) fn aborted(&self, reason: &str) -> ToCommand {
+    pub(super) fn aborted(&self, reason: &Refusal) -> ToCommand {
         ToCommand::Aborted {
-            reason: reason.to_owned(),
+            reason: reason.clone(),
             ahead: self.ahead.map(|ahead| ahead.epoch),
         }
     }
@@ -58,7 +59,7 @@ impl CheckpointRequest {
 /// The reasons that refused the last try.
 #[derive(Debug)]
 pub(super) struct Hindered {
-    reasons: Vec<String>,
+    reasons: Vec<Refusal>,
     pause: Duration,
     /// The time at which the next try begins.
     again: Duration,
@@ -75,7 +76,7 @@ impl Job {
     pub(super) fn want(&mut self, wanted: CheckpointRequest) {
         let now = wanted.since;
         if self.suspended || self.ended {
-            let reason = "the job is ending".to_owned();
+            let reason = refusal!(JobEnds, "the job is ending");
             let ahead = None;
             return self.tell(wanted.watcher, ToCommand::Aborted { reason, ahead });
         }
@@ -114,23 +115,33 @@ impl Job {
             return;
         }
         if let Some(attempt) = &self.attempt {
-            let reason = format!("the job is still busy with epoch {}", attempt.epoch);
+            let reason = refusal!(
+                JobBusy,
+                "the job is still busy with epoch {}",
+                attempt.epoch
+            );
             let late =
                 |w: &CheckpointRequest| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
             return self.give_up_wanted(&reason, late);
         }
         if let Some(epoch) = self.staging.flushing() {
-            let reason = format!("the ranks are still copying epoch {epoch} to the slow tier");
+            let reason = refusal!(
+                JobBusy,
+                "the ranks are still copying epoch {epoch} to the slow tier"
+            );
             let late =
                 |w: &CheckpointRequest| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
             return self.give_up_wanted(&reason, late);
         }
         if let Some(gone) = self.roster.gone() {
-            let reason = format!("Stillpoint cannot checkpoint the whole job any more: {gone}");
+            let reason = refusal!(
+                RanksGone,
+                "Stillpoint cannot checkpoint the whole job any more: {gone}"
+            );
             return self.give_up_wanted(&reason, |_| true);
         }
         if let Some(twice) = self.roster.twice() {
-            let reasons = [twice.to_owned()];
+            let reasons = [twice.clone()];
             let refused: Vec<CheckpointRequest> = self.wanted.drain(..).collect();
             self.hindered = None;
             return self.tell_refused(refused, &reasons);
@@ -149,7 +160,10 @@ impl Job {
         if !starting.is_empty() {
             let start = self.settings.patience.start;
             let who = ranks_in_words(&starting, self.roster.size());
-            let reason = format!("the job is still starting: {who} not connected yet");
+            let reason = refusal!(
+                RanksMissing,
+                "the job is still starting: {who} not connected yet"
+            );
             return self.give_up_wanted(&reason, |w| w.since + w.timeout.unwrap_or(start) <= now);
         }
         if hindered.is_some_and(|again| now < again) {
@@ -195,7 +209,7 @@ impl Job {
         self.tell_phase();
     }
 
-    fn give_up_wanted(&mut self, reason: &str, which: impl Fn(&CheckpointRequest) -> bool) {
+    fn give_up_wanted(&mut self, reason: &Refusal, which: impl Fn(&CheckpointRequest) -> bool) {
         let (given_up, kept): (VecDeque<CheckpointRequest>, VecDeque<CheckpointRequest>) =
             std::mem::take(&mut self.wanted)
                 .into_iter()
@@ -208,7 +222,7 @@ impl Job {
             self.hindered = None;
         }
         self.log(format!("no checkpoint: {reason}"));
-        self.last_failure = Some(reason.to_owned());
+        self.last_failure = Some(reason.clone());
         for wanted in given_up {
             self.tell(wanted.watcher, wanted.aborted(reason));
         }
@@ -219,7 +233,7 @@ impl Job {
     pub(super) fn try_again_or_refuse(
         &mut self,
         requests: Vec<CheckpointRequest>,
-        reasons: &[String],
+        reasons: &[Refusal],
         now: Duration,
     ) -> bool {
         let (patient, refused): (Vec<CheckpointRequest>, Vec<CheckpointRequest>) = requests
@@ -239,7 +253,7 @@ impl Job {
     pub(super) fn tell_failed(
         &mut self,
         requests: Vec<CheckpointRequest>,
-        reason: String,
+        reason: Refusal,
         now: Duration,
     ) {
         let (signalled, told): (Vec<CheckpointRequest>, Vec<CheckpointRequest>) = requests
@@ -265,27 +279,25 @@ impl Job {
     }
 
     /// Handles a reason that hinders any try. Requests with patience left wait for it to pass.
-    fn wait_for_all(&mut self, reasons: Vec<String>, now: Duration) {
+    fn wait_for_all(&mut self, reasons: Vec<Refusal>, now: Duration) {
         let wanted: Vec<CheckpointRequest> = self.wanted.drain(..).collect();
         let attempts_fail = self.try_again_or_refuse(wanted, &reasons, now);
         if attempts_fail {
-            self.last_failure = Some(reasons.join("; "));
+            self.last_failure = Some(Refusal::together(reasons));
         }
     }
 
     fn wait_for_it_to_pass(
         &mut self,
         patient: &[CheckpointRequest],
-        reasons: &[String],
+        reasons: &[Refusal],
         now: Duration,
     ) {
         let pause = match &self.hindered {
             Some(before) if before.reasons == reasons => (before.pause * 2).min(LONGEST_PAUSE),
             _ => {
-                self.log(format!(
-                    "waiting until this has passed: {}",
-                    reasons.join("; ")
-                ));
+                let words = in_words(reasons);
+                self.log(format!("waiting until this has passed: {words}"));
                 FIRST_PAUSE
             }
         };
@@ -313,23 +325,24 @@ impl Job {
                 .partition(|wanted| now < wanted.tried_until());
         self.wanted = kept.into();
         if !refused.is_empty() {
-            self.log(format!("no checkpoint: {}", reasons.join("; ")));
-            self.last_failure = Some(reasons.join("; "));
+            self.log(format!("no checkpoint: {}", in_words(&reasons)));
             self.aborted += 1;
-            tally::given_up(&mut self.tally, &reasons.join("; "));
             self.tell_refused(refused, &reasons);
+            let reason = Refusal::together(reasons);
+            tally::given_up(&mut self.tally, reason.code());
+            self.last_failure = Some(reason);
         }
     }
 
     /// Gives the attempt up if two processes are one rank, since no epoch can hold both.
     pub(super) fn refuse_if_twice(&mut self, now: Duration) {
-        let twice = self.roster.twice().map(str::to_owned);
+        let twice = self.roster.twice().cloned();
         if let Some(reason) = twice.filter(|_| self.may_abort()) {
             self.abort(AbortReason::Refused(vec![reason]), now);
         }
     }
 
-    pub(super) fn tell_refused(&mut self, refused: Vec<CheckpointRequest>, reasons: &[String]) {
+    pub(super) fn tell_refused(&mut self, refused: Vec<CheckpointRequest>, reasons: &[Refusal]) {
         let reasons = reasons.to_vec();
         let watchers = refused.into_iter().filter_map(|wanted| wanted.watcher);
         self.tell(watchers.collect::<Vec<_>>(), ToCommand::Refused { reasons });
@@ -347,7 +360,7 @@ impl Job {
     }
 
     /// The reasons that a request waits for, for `stillpoint status`.
-    pub(super) fn waits_for(&self, now: Duration) -> Vec<String> {
+    pub(super) fn waits_for(&self, now: Duration) -> Vec<Refusal> {
         let reasons = self.hindered.iter().flat_map(|hindered| &hindered.reasons);
         let late = self.attempt.iter().flat_map(|attempt| attempt.late());
         let known = reasons.cloned().chain(late);

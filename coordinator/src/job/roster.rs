@@ -5,6 +5,7 @@ use std::fmt;
 
 use stillpoint_protocol::agent::{Dedup, Hello};
 use stillpoint_protocol::command::RankStatus;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::rank::{Life, Location, Rank};
 use super::rank_names::ranks_in_words;
@@ -23,7 +24,7 @@ pub enum SilenceOutcome {
 pub struct Roster {
     ranks: Vec<Rank>,
     /// The error that two processes start MPI as one rank, if they do.
-    twice: Option<String>,
+    twice: Option<Refusal>,
 }
 
 /// The name of a rank with its process, for people.
@@ -55,28 +56,32 @@ impl Roster {
     }
 
     /// Takes a rank in. The error is for its agent.
-    pub fn admit(&mut self, hello: Hello, launch: &str) -> Result<(), String> {
+    pub fn admit(&mut self, hello: Hello, launch: &str) -> Result<(), Refusal> {
         let size = self.ranks.len();
         if hello.launch != launch {
-            return Err(format!(
+            return Err(refusal!(
+                NoJob,
                 "this coordinator serves launch {launch}, but the rank is of launch {}",
                 hello.launch
             ));
         }
         if hello.size as usize != size {
-            return Err(format!(
+            return Err(refusal!(
+                NoJob,
                 "this job has {size} ranks, but the rank expects {}",
                 hello.size
             ));
         }
         let Some(rank) = self.ranks.get_mut(hello.rank as usize) else {
-            return Err(format!(
+            return Err(refusal!(
+                NoJob,
                 "this job has {size} ranks and no rank {}",
                 hello.rank
             ));
         };
         if rank.is_taken_by_another(&hello) {
-            let reason = format!(
+            let reason = refusal!(
+                RankTwice,
                 "two processes start MPI as rank {} of this launch, {} and {} on {}: a launcher inside `stillpoint \
                  run` starts ranks that Stillpoint cannot restart; put the launcher first, as in mpirun -n 2 \
                  stillpoint run -- APP",
@@ -96,11 +101,19 @@ impl Roster {
         }
         // It has handed over to another process, and cannot take that back.
         if hello.returns && rank.connected {
-            return Err(format!("rank {} is another process now", hello.rank));
+            return Err(refusal!(
+                NoJob,
+                "rank {} is another process now",
+                hello.rank
+            ));
         }
         // A program that does not use MPI yet may hand over, as a script does to a program that it starts.
         if !matches!(rank.life, Life::Starting | Life::Connected) {
-            return Err(format!("rank {} has already connected once", hello.rank));
+            return Err(refusal!(
+                NoJob,
+                "rank {} has already connected once",
+                hello.rank
+            ));
         }
         rank.life = Life::Connected;
         rank.connected = true;
@@ -109,8 +122,8 @@ impl Roster {
     }
 
     /// The error that makes checkpoints of this launch impossible.
-    pub fn twice(&self) -> Option<&str> {
-        self.twice.as_deref()
+    pub fn twice(&self) -> Option<&Refusal> {
+        self.twice.as_ref()
     }
 
     /// Whether this is the agent of a known rank that comes back.

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use stillpoint_refusals::{Refusal, refusal};
+
 use super::ending::AbortReason;
 use super::roster::SilenceOutcome;
 use super::{Job, Output};
@@ -83,7 +85,8 @@ impl Job {
     fn is_cut_off(&mut self, rank: u32, now: Duration) {
         self.flush_lost(rank);
         if self.may_abort() {
-            let reason = self.roster.cut_off([rank]);
+            let who = self.roster.cut_off([rank]);
+            let reason = refusal!(RankUnreachable, "{who}");
             self.abort(AbortReason::Refused(vec![reason]), now);
         }
         self.on_released(rank, now);
@@ -98,9 +101,9 @@ impl Job {
     }
 
     /// The reason why there can be no checkpoint for now.
-    pub(super) fn out_of_reach(&self) -> Option<String> {
+    pub(super) fn out_of_reach(&self) -> Option<Refusal> {
         let silent: Vec<u32> = self.roster.silent().collect();
-        (!silent.is_empty()).then(|| self.roster.cut_off(silent))
+        (!silent.is_empty()).then(|| refusal!(RankUnreachable, "{}", self.roster.cut_off(silent)))
     }
 
     /// Counts the silent ranks as lost, since no other rank is left.

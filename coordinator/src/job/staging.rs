@@ -13,6 +13,7 @@ use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::agent::{Order, ToAgent, Written};
 use stillpoint_protocol::command::{CommittedEpoch, Staging as Staged, TierStatus, ToCommand};
 use stillpoint_protocol::tier::{Announced, Moved, Rates, Sized};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::ending::AbortReason;
 use super::phase::Phase;
@@ -86,7 +87,7 @@ impl Staging {
     }
 
     /// Describes a flush that has taken long.
-    pub fn flushes_for(&self, now: Duration, long: Duration) -> Option<String> {
+    pub fn flushes_for(&self, now: Duration, long: Duration) -> Option<Refusal> {
         let flush = self.flush.as_ref()?;
         if now < flush.began + long {
             return None;
@@ -97,12 +98,16 @@ impl Staging {
             .collect();
         let epoch = flush.epoch;
         Some(match missing.is_empty() {
-            true => format!(
+            true => refusal!(
+                JobBusy,
                 "epoch {epoch}, flush: the coordinator is still writing its name to the disk (is the file system busy?)"
             ),
             false => {
                 let who = ranks_in_words(&missing, flush.done.len());
-                format!("epoch {epoch}, flush: {who} still copying to the slow tier")
+                refusal!(
+                    JobBusy,
+                    "epoch {epoch}, flush: {who} still copying to the slow tier"
+                )
             }
         })
     }
@@ -161,7 +166,7 @@ impl Job {
     ) {
         if let Some(problem) = problem {
             self.log(format!("rank {rank}: {problem}"));
-            self.last_failure = Some(format!("rank {rank}: {problem}"));
+            self.last_failure = Some(refusal!(TierFailed, "rank {rank}: {problem}"));
         }
         if let Some(slot) = self.staging.rates.get_mut(rank as usize) {
             *slot = Some(rates);
@@ -174,16 +179,16 @@ impl Job {
         self.staging.sized.fill(None);
         self.staging.moved = Moved::default();
         self.enter(Phase::Plan, now);
-        let problems: Vec<String> = (0u32..)
+        let problems: Vec<Refusal> = (0u32..)
             .zip(&self.staging.announced)
             .filter_map(|(rank, announced)| {
                 let problem = announced.as_ref()?.problem.as_ref()?;
-                Some(format!("rank {rank}: {problem}"))
+                Some(refusal!(TierFailed, "rank {rank}: {problem}"))
             })
             .collect();
         match problems.is_empty() {
             true => self.order(Order::Size),
-            false => self.abort(AbortReason::Failed(problems.join("; ")), now),
+            false => self.abort(AbortReason::Failed(Refusal::together(problems)), now),
         }
     }
 
@@ -208,7 +213,9 @@ impl Job {
         let (number, epoch) = (attempt.number, attempt.epoch);
         match self.staging.place() {
             None => {}
-            Some(Err(reason)) => self.abort(AbortReason::Failed(reason), now),
+            Some(Err(reason)) => {
+                self.abort(AbortReason::Failed(refusal!(TierFailed, "{reason}")), now);
+            }
             Some(Ok((placement, assignments))) => {
                 self.staging.predicted = placement.blocking;
                 self.log(format!(
@@ -314,23 +321,29 @@ impl Job {
             return;
         };
         let epoch = flush.epoch;
-        let reason = format!(
+        let reason = refusal!(
+            TierFailed,
             "epoch {epoch} is staged, but not durable: {reason}; a restart completes it if the fast tiers still hold it"
         );
-        self.log(reason.clone());
+        self.log(reason.to_string());
         self.last_failure = Some(reason.clone());
         let ahead = None;
         self.tell(flush.watchers, ToCommand::Aborted { reason, ahead });
     }
 
     /// Handles the end of giving the epoch its final name.
-    pub(super) fn on_durable(&mut self, epoch: u64, result: Result<String, String>, now: Duration) {
+    pub(super) fn on_durable(
+        &mut self,
+        epoch: u64,
+        result: Result<String, Refusal>,
+        now: Duration,
+    ) {
         if self.recovery.epoch() == Some(epoch) {
             return self.on_recovered_epoch(epoch, result);
         }
         let directory = match result {
             Ok(directory) => directory,
-            Err(reason) => return self.give_up_flush(&reason),
+            Err(reason) => return self.give_up_flush(reason.details()),
         };
         let Some(mut flush) = self.staging.flush.take() else {
             return;

@@ -19,6 +19,7 @@ use stillpoint_protocol::agent::{
 use stillpoint_protocol::command::{Requester, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 use stillpoint_protocol::namespace::Namespace;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::{Input, Job, Location, Output, Patience, Settings};
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use stillpoint_protocol::codec::Frames;
 use stillpoint_protocol::command::{CommittedEpoch, FromCommand, Requester, ToCommand};
+use stillpoint_refusals::{Code, Refusal, refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -74,7 +75,10 @@ async fn serve(
     };
     let message = timeout(patience, request(&mut reader)).await.ok()??;
     let Some(message) = allowed(message, standing, by) else {
-        let reasons = vec!["operators may only suspend a job of another user".to_owned()];
+        let reasons = vec![refusal!(
+            OperatorsRight,
+            "operators may only suspend a job of another user"
+        )];
         let refused = frame(&ToCommand::Refused { reasons })?;
         return writer.write_all(&refused).await.ok();
     };
@@ -152,21 +156,27 @@ fn allowed(message: FromCommand, standing: Standing, by: String) -> Option<FromC
     }
 }
 
-/// The messages for operators of a job that is not theirs. They show the result of the request, but no words of the job.
+/// The messages for operators of a job that is not theirs. They show the result of the request and the codes of reasons, but no words of the job.
 fn for_operators(said: &[u8]) -> Option<Arc<[u8]>> {
     let mut frames = Frames::default();
     frames.push(said);
-    let withheld = || "only its user can read why".to_owned();
+    let withheld = |code: Code| Refusal::new(code, "only its user can read why");
+    let codes = |reasons: Vec<Refusal>| {
+        reasons
+            .iter()
+            .map(|reason| withheld(reason.code()))
+            .collect()
+    };
     let said = match frames.next_message().ok()?? {
         ToCommand::Phase { phase, .. } => ToCommand::Phase { epoch: 0, phase },
-        ToCommand::Hindered { .. } => ToCommand::Hindered {
-            reasons: vec![withheld()],
+        ToCommand::Hindered { reasons } => ToCommand::Hindered {
+            reasons: codes(reasons),
         },
-        ToCommand::Refused { .. } => ToCommand::Refused {
-            reasons: vec![withheld()],
+        ToCommand::Refused { reasons } => ToCommand::Refused {
+            reasons: codes(reasons),
         },
-        ToCommand::Aborted { .. } => ToCommand::Aborted {
-            reason: withheld(),
+        ToCommand::Aborted { reason, .. } => ToCommand::Aborted {
+            reason: withheld(reason.code()),
             ahead: None,
         },
         ToCommand::Committed(outcome) => ToCommand::Committed(CommittedEpoch {
@@ -221,9 +231,13 @@ mod tests {
     #[test]
     fn what_a_job_says_of_itself_is_withheld_from_operators() {
         let said = ToCommand::Refused {
-            reasons: vec!["rank 0: /home/ann/secret is open".into()],
+            reasons: vec![refusal!(LostFile, "rank 0: /home/ann/secret is open")],
         };
         let heard = for_operators(&frame(&said).unwrap()).unwrap();
-        assert!(!String::from_utf8_lossy(&heard).contains("secret"));
+        let heard = String::from_utf8_lossy(&heard);
+        assert!(
+            !heard.contains("secret") && heard.contains("lost-file"),
+            "{heard}"
+        );
     }
 }

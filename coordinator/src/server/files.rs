@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stillpoint_faults::{Point, pass};
 use stillpoint_protocol::agent::Written;
+use stillpoint_refusals::{Coded, Refusal};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -65,7 +66,7 @@ impl Files {
 
     pub fn prepare(&mut self, attempt: u64, epoch: u64) {
         self.later(move |epochs| {
-            let result = epochs.prepare(epoch).map(drop).map_err(|e| e.to_string());
+            let result = epochs.prepare(epoch).map(drop).map_err(|e| e.refusal());
             Some(Event::Done(Input::Prepared { attempt, result }))
         });
     }
@@ -196,8 +197,8 @@ impl Files {
 }
 
 /// The path of an epoch, or the error, in the job's form.
-fn told(result: Result<PathBuf, EpochError>) -> Result<String, String> {
+fn told(result: Result<PathBuf, EpochError>) -> Result<String, Refusal> {
     result
         .map(|path| path.to_string_lossy().into_owned())
-        .map_err(|error| error.to_string())
+        .map_err(|error| error.refusal())
 }

@@ -13,6 +13,7 @@ use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress};
 use stillpoint_protocol::client::ClientError;
 use stillpoint_protocol::safe_text::word;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::late::{Late, Writes};
 use super::late_operations::{Absent, LateMessage};
@@ -88,10 +89,11 @@ impl Attempt {
         if !page.mpi_active() {
             sender.send(&FromAgent::Refuse {
                 attempt: number,
-                reason:
+                reason: refusal!(
+                    MpiNotRunning,
                     "the program has not called MPI_Init, or has called MPI_Finalize: there is \
-                         nothing to checkpoint; try again while it computes"
-                        .to_owned(),
+                     nothing to checkpoint; try again while it computes"
+                ),
             })?;
             return Ok(None);
         }
@@ -100,14 +102,14 @@ impl Attempt {
         if !hindrances.is_empty() {
             sender.send(&FromAgent::Refuse {
                 attempt: number,
-                reason: hindrances.join("; "),
+                reason: Refusal::together(hindrances),
             })?;
             return Ok(None);
         }
         // An epoch holds all memory, so memory that a restart has not brought back yet has to arrive first.
         arriving::wait();
         if let Err(error) = strike(Point::Flag) {
-            let reason = error.to_string();
+            let reason = refusal!(FaultPoint, "{error}");
             sender.send(&FromAgent::Refuse {
                 attempt: number,
                 reason,
@@ -309,7 +311,7 @@ impl Attempt {
             self.refused = true;
             return sender.send(&FromAgent::Refuse {
                 attempt: self.number,
-                reason: hindrances.join("; "),
+                reason: Refusal::together(hindrances),
             });
         }
         self.stopping.tick(&self.page, self.absent.holds());
@@ -394,7 +396,8 @@ impl Attempt {
             match started {
                 Ok(executor) => self.executor = Some(executor),
                 Err(error) => {
-                    let reason = format!("this rank cannot carry a checkpoint out: {error}");
+                    let reason =
+                        refusal!(NoRoom, "this rank cannot carry a checkpoint out: {error}");
                     return self.say(Progress::WriteFailed { reason }, sender);
                 }
             }
@@ -409,7 +412,10 @@ impl Attempt {
     }
 
     fn has_no_tier(&self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        let reason = "this rank has no fast tier: start every rank with --tier fast=...".to_owned();
+        let reason = refusal!(
+            TierFailed,
+            "this rank has no fast tier: start every rank with --tier fast=..."
+        );
         self.say(Progress::WriteFailed { reason }, sender)
     }
 

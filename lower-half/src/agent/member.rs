@@ -7,6 +7,7 @@ use stillpoint_protocol::client::AgentConnection;
 use stillpoint_protocol::launch::Launch;
 use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::{Received, Receiver, Sender};
+use stillpoint_refusals::{Coded, Refusal, refusal};
 
 use super::{Agent, AgentError, PATIENCE, on_a_thread, user_messages};
 use crate::executor::staging::Staging;
@@ -88,7 +89,7 @@ pub(super) fn enter(
         }
         _ => Err(AgentError::Rejected {
             rank,
-            reason: "it did not answer".to_owned(),
+            reason: refusal!(NoJob, "it did not answer"),
         }),
     }
 }
@@ -107,14 +108,15 @@ pub fn join_late() {
     if let Some(launch) = launch
         && let Err(error) = join_as(&launch, true).and_then(Member::start)
     {
+        let error = error.refusal();
         say::line(format_args!("this rank cannot be checkpointed: {error}"));
     }
 }
 
 impl Job for Member {
-    fn is_known_as(&mut self, known: KnownAs) -> Result<(), String> {
+    fn is_known_as(&mut self, known: KnownAs) -> Result<(), Refusal> {
         let said = self.sender.send(&FromAgent::KnownAs(known));
-        said.map_err(|error| error.to_string())
+        said.map_err(|error| AgentError::from(error).refusal())
     }
 
     fn neighbours(&self) -> &[Neighbour] {
@@ -122,12 +124,12 @@ impl Job for Member {
     }
 
     /// Waits until every rank of the job has come here. If a rank fails before, the job ends, and with it this wait.
-    fn barrier(&mut self, name: &str) -> Result<(), String> {
-        self.pass(name).map_err(|error| error.to_string())
+    fn barrier(&mut self, name: &str) -> Result<(), Refusal> {
+        self.pass(name).map_err(|error| error.refusal())
     }
 
-    fn start(self) -> Result<(), String> {
-        Member::start(self).map_err(|error| error.to_string())
+    fn start(self) -> Result<(), Refusal> {
+        Member::start(self).map_err(|error| error.refusal())
     }
 }
 

@@ -36,6 +36,7 @@ use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::launch::{Launch, LaunchError};
 use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::{Received, Receiver, Sender};
+use stillpoint_refusals::{Code, Coded, Refusal};
 
 use crate::capture::increment;
 use crate::executor::staging::Staging;
@@ -60,8 +61,8 @@ pub enum AgentError {
     Launch(#[from] LaunchError),
     #[error(transparent)]
     Client(#[from] ClientError),
-    #[error("the coordinator turned rank {rank} away: {reason}")]
-    Rejected { rank: u32, reason: String },
+    #[error("the coordinator turned rank {rank} away: {}", reason.details())]
+    Rejected { rank: u32, reason: Refusal },
     #[error("the coordinator went away while rank {rank} waited for the other ranks ({barrier})")]
     Alone { rank: u32, barrier: String },
     #[error("cannot prepare rank {rank} for its coordinator: {source}")]
@@ -70,6 +71,17 @@ pub enum AgentError {
     Thread { rank: u32, source: std::io::Error },
 }
 
+impl Coded for AgentError {
+    fn code(&self) -> Code {
+        match self {
+            AgentError::Launch(_) | AgentError::Client(_) | AgentError::Alone { .. } => Code::NoJob,
+            AgentError::Rejected { reason, .. } => reason.code(),
+            AgentError::Prepare { .. } | AgentError::Thread { .. } => Code::NotSetUp,
+        }
+    }
+}
+
+/// Runs a function on the agent's thread.
 fn on_a_thread(rank: u32, run: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
     let started = thread::start("stillpoint", thread::USUAL, run);
     started.map_err(|source| AgentError::Thread { rank, source })?;

@@ -1,5 +1,7 @@
 //! Child processes of the application: those that are alive, and those that have ended but were not waited for.
 
+use stillpoint_refusals::{Refusal, refusal};
+
 use crate::gate::identity;
 use crate::ground::child_delay::CHILD;
 use crate::ground::ended_children::{self, EndedChild};
@@ -9,12 +11,13 @@ use crate::ground::{proc_files, starters};
 const TRACKER: &str = "multiprocessing.resource_tracker";
 
 /// Returns the reasons against a checkpoint: living child processes, and too many ended ones.
-pub fn alive(lower: &[u32]) -> Vec<String> {
+pub fn alive(lower: &[u32]) -> Vec<Refusal> {
     let (ended, alive) = split(lower);
     let ended = ended.len() + ended_children::all().len();
-    let mut reasons: Vec<String> = alive.into_iter().map(refusal).collect();
+    let mut reasons: Vec<Refusal> = alive.into_iter().map(refusal).collect();
     if ended > ended_children::MOST {
-        reasons.push(format!(
+        reasons.push(refusal!(
+            EndedChildren,
             "{ended} children of it have ended and were not waited for, more than the {} that can be carried: wait for them",
             ended_children::MOST
         ));
@@ -47,7 +50,7 @@ fn split(lower: &[u32]) -> (Vec<EndedChild>, Vec<u32>) {
     (ended, alive)
 }
 
-fn refusal(pid: u32) -> String {
+fn refusal(pid: u32) -> Refusal {
     let name = proc_files::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
     let line = proc_files::by(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let advice = match line.contains(TRACKER) {
@@ -57,7 +60,7 @@ fn refusal(pid: u32) -> String {
         }
         false => "wait until it has ended",
     };
-    format!("{CHILD}, {pid} ({}): {advice}", name.trim_end())
+    refusal!(LiveChild, "{CHILD}, {pid} ({}): {advice}", name.trim_end())
 }
 
 /// Returns the kernel's record of a child that has ended; the record stays there.
@@ -153,7 +156,7 @@ mod tests {
         if let Some(listed) = children_of_tasks() {
             assert!(listed.contains(&child.id()));
         }
-        assert!(refusal(child.id()).contains("(sleep)"));
+        assert!(refusal(child.id()).details().contains("(sleep)"));
         assert!(how_it_ended(child.id()).is_none());
         child.kill().unwrap();
         while how_it_ended(child.id()).is_none() {}

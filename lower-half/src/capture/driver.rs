@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use stillpoint_part::{Done, Failure};
+use stillpoint_refusals::{Refusal, refusal};
 use stillpoint_wrappers::gate::{Command, DriverState};
 
 use super::stopped_process::Still;
@@ -28,7 +29,8 @@ fn until(still: &Still<'_>, what: &str, so: impl Fn() -> bool) -> Done {
             return Err(Failure::GivenUp);
         }
         if Instant::now() >= end {
-            return Err(Failure::Refused(format!(
+            return Err(Failure::Refused(refusal!(
+                NoAnswer,
                 "the program's main thread did not answer within {} s ({what}); the job runs on",
                 ANSWER.as_secs()
             )));
@@ -42,7 +44,7 @@ fn until(still: &Still<'_>, what: &str, so: impl Fn() -> bool) -> Done {
 ///
 /// # Errors
 /// The driver thread does not answer, or the checkpoint has been given up.
-pub fn check(still: &Still<'_>) -> Result<Vec<String>, Failure> {
+pub fn check(still: &Still<'_>) -> Result<Vec<Refusal>, Failure> {
     command(still, Command::Check, DriverState::Checked, "the check")?;
     let _inside = still.enter()?;
     Ok(still.page().refusals())

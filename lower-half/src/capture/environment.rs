@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use stillpoint_image::{Environment, features};
+use stillpoint_refusals::{Code, Refusal, refusal};
 use stillpoint_wrappers::contract;
 
 use crate::arch::{PAGE, springboard};
@@ -43,16 +44,17 @@ pub fn here() -> Environment {
 }
 
 /// Returns the reasons, in words for people, against a restart here of an image written in environment `then`.
-pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
+pub fn forbids(then: &Environment, here: &Environment) -> Vec<Refusal> {
     let mut reasons = Vec::new();
-    let mut differs = |what: &str, then: &str, here: &str, advice: &str| {
+    let mut differs = |code: Code, what: &str, then: &str, here: &str, advice: &str| {
         if then != here {
-            reasons.push(format!(
-                "the image was written with {what} {then}, here it is {here}: {advice}"
-            ));
+            let text =
+                format!("the image was written with {what} {then}, here it is {here}: {advice}");
+            reasons.push(Refusal::new(code, text));
         }
     };
     differs(
+        Code::Processor,
         "architecture",
         &then.architecture,
         &here.architecture,
@@ -60,6 +62,7 @@ pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
     );
     let (pages_then, pages_here) = (then.page_bytes.to_string(), here.page_bytes.to_string());
     differs(
+        Code::Processor,
         "page size",
         &pages_then,
         &pages_here,
@@ -75,12 +78,14 @@ pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
         false => then.springboard,
     };
     differs(
+        Code::OtherBuild,
         "a contract between the halves of",
         &format!("{contract:08x}-{springboard:08x}"),
         &format!("{:08x}-{:08x}", here.gate_version, here.springboard),
         "restart with the Stillpoint build that wrote it",
     );
     differs(
+        Code::OtherLibrary,
         "MPI ABI",
         &then.mpi_abi,
         &here.mpi_abi,
@@ -88,8 +93,7 @@ pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
     );
     let missing = then.cpu.missing_on(&here.cpu);
     if !missing.is_empty() {
-        reasons.push(format!(
-            "this processor ({}) lacks {}, which the program may use since it was started on {}: restart on a \
+        reasons.push(refusal!(Processor, "this processor ({}) lacks {}, which the program may use since it was started on {}: restart on a \
              processor that has them",
             here.cpu.model,
             missing.join(", "),
@@ -112,18 +116,18 @@ mod tests {
         lesser.cpu.features.retain(|feature| feature != "pni");
         let reasons = forbids(&then, &lesser);
         assert!(
-            reasons.len() == 1 && reasons[0].contains("lacks pni"),
+            reasons.len() == 1 && reasons[0].details().contains("lacks pni"),
             "{reasons:?}"
         );
         let other = Environment {
             gate_version: 999,
             ..then.clone()
         };
-        assert!(forbids(&other, &then)[0].contains("000003e7-"));
+        assert!(forbids(&other, &then)[0].details().contains("000003e7-"));
         let older = Environment {
             gate_version: 0x390b_4e2f,
             ..then.clone()
         };
-        assert_eq!(forbids(&older, &then), [""; 0]);
+        assert_eq!(forbids(&older, &then), [] as [Refusal; 0]);
     }
 }

@@ -6,6 +6,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use stillpoint_refusals::{Refusal, refusal};
+
 use crate::ground::space;
 
 /// The application's own limit; it is set again when this is dropped.
@@ -101,11 +103,10 @@ impl FileLimit {
     }
 
     /// Returns a reason in words for people if no file may have so many bytes.
-    pub fn shorter_than(bytes: u64) -> Option<String> {
+    pub fn shorter_than(bytes: u64) -> Option<Refusal> {
         let limit = get(libc::RLIMIT_FSIZE)?.rlim_cur;
         (limit < bytes).then(|| {
-            format!(
-                "its limit on the length of files (RLIMIT_FSIZE) is {limit} bytes, and its image is longer: start it with a \
+            refusal!(FileLimit, "its limit on the length of files (RLIMIT_FSIZE) is {limit} bytes, and its image is longer: start it with a \
                  higher one"
             )
         })

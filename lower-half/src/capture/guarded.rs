@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
+use stillpoint_refusals::{Refusal, refusal};
 use stillpoint_tracking::pagemap::PageMap;
 
 use super::maps::Mapping;
@@ -42,14 +43,15 @@ pub fn survey(mappings: &[Mapping]) -> io::Result<Vec<Range<usize>>> {
 }
 
 /// Returns the reason why guards cannot be carried, if there may be any.
-pub fn hinders() -> Option<String> {
+pub fn hinders() -> Option<Refusal> {
     if !memory::may_be_guarded() {
         return None;
     }
     let error = PageMap::open()
         .and_then(|pages| pages.guarded(0..PAGE))
         .err()?;
-    Some(format!(
+    Some(refusal!(
+        GuardedPages,
         "it has guarded pages (MADV_GUARD_INSTALL), and this kernel does not tell which pages they are: Linux 6.16 does ({error})"
     ))
 }
@@ -82,11 +84,11 @@ impl Guarded {
     ///
     /// # Errors
     /// The kernel makes none there.
-    pub fn restore(&self) -> Result<(), String> {
+    pub fn restore(&self) -> Result<(), Refusal> {
         memory::are_guarded();
         for (start, end) in &self.ranges {
             install(&(*start..*end)).map_err(|error| {
-                format!("cannot guard the pages {start:#x}..{end:#x}, as they were (MADV_GUARD_INSTALL): {error}")
+                refusal!(KernelFeature, "cannot guard the pages {start:#x}..{end:#x}, as they were (MADV_GUARD_INSTALL): {error}")
             })?;
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use stillpoint_part::Kind;
+use stillpoint_refusals::{Refusal, refusal};
 
 use serde::{Deserialize, Serialize};
 
@@ -99,17 +100,19 @@ pub fn queue(id: i32) -> io::Result<(Queue, u64)> {
 }
 
 /// Returns the semaphore operations that the kernel would take back at the end of the process, and so at a suspend.
-pub fn undo() -> Vec<String> {
-    let mut reasons: Vec<String> = semaphores::to_take_back()
+pub fn undo() -> Vec<Refusal> {
+    let mut reasons: Vec<Refusal> = semaphores::to_take_back()
         .iter()
         .map(|set| {
-            format!(
-                "the System V semaphore set {set} has operations with SEM_UNDO that the kernel would take back: give back what it holds"
+            refusal!(SemaphoreUndo, "the System V semaphore set {set} has operations with SEM_UNDO that the kernel would take back: give back what it holds"
             )
         })
         .collect();
     if semaphores::lost_count() {
-        reasons.push("it has used SEM_UNDO on more semaphores than can be kept account of".into());
+        reasons.push(refusal!(
+            SemaphoreUndo,
+            "it has used SEM_UNDO on more semaphores than can be kept account of"
+        ));
     }
     reasons
 }
@@ -120,7 +123,7 @@ fn gone(error: &io::Error) -> bool {
 }
 
 /// Returns the objects to save, and the reasons against that in words for people.
-pub fn survey() -> (Saved, Vec<String>) {
+pub fn survey() -> (Saved, Vec<Refusal>) {
     let (mut saved, mut reasons, mut forgotten) = (Saved::default(), Vec::new(), Vec::new());
     for (object, id) in ipc::noted() {
         let (what, error) = match object {
@@ -137,8 +140,7 @@ pub fn survey() -> (Saved, Vec<String>) {
                     continue;
                 }
                 Ok((_, messages)) => {
-                    reasons.push(format!(
-                        "the System V message queue {id} holds {messages} message(s), which cannot be carried: receive them before \
+                    reasons.push(refusal!(FullMessageQueue, "the System V message queue {id} holds {messages} message(s), which cannot be carried: receive them before \
                          a checkpoint"
                     ));
                     continue;
@@ -149,13 +151,16 @@ pub fn survey() -> (Saved, Vec<String>) {
         if gone(&error) {
             forgotten.push((object, id));
         } else {
-            reasons.push(format!("the System V {what} {id} cannot be read: {error}"));
+            reasons.push(refusal!(
+                UnclearIpc,
+                "the System V {what} {id} cannot be read: {error}"
+            ));
         }
     }
     ipc::forget(&forgotten);
     if ipc::lost_count() {
         reasons.push(
-            "it has used more System V semaphore sets and message queues than can be kept account of".into(),
+            refusal!(UnclearIpc, "it has used more System V semaphore sets and message queues than can be kept account of"),
         );
     }
     (saved, reasons)

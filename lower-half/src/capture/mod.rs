@@ -59,6 +59,7 @@ use stillpoint_incremental::viability::Record;
 
 use stillpoint_part::Payload;
 use stillpoint_protocol::agent::Incremental;
+use stillpoint_refusals::{Code, Coded, Refusal, refusal};
 
 use access::{Access, Memory, Revoked};
 use contents::Contents;
@@ -85,10 +86,10 @@ pub enum CaptureError {
         source: std::io::Error,
     },
     #[error("{0}")]
-    Refused(String),
+    Refused(Refusal),
     /// This rank cannot be written as it is, however often it is tried.
     #[error("{0}")]
-    Hindered(String),
+    Hindered(Refusal),
     #[error(transparent)]
     Revoked(#[from] Revoked),
 }
@@ -97,7 +98,21 @@ impl From<NotWritten> for CaptureError {
     fn from(error: NotWritten) -> CaptureError {
         match error {
             NotWritten::Image(error) => CaptureError::Image(error),
-            other => CaptureError::Refused(other.to_string()),
+            other => CaptureError::Refused(refusal!(GpuDriver, "{other}")),
+        }
+    }
+}
+
+impl From<CaptureError> for Refusal {
+    fn from(error: CaptureError) -> Refusal {
+        match error {
+            CaptureError::Image(error) => error.refusal(),
+            CaptureError::Refused(reason) | CaptureError::Hindered(reason) => reason,
+            CaptureError::Process { ref source, .. } => {
+                let code = Code::of(source, Code::UnreadableMemory);
+                Refusal::new(code, error.to_string())
+            }
+            CaptureError::Revoked(_) => refusal!(JobBusy, "{error}"),
         }
     }
 }
@@ -202,7 +217,7 @@ unsafe fn write_to(
     strike(Point::CaptureDescriptors).map_err(CaptureError::process("open files"))?;
     let surveyed = apart(|| {
         let descriptors = descriptors::survey(&request.descriptors, &mut contents)
-            .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
+            .map_err(|refusals| CaptureError::Refused(Refusal::together(refusals)))?;
         // SAFETY: the caller keeps the threads stopped as long as `access` is not revoked, and a revocation waits for this thread, which is inside.
         let memory =
             unsafe { memory::Memory::survey(mappings, &request.mapped_files, &mut contents) }
@@ -405,7 +420,8 @@ fn read_again(
     ];
     match same.iter().find(|(_, same)| !same) {
         None => Ok(()),
-        Some((what, _)) => Err(CaptureError::Refused(format!(
+        Some((what, _)) => Err(CaptureError::Refused(refusal!(
+            NotWritten,
             "{}: its {what} read otherwise than they were written",
             path.display()
         ))),

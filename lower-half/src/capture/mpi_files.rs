@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
+use stillpoint_refusals::{Code, Refusal, refusal};
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
 use super::own_descriptor_table::apart;
@@ -79,7 +80,7 @@ pub fn open() -> Vec<OpenMpiFile> {
 
 /// Returns why these files cannot be opened again. `upper` are the application's own descriptors; the others are the real MPI's, and one of
 /// those leads to the file.
-pub fn hinder(files: &[OpenMpiFile], upper: &[RawFd]) -> Vec<String> {
+pub fn hinder(files: &[OpenMpiFile], upper: &[RawFd]) -> Vec<Refusal> {
     if files.is_empty() {
         return vec![];
     }
@@ -88,18 +89,32 @@ pub fn hinder(files: &[OpenMpiFile], upper: &[RawFd]) -> Vec<String> {
         let reasons = files.iter().filter_map(|file| one(file, &there).err());
         reasons.collect()
     };
-    apart(each).unwrap_or_else(|error| vec![format!("MPI files cannot be looked at: {error}")])
+    apart(each).unwrap_or_else(|error| {
+        vec![refusal!(
+            LostMpiFile,
+            "MPI files cannot be looked at: {error}"
+        )]
+    })
 }
 
-fn one(file: &OpenMpiFile, there: &BTreeSet<(u64, u64)>) -> Result<(), String> {
+fn one(file: &OpenMpiFile, there: &BTreeSet<(u64, u64)>) -> Result<(), Refusal> {
     let path = &file.path;
-    let cannot = |error| format!("the MPI file {path} cannot be opened again: {error}");
+    let cannot = |error| {
+        refusal!(
+            LostMpiFile,
+            "the MPI file {path} cannot be opened again: {error}"
+        )
+    };
     let found = fs::metadata(path).map_err(cannot)?;
     if !found.is_file() {
-        return Err(format!("the MPI file {path} is no regular file"));
+        return Err(refusal!(
+            LostMpiFile,
+            "the MPI file {path} is no regular file"
+        ));
     }
     if !there.contains(&(found.dev(), found.ino())) {
-        return Err(format!(
+        return Err(refusal!(
+            LostMpiFile,
             "the MPI file {path} has another name by now: another file lies there"
         ));
     }
@@ -131,7 +146,7 @@ fn led_to(upper: &[RawFd]) -> BTreeSet<(u64, u64)> {
 ///
 /// # Errors
 /// The first one that fails.
-pub fn sync(files: &[OpenMpiFile]) -> Result<(), String> {
+pub fn sync(files: &[OpenMpiFile]) -> Result<(), Refusal> {
     let written: Vec<_> = files.iter().filter(|file| file.is_written()).collect();
     if written.is_empty() {
         return Ok(());
@@ -140,20 +155,26 @@ pub fn sync(files: &[OpenMpiFile]) -> Result<(), String> {
         let synced = File::options().write(true).open(&file.path);
         synced
             .and_then(|opened| opened.sync_all())
-            .map_err(|error| format!("the MPI file {} cannot be synced: {error}", file.path))
+            .map_err(|error| {
+                let code = Code::of(&error, Code::NotSynced);
+                Refusal::new(
+                    code,
+                    format!("the MPI file {} cannot be synced: {error}", file.path),
+                )
+            })
     };
     let all = apart(|| written.iter().try_for_each(sync));
-    all.map_err(|error: io::Error| format!("MPI files cannot be synced: {error}"))?
+    all.map_err(|error: io::Error| refusal!(NotSynced, "MPI files cannot be synced: {error}"))?
 }
 
 /// Returns the files that a restart must find.
 ///
 /// # Errors
 /// A file is gone by now.
-pub fn survey(files: &[OpenMpiFile]) -> Result<Vec<MpiFile>, String> {
+pub fn survey(files: &[OpenMpiFile]) -> Result<Vec<MpiFile>, Refusal> {
     let each = files.iter().map(|file| {
         let found = fs::metadata(&file.path)
-            .map_err(|error| format!("the MPI file {}: {error}", file.path))?;
+            .map_err(|error| refusal!(LostMpiFile, "the MPI file {}: {error}", file.path))?;
         Ok(MpiFile {
             path: file.path.clone(),
             bytes: found.len(),
@@ -168,6 +189,8 @@ pub fn survey(files: &[OpenMpiFile]) -> Result<Vec<MpiFile>, String> {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
+
+    use stillpoint_refusals::in_words;
 
     use super::*;
 
@@ -194,14 +217,18 @@ mod tests {
         let path = directory.path().join("file");
         let opened = File::create(&path).unwrap();
         let files = [file(path.to_str().unwrap(), 32, 0)];
-        assert_eq!(hinder(&files, &[]), Vec::<String>::new());
-        let others = hinder(&files, &[opened.as_raw_fd()]).join("");
+        assert_eq!(hinder(&files, &[]), [] as [Refusal; 0]);
+        let others = in_words(&hinder(&files, &[opened.as_raw_fd()]));
         assert!(others.contains("another file lies there"), "{others}");
         fs::remove_file(&path).unwrap();
-        let gone = hinder(&files, &[]).join("");
+        let gone = in_words(&hinder(&files, &[]));
         assert!(gone.contains("No such file"), "{gone}");
         let directory = [file(directory.path().to_str().unwrap(), 16, 0)];
-        assert!(hinder(&directory, &[])[0].contains("no regular file"));
+        assert!(
+            hinder(&directory, &[])[0]
+                .details()
+                .contains("no regular file")
+        );
     }
 
     #[test]

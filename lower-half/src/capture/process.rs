@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 use stillpoint_part::Kind;
+use stillpoint_refusals::{Refusal, refusal};
 
 use serde::{Deserialize, Serialize};
 
@@ -83,17 +84,19 @@ pub fn survey() -> io::Result<ProcessState> {
 }
 
 /// Returns the working directory, or why it cannot be entered again.
-pub fn directory() -> Result<String, String> {
+pub fn directory() -> Result<String, Refusal> {
     let directory = std::env::current_dir().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            "its working directory has been removed: have it enter another one before a checkpoint"
-                .to_owned()
+            refusal!(WorkingDirectory, "its working directory has been removed: have it enter another one before a checkpoint")
         }
-        _ => format!("its working directory cannot be told: {error}"),
+        _ => refusal!(WorkingDirectory, "its working directory cannot be told: {error}"),
     })?;
-    let directory = directory
-        .to_str()
-        .ok_or("the name of its working directory is not UTF-8")?;
+    let directory = directory.to_str().ok_or_else(|| {
+        refusal!(
+            WorkingDirectory,
+            "the name of its working directory is not UTF-8"
+        )
+    })?;
     let own = format!("/proc/{}", std::process::id());
     Ok(match directory.strip_prefix(&own) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("/proc/self{rest}"),
@@ -102,13 +105,14 @@ pub fn directory() -> Result<String, String> {
 }
 
 /// Checks that the path still leads to the working directory, and that it may be entered.
-pub fn enterable(directory: &str) -> Result<(), String> {
+pub fn enterable(directory: &str) -> Result<(), Refusal> {
     let problem = |problem: String| {
-        format!(
+        refusal!(
+            WorkingDirectory,
             "its working directory {directory} {problem}: have it enter another one before a checkpoint"
         )
     };
-    let identity = |path: &str| -> Result<(u64, u64), String> {
+    let identity = |path: &str| -> Result<(u64, u64), Refusal> {
         let found = std::fs::metadata(path);
         let found = found.map_err(|error| problem(format!("cannot be looked at: {error}")))?;
         Ok((found.dev(), found.ino()))
@@ -143,10 +147,12 @@ pub fn remember() {
 }
 
 /// Returns a refusal if the process has another root directory than at launch.
-pub fn moved_root() -> Option<String> {
+pub fn moved_root() -> Option<Refusal> {
     (*ROOT.get()? != root()?).then(|| {
-        "it has changed its root directory (chroot), which cannot be carried over a restart"
-            .to_owned()
+        refusal!(
+            RootDirectory,
+            "it has changed its root directory (chroot), which cannot be carried over a restart"
+        )
     })
 }
 
@@ -229,15 +235,17 @@ impl ProcessState {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Result<ProcessState, String> {
-        serde_json::from_slice(bytes).map_err(|error| format!("process state: {error}"))
+    pub fn from_bytes(bytes: &[u8]) -> Result<ProcessState, Refusal> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| refusal!(BrokenImage, "process state: {error}"))
     }
 
     /// Checks that the working directory exists here.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Refusal> {
         match Path::new(&self.directory).is_dir() {
             true => Ok(()),
-            false => Err(format!(
+            false => Err(refusal!(
+                MissingFile,
                 "the program's working directory {} does not exist here: create it",
                 self.directory
             )),
@@ -245,9 +253,10 @@ impl ProcessState {
     }
 
     /// Restores this state. Timers come last, with [`ProcessState::restore_clocks`].
-    pub fn restore(&self) -> Result<(), String> {
+    pub fn restore(&self) -> Result<(), Refusal> {
         std::env::set_current_dir(&self.directory).map_err(|error| {
-            format!(
+            refusal!(
+                MissingFile,
                 "cannot enter the program's working directory {}: {error}",
                 self.directory
             )
@@ -330,7 +339,12 @@ mod tests {
             directory: "/no such place".into(),
             ..state
         };
-        assert!(gone.check().unwrap_err().contains("/no such place"));
+        assert!(
+            gone.check()
+                .unwrap_err()
+                .details()
+                .contains("/no such place")
+        );
     }
 
     #[test]

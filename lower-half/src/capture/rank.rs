@@ -11,6 +11,7 @@ use stillpoint_image::{Compression, Identity, Index};
 use stillpoint_part::Payload;
 use stillpoint_protocol::agent::{Begin, Dedup, Written};
 use stillpoint_protocol::launch::Launch;
+use stillpoint_refusals::refusal;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
 use super::access;
@@ -51,6 +52,10 @@ pub fn remember(launch: Option<&Launch>) {
     }
 }
 
+fn unknown_compression(reason: String) -> CaptureError {
+    CaptureError::Refused(refusal!(Internal, "{reason}"))
+}
+
 /// Estimates how long this rank's image will be.
 ///
 /// # Errors
@@ -61,7 +66,7 @@ pub fn remember(launch: Option<&Launch>) {
 pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError> {
     let access = still.access();
     let in_files = still.mapped_files()?;
-    let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
+    let compression: Compression = begin.compress.parse().map_err(unknown_compression)?;
     let inside = access.enter()?;
     let mut contents = Contents::default();
     let mappings = still.mappings()?;
@@ -114,7 +119,7 @@ pub unsafe fn write(
     let hooks = page.hooks.load(Ordering::Acquire);
     // SAFETY: the pointer is null or that of the hooks, which the upper half registered and never frees.
     let hooks_there = unsafe { (hooks as *const UpperHooks).as_ref() };
-    let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
+    let compression: Compression = begin.compress.parse().map_err(unknown_compression)?;
     let alive = still.main_first()?;
     let waiting = still.waiting()?;
     strike(Point::CaptureThreads).map_err(CaptureError::process("threads"))?;

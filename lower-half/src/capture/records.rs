@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering;
 
 use stillpoint_image::Thread as Record;
 use stillpoint_image::tables::thread_flags;
+use stillpoint_refusals::refusal;
 
 use super::CaptureError;
 use super::signals::Waiting;
@@ -17,9 +18,10 @@ pub fn main_first() -> Result<Vec<Thread>, CaptureError> {
     let mut list = threads::list();
     list.sort_by_key(|thread| thread.real_tid() != main);
     if list.first().is_none_or(|first| first.real_tid() != main) {
-        return Err(CaptureError::Refused(
-            "its main thread has ended while others run on, which cannot be restarted".into(),
-        ));
+        return Err(CaptureError::Refused(refusal!(
+            MainThreadEnded,
+            "its main thread has ended while others run on, which cannot be restarted"
+        )));
     }
     Ok(list)
 }
@@ -30,7 +32,8 @@ pub fn of(list: &[Thread], waiting: &Waiting) -> Result<Vec<Record>, CaptureErro
         .map(|&thread| {
             if thread.stop_frame() == 0 {
                 let tid = thread.virtual_tid();
-                return Err(CaptureError::Refused(format!(
+                return Err(CaptureError::Refused(refusal!(
+                    NoAnswer,
                     "its thread {tid} does not stand still: try again"
                 )));
             }

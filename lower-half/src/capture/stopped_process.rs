@@ -24,7 +24,7 @@ impl From<CaptureError> for Failure {
         match error {
             CaptureError::Revoked(_) => Failure::GivenUp,
             CaptureError::Hindered(reason) => Failure::Hindered(vec![reason]),
-            other => Failure::Refused(other.to_string()),
+            other => Failure::Refused(other.into()),
         }
     }
 }

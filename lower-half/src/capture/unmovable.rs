@@ -1,6 +1,7 @@
 //! Memory that no image can hold, or that no restart can have again.
 
 use stillpoint_image::tables::RegionKind;
+use stillpoint_refusals::{Refusal, refusal};
 use stillpoint_wrappers::gate::is_upper_code;
 
 use super::contents::FileKey;
@@ -14,7 +15,7 @@ use super::window_memory::Below;
 const ANONYMOUS: &str = "/dev/zero";
 
 /// Returns why a mapping cannot be carried, in words for people.
-pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
+pub fn mapping(mapping: &Mapping, below: &Below) -> Option<Refusal> {
     let what = || {
         if mapping.name.is_empty() {
             "memory".to_owned()
@@ -23,27 +24,31 @@ pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
         }
     };
     if mapping.device_memory {
-        return Some(format!(
+        return Some(refusal!(
+            DeviceMemory,
             "{} at {} is memory of a device: release it before a checkpoint",
             what(),
             mapping.range()
         ));
     }
     if mapping.protection & libc::PROT_EXEC != 0 && !is_upper_code(mapping.start) {
-        return Some(format!(
+        return Some(refusal!(
+            UnseenCode,
             "{} at {} is code where its system calls are not seen: unmap it before a checkpoint",
             what(),
             mapping.range()
         ));
     }
     if mapping.path().starts_with("/secretmem") {
-        return Some(format!(
+        return Some(refusal!(
+            SecretMemory,
             "secret memory at {}, which nobody else can read, cannot be carried: unmap it before a checkpoint",
             mapping.range()
         ));
     }
     if mapping.userfault && !increment::follows(mapping) {
-        return Some(format!(
+        return Some(refusal!(
+            FaultHandling,
             "page faults of {} at {} are handled with userfaultfd, which cannot be carried over a restart",
             what(),
             mapping.range()
@@ -54,14 +59,16 @@ pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
     }
     if mapping.path().starts_with("/dev/shm/") {
         let holder = other_process_that_maps(mapping)?;
-        return Some(format!(
+        return Some(refusal!(
+            SharedMemory,
             "it shares memory {} with process {holder}: unmap it before a checkpoint",
             mapping.path()
         ));
     }
     match memory::kind(mapping) {
         RegionKind::SystemV => attached_elsewhere(mapping),
-        _ if mapping.path().starts_with("anon_inode:") => Some(format!(
+        _ if mapping.path().starts_with("anon_inode:") => Some(refusal!(
+            UnmovableMemory,
             "{} at {} cannot be carried over a restart",
             mapping.name,
             mapping.range()
@@ -72,7 +79,8 @@ pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
                 inode: mapping.inode,
             };
             let holder = holders::sharer(key)?;
-            Some(format!(
+            Some(refusal!(
+                SharedMemory,
                 "it shares the file {}, which has no name any more, with {}: unmap it before a checkpoint",
                 mapping.path(),
                 holders::in_words(holder)
@@ -99,7 +107,7 @@ fn other_process_that_maps(mapping: &Mapping) -> Option<u32> {
 }
 
 /// Returns a refusal if a System V segment is attached by more than this process.
-fn attached_elsewhere(mapping: &Mapping) -> Option<String> {
+fn attached_elsewhere(mapping: &Mapping) -> Option<Refusal> {
     let id = mapping.inode as libc::c_int;
     let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
     // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
@@ -115,6 +123,6 @@ fn attached_elsewhere(mapping: &Mapping) -> Option<String> {
         |line: &&str| line.contains("/SYSV") && line.contains(&word) && line.contains(" 00000000 ");
     let own = all.lines().filter(starts_here).count() as u64;
     (attached > own).then(|| {
-        format!("it shares System V memory segment {id} with another process: detach it before a checkpoint")
+        refusal!(SharedMemory, "it shares System V memory segment {id} with another process: detach it before a checkpoint")
     })
 }

@@ -13,6 +13,7 @@ use stillpoint_faults::{Point, strike};
 use stillpoint_part::{Done, Failure};
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Progress};
+use stillpoint_refusals::refusal;
 
 use super::chunk_table::SharedChunkTable;
 use super::destination::Destination;
@@ -138,7 +139,7 @@ impl Executor {
 
 /// Strikes a fault point of this thread.
 fn at(point: Point) -> Done {
-    strike(point).map_err(|error| Failure::Refused(error.to_string()))
+    strike(point).map_err(|error| refusal!(FaultPoint, "{error}").into())
 }
 
 /// Returns the report to the coordinator about a task's end, if there is one.
@@ -265,10 +266,10 @@ mod tests {
     #[test]
     fn what_turns_up_late_is_a_refusal_and_what_goes_wrong_is_a_failure() {
         assert_eq!(told(Ok(Progress::Sealed)), Some(Progress::Sealed));
-        let refusals = vec!["an open window".to_owned()];
+        let refusals = vec![refusal!(MpiWindow, "an open window")];
         let late = told(Err(Failure::Hindered(refusals.clone())));
         assert_eq!(late, Some(Progress::CheckResult { refusals }));
-        let reason = "the disk is full".to_owned();
+        let reason = refusal!(NoSpace, "the disk is full");
         let failed = told(Err(Failure::Refused(reason.clone())));
         assert_eq!(failed, Some(Progress::WriteFailed { reason }));
         assert_eq!(told(Err(Failure::GivenUp)), None);

@@ -6,6 +6,7 @@ use std::path::Path;
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::store::Store;
 use stillpoint_protocol::agent::{Progress, Written};
+use stillpoint_refusals::{Refusal, refusal};
 
 /// The destination of one image.
 pub trait Destination: Send {
@@ -13,27 +14,27 @@ pub trait Destination: Send {
     /// alone.
     ///
     /// # Errors
-    /// The text is for people.
-    fn open(&mut self, path: &Path) -> Result<Option<Box<dyn Store>>, String>;
+    /// The store cannot be opened.
+    fn open(&mut self, path: &Path) -> Result<Option<Box<dyn Store>>, Refusal>;
 
     /// Closes the destination when the image is whole. Returns the report to the coordinator.
     ///
     /// # Errors
-    /// The text is for people; there will be no epoch.
-    fn close(&mut self, path: &Path, written: Written) -> Result<Progress, String>;
+    /// The image is not kept; there will be no epoch.
+    fn close(&mut self, path: &Path, written: Written) -> Result<Progress, Refusal>;
 }
 
 /// The checkpoint directory: a file, synced.
 pub struct InFile;
 
 impl Destination for InFile {
-    fn open(&mut self, _path: &Path) -> Result<Option<Box<dyn Store>>, String> {
-        strike(Point::Write).map_err(|error| error.to_string())?;
+    fn open(&mut self, _path: &Path) -> Result<Option<Box<dyn Store>>, Refusal> {
+        strike(Point::Write).map_err(|error| refusal!(FaultPoint, "{error}"))?;
         Ok(None)
     }
 
-    fn close(&mut self, _path: &Path, written: Written) -> Result<Progress, String> {
-        strike(Point::Written).map_err(|error| error.to_string())?;
+    fn close(&mut self, _path: &Path, written: Written) -> Result<Progress, Refusal> {
+        strike(Point::Written).map_err(|error| refusal!(FaultPoint, "{error}"))?;
         Ok(Progress::Written(written))
     }
 }

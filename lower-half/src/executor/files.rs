@@ -17,6 +17,7 @@ use nix::unistd::fdatasync;
 use stillpoint_faults::{Point, strike};
 use stillpoint_part::Failure;
 use stillpoint_protocol::launch::{Launch, SyncFiles};
+use stillpoint_refusals::{Code, Refusal, refusal};
 
 use crate::capture::access::Access;
 use crate::capture::own_descriptor_table::own_table;
@@ -39,7 +40,7 @@ struct Written {
 }
 
 /// A sync under way.
-pub struct Syncing(Option<JoinHandle<Result<(), String>>>);
+pub struct Syncing(Option<JoinHandle<Result<(), Refusal>>>);
 
 impl Syncing {
     /// Begins to sync what the application has written so far. Every thread of the upper half must be stopped.
@@ -47,7 +48,7 @@ impl Syncing {
     /// # Errors
     /// There is no thread for it, or the access has been taken back.
     pub fn start(access: &Access) -> Result<Syncing, Failure> {
-        strike(Point::FilesSync).map_err(|error| Failure::Refused(error.to_string()))?;
+        strike(Point::FilesSync).map_err(|error| refusal!(FaultPoint, "{error}"))?;
         let how = HOW.get().copied().unwrap_or_default();
         if how == SyncFiles::Off {
             return Ok(Syncing(None));
@@ -90,13 +91,19 @@ impl Syncing {
             return Ok(());
         };
         let synced = thread.join();
-        let ended = |_| Err("the thread that syncs this rank's files has ended early".to_owned());
+        let ended = |_| {
+            let text = "the thread that syncs this rank's files has ended early";
+            Err(refusal!(NotSynced, "{text}"))
+        };
         synced.unwrap_or_else(ended).map_err(Failure::Refused)
     }
 }
 
-fn cannot(what: &str, error: &io::Error) -> String {
-    format!("cannot {what}: {error}: the job runs on; try again, or start it with --sync-files off")
+fn cannot(what: &str, error: &io::Error) -> Refusal {
+    let text = format!(
+        "cannot {what}: {error}: the job runs on; try again, or start it with --sync-files off"
+    );
+    Refusal::new(Code::of(error, Code::NotSynced), text)
 }
 
 /// Returns the files that the application has open for writing and to which a path leads. This asks no file system.
@@ -128,7 +135,7 @@ fn keep_only(files: &[Written]) {
     }
 }
 
-fn sync(files: Vec<Written>, here: Option<PathBuf>) -> Result<(), String> {
+fn sync(files: Vec<Written>, here: Option<PathBuf>) -> Result<(), Refusal> {
     let mut systems = BTreeSet::new();
     for Written { number, path } in &files {
         // SAFETY: the table is this thread's alone; it has closed all other numbers, and these stay open until the thread ends.
@@ -164,6 +171,6 @@ fn sync_system(descriptor: i32) -> io::Result<()> {
     }
 }
 
-fn cannot_sync(path: &Path, error: &io::Error) -> String {
+fn cannot_sync(path: &Path, error: &io::Error) -> Refusal {
     cannot(&format!("sync {}", path.display()), error)
 }

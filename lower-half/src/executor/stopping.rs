@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use stillpoint_clock::rank::Activity;
+use stillpoint_refusals::{Refusal, refusal};
 use stillpoint_wrappers::gate::{DriverState, Inside};
 
 use crate::gate::{identity, stop};
@@ -120,7 +121,7 @@ pub fn driver_is_outside() -> bool {
 }
 
 /// Returns why this rank cannot come to stand still, in words for people: a thread that an image needs has ended.
-pub fn lacks_a_thread() -> Option<String> {
+pub fn lacks_a_thread() -> Option<Refusal> {
     let threads = threads::list();
     let main = threads
         .iter()
@@ -130,7 +131,8 @@ pub fn lacks_a_thread() -> Option<String> {
         (false, _) => "main thread",
         (true, false) => "thread that has started MPI",
     };
-    Some(format!(
+    Some(refusal!(
+        MainThreadEnded,
         "its {lacking} has ended (pthread_exit) while others run on, which cannot be restarted: have that thread wait for the others"
     ))
 }

@@ -5,15 +5,17 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use stillpoint_refusals::{Code, Refusal};
+
 use super::call::Call;
 use super::{descriptors, naming, short, single_threaded};
 use crate::arch::syscall::failed;
 use crate::gate::exit;
 use crate::threads::registry::Thread;
 
-/// The kinds; for each, whether a program that the process executes still has it, and a description for people: "it has ...".
+/// The kinds; for each, whether a program that the process executes still has it, the code of the refusal, and a description for people: "it has ...".
 macro_rules! holdings {
-    ($($name:ident, $outlives_exec:literal, $words:literal;)+) => {
+    ($($name:ident, $outlives_exec:literal, $code:ident, $words:literal;)+) => {
         /// A kind of state that a process can hold.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
@@ -30,6 +32,12 @@ macro_rules! holdings {
                 }
             }
 
+            fn code(self) -> Code {
+                match self {
+                    $(Holding::$name => Code::$code,)+
+                }
+            }
+
             fn words(self) -> &'static str {
                 match self {
                     $(Holding::$name => $words,)+
@@ -40,21 +48,21 @@ macro_rules! holdings {
 }
 
 holdings! {
-    AsynchronousIo, false, "contexts of asynchronous I/O (io_setup): destroy them before a checkpoint";
-    DescriptorTable, false, "a thread with descriptors or a directory of its own (clone without CLONE_FILES or CLONE_FS, unshare)";
-    DirectoryNotices, false, "asked to be told of changes in a directory (F_NOTIFY)";
-    Keys, true, "used the kernel's key rings (add_key, request_key, keyctl)";
-    Landlock, true, "restricted itself (landlock_restrict_self)";
-    LocalDescriptorTable, false, "segments of its own (modify_ldt)";
-    Namespace, true, "entered namespaces of its own (unshare, setns)";
-    Ports, true, "access to I/O ports (iopl, ioperm)";
-    ProcessSetting, false, "chosen settings by prctl or arch_prctl that cannot be carried";
-    ProtectionKeys, false, "memory protection keys (pkey_alloc): free them before a checkpoint";
-    Root, true, "another root directory (chroot, pivot_root)";
-    Seals, false, "sealed memory (mseal)";
-    SecurityLabel, true, "another security label (lsm_set_self_attr)";
-    SystemCallFilter, true, "a system call filter of its own (seccomp)";
-    Tracing, false, "another process that it traces (ptrace): detach from it before a checkpoint";
+    AsynchronousIo, false, AsynchronousIo, "contexts of asynchronous I/O (io_setup): destroy them before a checkpoint";
+    DescriptorTable, false, ThreadsOwn, "a thread with descriptors or a directory of its own (clone without CLONE_FILES or CLONE_FS, unshare)";
+    DirectoryNotices, false, DirectoryNotices, "asked to be told of changes in a directory (F_NOTIFY)";
+    Keys, true, KeyRings, "used the kernel's key rings (add_key, request_key, keyctl)";
+    Landlock, true, Landlock, "restricted itself (landlock_restrict_self)";
+    LocalDescriptorTable, false, LocalSegments, "segments of its own (modify_ldt)";
+    Namespace, true, OwnNamespace, "entered namespaces of its own (unshare, setns)";
+    Ports, true, IoPorts, "access to I/O ports (iopl, ioperm)";
+    ProcessSetting, false, ProcessSettings, "chosen settings by prctl or arch_prctl that cannot be carried";
+    ProtectionKeys, false, ProtectionKeys, "memory protection keys (pkey_alloc): free them before a checkpoint";
+    Root, true, RootDirectory, "another root directory (chroot, pivot_root)";
+    Seals, false, SealedMemory, "sealed memory (mseal)";
+    SecurityLabel, true, SecurityLabel, "another security label (lsm_set_self_attr)";
+    SystemCallFilter, true, OwnFilter, "a system call filter of its own (seccomp)";
+    Tracing, false, TracesProcess, "another process that it traces (ptrace): detach from it before a checkpoint";
 }
 
 use Holding::*;
@@ -192,15 +200,14 @@ pub fn on_seccomp(call: &mut Call) -> isize {
 }
 
 /// Returns why a checkpoint must refuse, for people.
-pub fn refusals() -> Vec<String> {
+pub fn refusals() -> Vec<Refusal> {
     let held = Holding::ALL
         .into_iter()
         .filter(|holding| count(*holding).is_some_and(|count| count.load(Ordering::Relaxed) != 0));
     held.map(|holding| {
-        format!(
-            "it has {}, which cannot be carried over a restart",
-            holding.words()
-        )
+        let words = holding.words();
+        let details = format!("it has {words}, which cannot be carried over a restart");
+        Refusal::new(holding.code(), details)
     })
     .collect()
 }

@@ -16,6 +16,7 @@ use stillpoint_gpu_messages::{
 };
 use stillpoint_protocol::installed;
 use stillpoint_protocol::launch::{GpuStaging, Launch};
+use stillpoint_refusals::{Code, Coded};
 
 use super::arena::{self, Arena};
 use crate::ground::hidden_child;
@@ -74,6 +75,15 @@ pub enum Trouble {
         what: &'static str,
         source: io::Error,
     },
+}
+
+impl Coded for Trouble {
+    fn code(&self) -> Code {
+        match self {
+            Trouble::Refused(_) | Trouble::Helper { .. } => Code::GpuDriver,
+            Trouble::TimedOut(_) => Code::GpuBusy,
+        }
+    }
 }
 
 pub(super) fn helper(what: &'static str) -> impl FnOnce(io::Error) -> Trouble {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stillpoint_gpu_messages::{Device, Facts, Report, Uuid};
 use stillpoint_part::Kind;
+use stillpoint_refusals::{Refusal, refusal};
 
 /// The image's part about the rank's GPUs: JSON, a [`Carried`].
 pub const KIND: Kind = Kind {
@@ -23,10 +24,11 @@ pub struct Carried {
 }
 
 /// Returns why this node cannot take device memory in the image's form.
-pub fn form(carried: &Carried, now: &Facts) -> Option<String> {
+pub fn form(carried: &Carried, now: &Facts) -> Option<Refusal> {
     let reason = now.no_custom_storage.as_ref()?;
     carried.staged.as_ref()?;
-    Some(format!(
+    Some(refusal!(
+        OtherGpu,
         "its GPU memory was staged (--gpu-staging), and this node's driver cannot take it in that form: {reason}"
     ))
 }
@@ -35,16 +37,16 @@ pub fn form(carried: &Carried, now: &Facts) -> Option<String> {
 ///
 /// # Errors
 /// Every reason why they cannot, in words for people.
-pub fn pairs(before: &Facts, now: &Facts) -> Result<Vec<(Uuid, Uuid)>, Vec<String>> {
+pub fn pairs(before: &Facts, now: &Facts) -> Result<Vec<(Uuid, Uuid)>, Vec<Refusal>> {
     let mut reasons = Vec::new();
     if (before.cuda, &before.driver) != (now.cuda, &now.driver) {
-        reasons.push(format!(
-            "its GPU memory was put down by {}, this node has {}: restart it on a node with the driver that it was suspended with",
+        reasons.push(refusal!(OtherGpu, "its GPU memory was put down by {}, this node has {}: restart it on a node with the driver that it was suspended with",
             before.version(),
             now.version()
         ));
     }
-    reasons.extend(now.no_host_mode.clone());
+    let unsupported = now.no_host_mode.iter();
+    reasons.extend(unsupported.map(|reason| refusal!(GpuUnsupported, "{reason}")));
     let (mut pairs, mut taken) = (Vec::new(), vec![false; now.devices.len()]);
     // A device that is still there keeps its place. The others are matched in their order, which is the same for every rank of a node.
     let (same, other): (Vec<&Device>, Vec<&Device>) =
@@ -78,13 +80,14 @@ pub fn pairs(before: &Facts, now: &Facts) -> Result<Vec<(Uuid, Uuid)>, Vec<Strin
     }
 }
 
-fn lacking(old: &Device, now: &Facts) -> String {
+fn lacking(old: &Device, now: &Facts) -> Refusal {
     let there: Vec<&str> = now.devices.iter().map(|one| one.name.as_str()).collect();
     let there = match there.as_slice() {
         [] => "none".to_owned(),
         names => names.join(", "),
     };
-    format!(
+    refusal!(
+        OtherGpu,
         "it ran beside GPU {} ({}, {} MiB), and no GPU of that kind is free for it here (there is: {there}): restart it on a node with the same GPUs",
         old.uuid,
         old.name,
@@ -94,6 +97,8 @@ fn lacking(old: &Device, now: &Facts) -> String {
 
 #[cfg(test)]
 mod tests {
+    use stillpoint_refusals::in_words;
+
     use super::*;
 
     fn node(devices: &[(u8, &str)]) -> Facts {
@@ -137,14 +142,14 @@ mod tests {
     fn another_kind_and_another_driver_are_refused_by_name() {
         let before = node(&[(1, "A"), (2, "A")]);
         let mut now = node(&[(3, "A"), (4, "B")]);
-        let reasons = pairs(&before, &now).unwrap_err().join("\n");
+        let reasons = in_words(&pairs(&before, &now).unwrap_err());
         assert!(
             reasons.contains("(A, 1024 MiB)") && reasons.contains("there is: A, B"),
             "{reasons}"
         );
         now = before.clone();
         now.driver = Some("600.1".to_owned());
-        let reasons = pairs(&before, &now).unwrap_err().join("\n");
+        let reasons = in_words(&pairs(&before, &now).unwrap_err());
         assert!(
             reasons.contains("this node has driver 600.1 (CUDA 13.4)"),
             "{reasons}"

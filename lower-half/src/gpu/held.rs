@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use stillpoint_faults::{Point, pass, strike};
 use stillpoint_gpu_messages::{Facts, Report, State};
 use stillpoint_protocol::launch::GpuStaging;
+use stillpoint_refusals::{Coded, Refusal, refusal};
 use stillpoint_wrappers::gate::DriverState;
 
 use super::client::{self, Client, Trouble};
@@ -80,19 +81,22 @@ pub fn prepare(epoch: u64) {
     }
 }
 
-fn told(what: &str) -> impl Fn(Trouble) -> String {
-    move |trouble| format!("its GPUs cannot be {what}: {trouble}; the job runs on")
+fn told(what: &str) -> impl Fn(Trouble) -> Refusal {
+    move |trouble| {
+        let text = format!("its GPUs cannot be {what}: {trouble}; the job runs on");
+        Refusal::new(trouble.code(), text)
+    }
 }
 
-pub(super) fn at(point: Point) -> Result<(), String> {
-    strike(point).map_err(|error| error.to_string())
+pub(super) fn at(point: Point) -> Result<(), Refusal> {
+    strike(point).map_err(|error| refusal!(FaultPoint, "{error}"))
 }
 
 /// Locks the devices, if the rank uses any: submitted work is done, and new work waits. Every thread must be stopped, and is when this returns `Ok`.
 ///
 /// # Errors
 /// Why they cannot be locked.
-pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
+pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
     let prepared = early::prepared();
     let mut held = held();
     // A caller that gives up afterwards calls `release`, which waits for this lock.
@@ -111,21 +115,26 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
             }
         };
     if let Some(reason) = &facts.no_host_mode {
-        return Err(format!("its GPUs cannot be checkpointed: {reason}"));
+        return Err(refusal!(
+            GpuUnsupported,
+            "its GPUs cannot be checkpointed: {reason}"
+        ));
     }
     match client.state().map_err(&told)? {
         State::Running => {}
         // The process has loaded the driver's library but not used it.
         State::Unknown => return Ok(()),
         state => {
-            return Err(format!(
+            return Err(refusal!(
+                GpuDriver,
                 "its GPUs are {state:?} already: somebody else checkpoints this process; let that end"
             ));
         }
     }
     let tid = client.restore_thread().map_err(&told)?;
     let thread = thread(tid).ok_or_else(|| {
-        format!(
+        refusal!(
+            GpuDriver,
             "its GPUs cannot be checkpointed: the driver's thread {tid} is none of the program's"
         )
     })?;
@@ -156,7 +165,7 @@ fn thread(tid: u32) -> Option<Thread> {
 ///
 /// # Errors
 /// Why it does not.
-pub fn save() -> Result<(), String> {
+pub fn save() -> Result<(), Refusal> {
     let mut held = held();
     let Some(held) = held.as_mut() else {
         return Ok(());
@@ -166,9 +175,11 @@ pub fn save() -> Result<(), String> {
         held.alone(Client::checkpoint)
             .map_err(told("checkpointed"))?;
     }
-    let left = traces::left().map_err(|error| format!("its memory map cannot be read: {error}"))?;
+    let left = traces::left()
+        .map_err(|error| refusal!(UnreadableMemory, "its memory map cannot be read: {error}"))?;
     if !left.is_empty() {
-        return Err(format!(
+        return Err(refusal!(
+            GpuDriver,
             "its GPUs' driver has put everything down, and holds {} all the same: no image could; the job runs on",
             left.join(", ")
         ));
@@ -255,16 +266,19 @@ impl Held {
     }
 
     /// Stages device memory if that is wanted and possible; returns false if the memory has to go the other way.
-    fn stage(&mut self) -> Result<bool, String> {
+    fn stage(&mut self) -> Result<bool, Refusal> {
         let Ok(rank) = client::rank() else {
             return Ok(false);
         };
         if rank.staging == GpuStaging::Off {
             return Ok(false);
         }
-        let lost = |trouble: Trouble| format!("its GPUs' memory could not be staged: {trouble}");
+        let lost = |trouble: Trouble| {
+            refusal!(GpuDriver, "its GPUs' memory could not be staged: {trouble}")
+        };
         let refused = |reason: &str| match rank.staging {
-            GpuStaging::On => Err(format!(
+            GpuStaging::On => Err(refusal!(
+                GpuStaging,
                 "its GPUs' memory cannot be staged, as --gpu-staging on demands: {reason}; the job runs on"
             )),
             _ => Ok(false),

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use stillpoint_faults::Point;
 use stillpoint_gpu_messages::{Memory, Uuid};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::client::{Client, Trouble};
 use super::held::{HAD, at};
@@ -25,10 +26,11 @@ pub type Read<'a> = dyn FnMut(usize, &mut [u8]) -> Result<(), String> + 'a;
 ///
 /// # Errors
 /// Why it does not come back.
-pub fn bring_back(thread: Thread, pairs: &[(Uuid, Uuid)], from: From<'_>) -> Result<(), String> {
+pub fn bring_back(thread: Thread, pairs: &[(Uuid, Uuid)], from: From<'_>) -> Result<(), Refusal> {
     HAD.store(true, Ordering::Release);
     let told = |trouble: Trouble| {
-        format!(
+        refusal!(
+            NotRestored,
             "its GPUs cannot be had again: {trouble}; nothing of it has run, and its epoch is as it was: restart it again, here once nvidia-smi shows its GPUs well, or on another node"
         )
     };
@@ -46,6 +48,9 @@ pub fn bring_back(thread: Thread, pairs: &[(Uuid, Uuid)], from: From<'_>) -> Res
     client.unlock().map_err(told)?;
     match stop::halt(thread) {
         true => Ok(()),
-        false => Err("its GPUs' driver's thread does not stand still again".to_owned()),
+        false => Err(refusal!(
+            NotRestored,
+            "its GPUs' driver's thread does not stand still again"
+        )),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
+use stillpoint_refusals::{Refusal, refusal};
 
 /// The payload of an image: JSON, a list of [`EndedChild`].
 pub const KIND: Kind = Kind {
@@ -83,9 +84,10 @@ pub struct End {
 ///
 /// # Errors
 /// There are too many children, in words for people.
-pub fn restore(all: &[EndedChild]) -> Result<(), String> {
+pub fn restore(all: &[EndedChild]) -> Result<(), Refusal> {
     if all.len() > MOST {
-        return Err(format!(
+        return Err(refusal!(
+            BrokenImage,
             "its image holds more than {MOST} ended children: use another epoch"
         ));
     }

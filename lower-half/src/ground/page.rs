@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use stillpoint_clock::absent::{Behind, Operation, REMEMBERED};
 use stillpoint_clock::rank::all_reached;
 use stillpoint_clock::steps::Every;
+use stillpoint_refusals::{Code, Refusal};
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{
     CLOCK_NAME, ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
@@ -291,7 +292,7 @@ impl Page {
     }
 
     /// Returns, for people, the parts of the upper half that no image can hold; empty if it can be checkpointed. May be called at any time.
-    pub fn hindrances(&self) -> Vec<String> {
+    pub fn hindrances(&self) -> Vec<Refusal> {
         let Some(hooks) = self.hooks() else {
             return Vec::new();
         };
@@ -301,14 +302,15 @@ impl Page {
         // SAFETY: the upper half keeps as many counters there as this array has, which never move.
         let counts = unsafe { &*(hooks.hindrances as *const [AtomicU32; HINDRANCES.len()]) };
         let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
-        let there = counts.zip(HINDRANCES).filter(|(count, _)| *count != 0);
+        let there = counts.zip(HINDRANCES).zip(CODES);
+        let there = there.filter(|((count, _), _)| *count != 0);
         there
-            .map(|(count, what)| format!("{count} {what}"))
+            .map(|((count, what), code)| Refusal::new(code, format!("{count} {what}")))
             .collect()
     }
 
     /// Returns why the upper half cannot be checkpointed now, one reason a line; empty if it can.
-    pub fn refusals(&self) -> Vec<String> {
+    pub fn refusals(&self) -> Vec<Refusal> {
         let Some(hooks) = self.hooks() else {
             return Vec::new();
         };
@@ -319,7 +321,7 @@ impl Page {
         String::from_utf8_lossy(text)
             .lines()
             .filter(|line| !line.is_empty())
-            .map(str::to_owned)
+            .map(of_upper_half)
             .collect()
     }
 
@@ -350,6 +352,25 @@ impl Page {
     fn set(&self, word: &AtomicU32, value: u32) {
         word.store(value, Ordering::SeqCst);
     }
+}
+
+/// The codes of [`HINDRANCES`].
+const CODES: [Code; HINDRANCES.len()] = [
+    Code::MpiWindow,
+    Code::MpiFile,
+    Code::SpawnedProcesses,
+    Code::PendingFileOperation,
+    Code::ToolsHandle,
+];
+
+/// Reads a line of the upper half. It ends with its code, except for counted objects and for upper halves of releases without codes.
+fn of_upper_half(line: &str) -> Refusal {
+    let hindrance = HINDRANCES
+        .iter()
+        .zip(CODES)
+        .find(|(what, _)| line.ends_with(**what));
+    let otherwise = hindrance.map_or(Code::MpiObject, |(_, code)| code);
+    Refusal::read(line, otherwise)
 }
 
 /// Registers for `membarrier(2)`. A process with one thread is registered at once. One with several waits until every processor has been through the scheduler,

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use stillpoint_protocol::launch_start::Missing;
+use stillpoint_refusals::{Code, Coded, Refusal};
 
 use crate::loader::map::MapError;
 
@@ -63,8 +64,8 @@ pub enum LaunchError {
     },
     #[error("{0}; use --mpi-library to name the file of an MPI library with the standard's ABI")]
     Mpi(String),
-    #[error("cannot restart rank {rank}: {reason}")]
-    Restore { rank: u32, reason: String },
+    #[error("cannot restart rank {rank}: {}", reason.details())]
+    Restore { rank: u32, reason: Refusal },
     #[error("rank {rank}: {missing}")]
     NoJob { rank: u32, missing: Missing },
     #[error("rank {rank}: {what}")]
@@ -75,6 +76,35 @@ pub enum LaunchError {
     Agent(#[from] crate::agent::AgentError),
     #[error(transparent)]
     Contract(#[from] stillpoint_protocol::launch::LaunchError),
+}
+
+impl Coded for LaunchError {
+    fn code(&self) -> Code {
+        match self {
+            LaunchError::NotFound(_)
+            | LaunchError::NotInPath(_)
+            | LaunchError::Interpreter { .. }
+            | LaunchError::Usage
+            | LaunchError::Argument(_)
+            | LaunchError::Directory(_)
+            | LaunchError::Permission(_)
+            | LaunchError::Unreadable { .. }
+            | LaunchError::BadFirstLine(_)
+            | LaunchError::TooDeep(_) => Code::NoProgram,
+            LaunchError::Program { source, .. } | LaunchError::Linker { source, .. } => {
+                source.code()
+            }
+            LaunchError::Library(_) | LaunchError::OtherBuild { .. } => Code::Incomplete,
+            LaunchError::SetUp { .. } => Code::NotSetUp,
+            LaunchError::Mpi(_) => Code::MpiMissing,
+            LaunchError::Restore { reason, .. } => reason.code(),
+            LaunchError::NoJob { missing, .. } => missing.code(),
+            LaunchError::Differs { .. } => Code::RanksDiffer,
+            LaunchError::Space(_) => Code::LittleSpace,
+            LaunchError::Agent(error) => error.code(),
+            LaunchError::Contract(_) => Code::NoJob,
+        }
+    }
 }
 
 impl LaunchError {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use stillpoint_faults::{Point, pass, strike, this_is};
 use stillpoint_protocol::launch::Launch;
+use stillpoint_refusals::{Refusal, refusal};
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{GatePage, HandleKind};
 
@@ -38,20 +39,22 @@ const FIRST_WORD: Duration = Duration::from_secs(2);
 /// Any reason that prevents the rank from being restored. Until the barrier `checked`, only this process's memory has been changed.
 pub fn run<J: Job>(
     launch: &Launch,
-    join: impl FnOnce(&Launch) -> Result<J, String>,
+    join: impl FnOnce(&Launch) -> Result<J, Refusal>,
 ) -> Result<std::convert::Infallible, LaunchError> {
-    let refused = |reason: String| LaunchError::Restore {
+    let refused = |reason: Refusal| LaunchError::Restore {
         rank: launch.rank,
         reason,
     };
-    let at = |point: Point| strike(point).map_err(|error| refused(error.to_string()));
+    let at = |point: Point| strike(point).map_err(|error| refused(refusal!(FaultPoint, "{error}")));
     launch::begin::keep_apart(launch);
     this_is(launch.rank);
     client::this_is(launch);
-    let wanted = launch
-        .restart
-        .as_ref()
-        .ok_or_else(|| refused("the launch names no epoch to restart from".into()))?;
+    let wanted = launch.restart.as_ref().ok_or_else(|| {
+        refused(refusal!(
+            Internal,
+            "the launch names no epoch to restart from"
+        ))
+    })?;
 
     input::under(&launch.input);
     let workers = cores::for_one_of(launch.size);
@@ -59,7 +62,7 @@ pub fn run<J: Job>(
         if error.is_about_another(launch.rank) {
             std::thread::sleep(FIRST_WORD);
         }
-        refused(error.to_string())
+        refused(error.into())
     };
     at(Point::RestartOpen)?;
     // SAFETY: no application has been started in this process, so the upper half's addresses are free.
@@ -76,9 +79,10 @@ pub fn run<J: Job>(
     at(Point::RestartRead)?;
     let threads = parts::returning(&restore).map_err(&refused)?;
     let Some((main, others)) = threads.split_first() else {
-        return Err(refused(
-            "its image holds no thread: use another epoch".into(),
-        ));
+        return Err(refused(refusal!(
+            BrokenImage,
+            "its image holds no thread: use another epoch"
+        )));
     };
 
     // No signal may come before the application can take it; the lower half's threads keep this mask for ever.
@@ -86,7 +90,7 @@ pub fn run<J: Job>(
     // SAFETY: Stillpoint has no other thread at work: those that read the image have finished.
     unsafe {
         environment::prepare_for_mpi(BACKEND.environment, BACKEND.unless_told);
-        mpi::load(launch).map_err(&refused)?;
+        mpi::load(launch).map_err(|reason| refused(refusal!(MpiMissing, "{reason}")))?;
     }
     let page = process::prepare(restore.reader().environment().gate_version)?;
     process::offer_mpi();
@@ -170,15 +174,19 @@ fn make(others: &[Returning], launch: &Launch) -> Result<Vec<Thread>, LaunchErro
 }
 
 /// Starts MPI with the application's thread level, and checks that it gives the same rank and size.
-fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), String> {
-    let refused =
-        |what: &str, error: i32| format!("cannot start MPI again: {what} returned error {error}");
+fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), Refusal> {
+    let refused = |what: &str, error: i32| {
+        refusal!(
+            OtherLibrary,
+            "cannot start MPI again: {what} returned error {error}"
+        )
+    };
     // SAFETY: `process::offer_mpi` has stored the pointer, which leads to a table that is never freed.
     let dispatch = unsafe { &*(page.dispatch as *const Dispatch) };
     let predefined = page
         .services
         .predefined
-        .ok_or("the gate page has no predefined handles")?;
+        .ok_or_else(|| refusal!(Internal, "the gate page has no predefined handles"))?;
     /// `MPI_COMM_WORLD` of the standard ABI.
     const COMM_WORLD: i32 = 0x101;
     let (mut provided, mut rank, mut size) = (-1, -1, -1);
@@ -204,13 +212,16 @@ fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), String>
         }
     }
     if (rank, size) != (launch.rank as i32, launch.size as i32) {
-        return Err(format!(
+        return Err(refusal!(
+            RanksDiffer,
             "MPI says rank {rank} of {size}, but the launcher says rank {} of {}: start all ranks with the same mpirun",
-            launch.rank, launch.size
+            launch.rank,
+            launch.size
         ));
     }
     if provided < level {
-        return Err(format!(
+        return Err(refusal!(
+            OtherLibrary,
             "MPI provides thread level {provided} here, but the application needs {level}: use an MPI library that \
              provides it"
         ));

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use libc::Elf64_Phdr;
+use stillpoint_refusals::{Code, Coded};
 use stillpoint_wrappers::gate::LOW_END;
 
 use super::needed;
@@ -27,6 +28,19 @@ pub enum MapError {
          position-independent executable"
     )]
     Addresses(usize, usize),
+}
+
+impl Coded for MapError {
+    fn code(&self) -> Code {
+        match self {
+            MapError::Elf(ElfError::Static) => Code::StaticProgram,
+            MapError::Elf(ElfError::NotElf | ElfError::NotExecutable) => Code::NoProgram,
+            MapError::Elf(ElfError::OtherMachine | ElfError::Damaged) | MapError::Addresses(..) => {
+                Code::WrongProgram
+            }
+            MapError::Io(_) => Code::NoProgram,
+        }
+    }
 }
 
 /// A mapped file.

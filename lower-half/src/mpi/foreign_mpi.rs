@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use stillpoint_linkage::{Family, of_library};
+use stillpoint_refusals::refusal;
 use stillpoint_wrappers::gate::{is_upper, page};
 
 use crate::ground::{proc_files, say};
@@ -41,7 +42,8 @@ pub fn refuse() {
     if unsafe { page() }.rank.load(Relaxed) > 0 {
         std::thread::sleep(HEAD_START);
     }
-    say::line(format_args!(
+    say::line(&refusal!(
+        OtherMpi,
         "this program has loaded {family} ({}), but it was launched for {own}: use what is built for {own}",
         library.display()
     ));

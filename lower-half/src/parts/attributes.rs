@@ -2,6 +2,7 @@
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::{at, put};
 use crate::capture::attributes::{self, KIND};
@@ -29,12 +30,13 @@ impl Part<Still<'_>, Back> for Attributes {
         let _inside = still.enter()?;
         // SAFETY: the threads are stopped as long as the access is not revoked (`Still::new`), and a revocation waits for this thread, which is inside.
         let found = unsafe { attributes::survey(&still.main_first()?) };
-        let found =
-            found.ok_or_else(|| Failure::Refused("a stopped thread does not answer".into()))?;
+        let found = found.ok_or_else(|| {
+            Failure::Refused(refusal!(NoAnswer, "a stopped thread does not answer"))
+        })?;
         put(payloads, KIND, &found)
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         reasons.extend(restore::read::<attributes::Saved>(saved, &KIND).err());
     }
 

@@ -3,6 +3,7 @@
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::{at, put};
 use crate::capture::attributes;
@@ -28,12 +29,15 @@ impl Part<Still<'_>, Back> for Credentials {
         // SAFETY: the threads are stopped as long as the access is not revoked (`Still::new`), and a revocation waits for this thread, which is inside.
         let found = unsafe { credentials::survey(&still.main_first()?) };
         let found = found.ok_or_else(|| {
-            Failure::Refused("the kernel does not tell whose its threads are: try again".into())
+            Failure::Refused(refusal!(
+                NoAnswer,
+                "the kernel does not tell whose its threads are: try again"
+            ))
         })?;
         put(payloads, KIND, &found)
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         let found = restore::read(saved, &KIND);
         let changes = found.and_then(|found| restore::credentials::changes(&found));
         reasons.extend(changes.err());

@@ -2,6 +2,7 @@
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Part};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::at;
 use crate::capture::descriptors::{messages, streams};
@@ -22,7 +23,7 @@ impl Part<Still<'_>, Back> for Descriptors {
         streams::remember();
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         let inside = still.enter()?;
         let mut numbers = descriptors::upper();
         if held::is_locked() {
@@ -32,8 +33,7 @@ impl Part<Still<'_>, Back> for Descriptors {
         }
         reasons.extend(unseen::doubtful().into_iter().map(|number| {
             let link = std::fs::read_link(format!("/proc/self/fd/{number}")).unwrap_or_default();
-            format!(
-                "descriptor {number} ({}) may have come to it unseen, by io_uring or fanotify: close it before a checkpoint",
+            refusal!(UnseenDescriptor, "descriptor {number} ({}) may have come to it unseen, by io_uring or fanotify: close it before a checkpoint",
                 link.display()
             )
         }));
@@ -46,14 +46,14 @@ impl Part<Still<'_>, Back> for Descriptors {
 
     fn open(&self, back: &mut Back) -> Done {
         // SAFETY: `map` has been called, and no application runs in a process that is coming back.
-        unsafe { back.restore.files() }.map_err(|error| error.to_string())?;
+        unsafe { back.restore.files() }.map_err(Refusal::from)?;
         Ok(())
     }
 
     fn finish(&self, back: &mut Back) -> Done {
         at(Point::RestartFinish)?;
         let finished = back.restore.finish_descriptors();
-        finished.map_err(|error| error.to_string())?;
+        finished.map_err(Refusal::from)?;
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 use stillpoint_protocol::agent::KnownAs;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::at;
 use crate::capture::stopped_process::Still;
@@ -117,14 +118,15 @@ fn give(
     restore: impl Fn(&[u8]) -> Result<(), gate::SavedStateError>,
 ) -> Done {
     let bytes = back.restore.payload(&kind).unwrap_or_default();
-    restore(bytes).map_err(|error| error.to_string())?;
+    restore(bytes).map_err(|error| refusal!(BrokenImage, "{error}"))?;
     Ok(())
 }
 
 /// Returns the id by which the application knows the rank that comes back.
-pub fn known_as(saved: &dyn Saved) -> Result<KnownAs, String> {
+pub fn known_as(saved: &dyn Saved) -> Result<KnownAs, Refusal> {
     let identity = saved.payload(&IDENTITY).unwrap_or_default();
-    let pid = gate::identity::saved_pid(identity).map_err(|error| error.to_string())?;
+    let pid =
+        gate::identity::saved_pid(identity).map_err(|error| refusal!(BrokenImage, "{error}"))?;
     let born = saved.payload(&BORN).unwrap_or_default();
     Ok(gate::neighbours::restore(pid, born))
 }

@@ -3,6 +3,7 @@
 use stillpoint_gpu_messages::{Memory, Uuid};
 use stillpoint_image::Reader;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
+use stillpoint_refusals::{Coded, Refusal, refusal};
 
 use super::put;
 use crate::capture::stopped_process::Still;
@@ -49,7 +50,7 @@ impl Part<Still<'_>, Back> for Gpu {
         held::release()
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         match read_if_there::<Carried>(saved, &KIND) {
             Ok(None) => {}
             Ok(Some(carried)) => reasons.extend(pairs(&carried).err().unwrap_or_default()),
@@ -61,10 +62,11 @@ impl Part<Still<'_>, Back> for Gpu {
         let Some(carried) = read_if_there::<Carried>(&back.restore, &KIND)? else {
             return Ok(());
         };
-        let pairs = pairs(&carried).map_err(|reasons| reasons.join("; "))?;
+        let pairs = pairs(&carried).map_err(Refusal::together)?;
         let thread = registry::each().find(|thread| thread.virtual_tid() == carried.thread);
         let thread = thread.ok_or_else(|| {
-            format!(
+            refusal!(
+                BrokenImage,
                 "its image lacks thread {} of its GPUs' driver: use another epoch",
                 carried.thread
             )
@@ -83,8 +85,8 @@ impl Part<Still<'_>, Back> for Gpu {
 /// Gives `bring_back` the memory of devices in an image.
 fn from_image(
     image: &Reader,
-    bring_back: impl FnOnce(&[Memory], &mut returning::Read<'_>) -> Result<(), String>,
-) -> Result<(), String> {
+    bring_back: impl FnOnce(&[Memory], &mut returning::Read<'_>) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
     let devices = image.devices().iter();
     let memories: Vec<Memory> = devices
         .clone()
@@ -103,12 +105,11 @@ fn from_image(
 }
 
 /// Pairs the image's devices with devices of this node.
-fn pairs(carried: &Carried) -> Result<Vec<(Uuid, Uuid)>, Vec<String>> {
+fn pairs(carried: &Carried) -> Result<Vec<(Uuid, Uuid)>, Vec<Refusal>> {
     let facts = Client::connect().and_then(|mut client| client.facts());
     let facts = facts.map_err(|trouble| {
-        vec![format!(
-            "its GPU memory cannot be brought back here: {trouble}"
-        )]
+        let text = format!("its GPU memory cannot be brought back here: {trouble}");
+        vec![Refusal::new(trouble.code(), text)]
     })?;
     let mut found = fitting::pairs(&carried.facts, &facts);
     if let Some(reason) = fitting::form(carried, &facts) {

@@ -1,6 +1,7 @@
 //! Pages that nothing may touch.
 
-use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
+use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_refusals::{Code, Refusal, refusal};
 
 use super::put;
 use crate::capture::guarded::{self, Guarded, KIND};
@@ -19,7 +20,7 @@ impl Part<Still<'_>, Back> for GuardedMemory {
         &[KIND]
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         let _inside = still.enter()?;
         reasons.extend(guarded::hinders());
         Ok(())
@@ -28,7 +29,9 @@ impl Part<Still<'_>, Back> for GuardedMemory {
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
         let _inside = still.enter()?;
         let guards = guarded::survey(still.mappings()?);
-        let guards = guards.map_err(|error| Failure::Refused(error.to_string()))?;
+        let guards = guards.map_err(|error| {
+            Refusal::new(Code::of(&error, Code::GuardedPages), error.to_string())
+        })?;
         let ranges: Vec<_> = guards.iter().map(|it| (it.start, it.end)).collect();
         match ranges.is_empty() {
             true => Ok(()),
@@ -36,11 +39,11 @@ impl Part<Still<'_>, Back> for GuardedMemory {
         }
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         match restore::read_if_there::<Guarded>(saved, &KIND) {
             Ok(None) => {}
             Ok(Some(_)) => reasons.extend(guarded::lacks().map(|why| {
-                format!("the job has guarded pages (MADV_GUARD_INSTALL), which this kernel does not have ({why}): restart it on Linux 6.13 or later")
+                refusal!(KernelFeature, "the job has guarded pages (MADV_GUARD_INSTALL), which this kernel does not have ({why}): restart it on Linux 6.13 or later")
             })),
             Err(reason) => reasons.push(reason),
         }

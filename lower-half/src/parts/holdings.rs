@@ -1,6 +1,7 @@
 //! State that the application holds in the kernel and that cannot be seen afterwards: it is counted when it is made, and refused.
 
 use stillpoint_part::{Done, Part};
+use stillpoint_refusals::Refusal;
 
 use crate::capture::stopped_process::Still;
 use crate::gate::holdings;
@@ -13,7 +14,7 @@ impl Part<Still<'_>, Back> for Holdings {
         "state that cannot be seen"
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         let _inside = still.enter()?;
         reasons.extend(holdings::refusals());
         Ok(())

@@ -1,6 +1,7 @@
 //! Standard input: its feeder holds still, and bytes that have been read from it travel.
 
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use crate::capture::stopped_process::Still;
 use crate::ground::input::{self, KIND};
@@ -33,7 +34,7 @@ impl Part<Still<'_>, Back> for Input {
         Ok(())
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         let Some(bytes) = saved.payload(&KIND) else {
             return;
         };

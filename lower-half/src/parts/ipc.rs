@@ -2,6 +2,7 @@
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use super::{at, put};
 use crate::capture::ipc::{self, KIND};
@@ -20,7 +21,7 @@ impl Part<Still<'_>, Back> for Ipc {
         &[KIND]
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         let _inside = still.enter()?;
         reasons.extend(ipc::undo());
         reasons.extend(ipc::survey().1);
@@ -32,7 +33,7 @@ impl Part<Still<'_>, Back> for Ipc {
         let _inside = still.enter()?;
         let (found, reasons) = ipc::survey();
         if !reasons.is_empty() {
-            return Err(Failure::Refused(reasons.join("; ")));
+            return Err(Failure::Refused(Refusal::together(reasons)));
         }
         if found == ipc::Saved::default() {
             return Ok(());
@@ -40,7 +41,7 @@ impl Part<Still<'_>, Back> for Ipc {
         put(payloads, KIND, &found)
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         match restore::read_if_there(saved, &KIND) {
             Ok(found) => reasons.extend(restore::ipc::missing(&found.unwrap_or_default())),
             Err(reason) => reasons.push(reason),
@@ -50,7 +51,7 @@ impl Part<Still<'_>, Back> for Ipc {
     fn open(&self, back: &mut Back) -> Done {
         at(Point::RestartIpc)?;
         if let Some(saved) = restore::read_if_there(&back.restore, &KIND)? {
-            restore::ipc::give(&saved).map_err(|error| error.to_string())?;
+            restore::ipc::give(&saved).map_err(Refusal::from)?;
         }
         Ok(())
     }

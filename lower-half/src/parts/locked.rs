@@ -1,6 +1,7 @@
 //! Memory that is locked.
 
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use super::put;
 use crate::capture::locked::{self, KIND, Locked};
@@ -28,7 +29,7 @@ impl Part<Still<'_>, Back> for LockedMemory {
         }
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         reasons.extend(restore::read_if_there::<Locked>(saved, &KIND).err());
     }
 

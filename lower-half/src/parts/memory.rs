@@ -2,6 +2,7 @@
 //! (`capture::memory`), not a payload.
 
 use stillpoint_part::{Done, Kind, Part};
+use stillpoint_refusals::{Refusal, refusal};
 
 use crate::capture::account;
 use crate::capture::maps::Mapping;
@@ -24,14 +25,17 @@ impl Part<Still<'_>, Back> for Memory {
         &[account::KIND]
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         let inside = still.enter()?;
         let mappings = still.mappings_by_now();
         drop(inside);
         let mappings = match mappings {
             Ok(mappings) => mappings,
             Err(error) => {
-                reasons.push(format!("its memory map cannot be read: {error}"));
+                reasons.push(refusal!(
+                    UnreadableMemory,
+                    "its memory map cannot be read: {error}"
+                ));
                 return Ok(());
             }
         };
@@ -45,7 +49,10 @@ impl Part<Still<'_>, Back> for Memory {
         let below = match below {
             Ok(below) => below,
             Err(error) => {
-                reasons.push(format!("its memory map cannot be read: {error}"));
+                reasons.push(refusal!(
+                    UnreadableMemory,
+                    "its memory map cannot be read: {error}"
+                ));
                 return Ok(());
             }
         };
@@ -58,7 +65,7 @@ impl Part<Still<'_>, Back> for Memory {
 
     fn map(&self, back: &mut Back) -> Done {
         // SAFETY: no application runs in a process that is coming back, so the upper half's addresses are free.
-        unsafe { back.restore.map(back.lost) }.map_err(|error| error.to_string())?;
+        unsafe { back.restore.map(back.lost) }.map_err(Refusal::from)?;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! reports it.
 
 use stillpoint_part::{Done, Part};
+use stillpoint_refusals::Refusal;
 
 use crate::capture::driver;
 use crate::capture::stopped_process::Still;
@@ -14,7 +15,7 @@ impl Part<Still<'_>, Back> for Messages {
         "MPI messages"
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         reasons.extend(driver::check(still)?);
         Ok(())
     }

@@ -31,6 +31,7 @@ mod threads;
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::Reader;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, misunderstood};
+use stillpoint_refusals::{Refusal, refusal};
 
 pub use threads::returning;
 
@@ -82,14 +83,14 @@ fn kinds() -> impl Iterator<Item = &'static Kind> + Clone {
 
 /// Strikes a fault point of a part's turn.
 fn at(point: Point) -> Done {
-    strike(point).map_err(|error| error.to_string())?;
+    strike(point).map_err(|error| refusal!(FaultPoint, "{error}"))?;
     Ok(())
 }
 
 /// Puts a payload down as JSON.
 fn put(payloads: &mut Vec<Payload>, kind: Kind, what: &impl serde::Serialize) -> Done {
     let bytes = serde_json::to_vec(what)
-        .map_err(|error| format!("'{}' cannot be put down: {error}", kind.name))?;
+        .map_err(|error| refusal!(Internal, "'{}' cannot be put down: {error}", kind.name))?;
     payloads.push(Payload { kind, bytes });
     Ok(())
 }
@@ -111,7 +112,7 @@ pub fn quiet(given_up: &dyn Fn() -> bool) -> Done {
 ///
 /// # Errors
 /// The checkpoint has been given up, or a part cannot find out.
-pub fn hinders(still: &Still<'_>) -> Result<Vec<String>, Failure> {
+pub fn hinders(still: &Still<'_>) -> Result<Vec<Refusal>, Failure> {
     let mut reasons = Vec::new();
     for part in PARTS {
         part.hinders(still, &mut reasons)?;
@@ -145,7 +146,7 @@ pub fn release() -> Result<(), String> {
 }
 
 /// Returns every reason why an image cannot be restarted here.
-pub fn check(image: &Reader) -> Vec<String> {
+pub fn check(image: &Reader) -> Vec<Refusal> {
     let found: Vec<(&str, u32)> = image
         .blobs()
         .iter()
@@ -168,12 +169,12 @@ pub fn check(image: &Reader) -> Vec<String> {
 pub fn bring_back(
     back: &mut Back,
     turn: impl Fn(&AnyPart, &mut Back) -> Done,
-) -> Result<(), String> {
+) -> Result<(), Refusal> {
     for part in PARTS {
         turn(part, back).map_err(|failure| match failure {
             Failure::Refused(reason) => reason,
-            Failure::Hindered(reasons) => reasons.join("; "),
-            Failure::GivenUp => format!("{}: given up", part.name()),
+            Failure::Hindered(reasons) => Refusal::together(reasons),
+            Failure::GivenUp => refusal!(Internal, "{}: given up", part.name()),
         })?;
     }
     Ok(())
@@ -185,6 +186,8 @@ mod tests {
 
     use stillpoint_image::descriptors::Descriptors;
     use stillpoint_image::{Compression, Identity, Writer};
+
+    use stillpoint_refusals::in_words;
 
     use super::*;
     use crate::capture::environment;
@@ -210,7 +213,7 @@ mod tests {
         writer.descriptors(&Descriptors::default()).unwrap();
         writer.blob("sockets", 1, b"").unwrap();
         writer.finish().unwrap();
-        let reasons = check(&Reader::open(&path).unwrap()).join("\n");
+        let reasons = in_words(&check(&Reader::open(&path).unwrap()));
         for needle in [
             "'sockets', but this release does not know it",
             "no 'gate page'",

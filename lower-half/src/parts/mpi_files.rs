@@ -1,6 +1,7 @@
 //! Files that are open through MPI, as a restart must find them. The real MPI opens them again (`objects`).
 
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use super::put;
 use crate::capture::mpi_files::{self, KIND, MpiFile};
@@ -20,7 +21,7 @@ impl Part<Still<'_>, Back> for MpiFiles {
         &[KIND]
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         let _inside = still.enter()?;
         reasons.extend(mpi_files::hinder(&mpi_files::open(), &descriptors::upper()));
         Ok(())
@@ -43,7 +44,7 @@ impl Part<Still<'_>, Back> for MpiFiles {
         }
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         match restore::read_if_there::<Vec<MpiFile>>(saved, &KIND) {
             Ok(files) => {
                 reasons.extend(restore::mpi_files::missing(&files.unwrap_or_default()));

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use super::put;
 use crate::capture::appearance;
@@ -33,7 +34,7 @@ impl Part<Still<'_>, Back> for Page {
         put(payloads, KIND, &PageState::survey())
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         reasons.extend(restore::read::<PageState>(saved, &KIND).err());
     }
 

@@ -2,6 +2,7 @@
 
 use stillpoint_faults::{Point, pass};
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use super::at;
 use crate::capture::CaptureError;
@@ -25,7 +26,7 @@ impl Part<Still<'_>, Back> for Process {
         process::remember();
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         let _inside = still.enter()?;
         reasons.extend(rehearsal::of_places());
         Ok(())
@@ -43,7 +44,7 @@ impl Part<Still<'_>, Back> for Process {
         Ok(())
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         let state = ProcessState::from_bytes(saved.payload(&KIND).unwrap_or_default());
         reasons.extend(state.and_then(|state| state.check()).err());
     }

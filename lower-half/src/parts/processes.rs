@@ -1,6 +1,7 @@
 //! Child processes: a checkpoint waits until no child is alive. Children that have ended and were not waited for are carried.
 
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use super::put;
 use crate::capture::children;
@@ -21,7 +22,7 @@ impl Part<Still<'_>, Back> for Processes {
         &[KIND]
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         let _inside = still.enter()?;
         reasons.extend(children::alive(&started()));
         Ok(())
@@ -36,7 +37,7 @@ impl Part<Still<'_>, Back> for Processes {
         put(payloads, KIND, &ended)
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         reasons.extend(restore::read_if_there::<Vec<EndedChild>>(saved, &KIND).err());
     }
 

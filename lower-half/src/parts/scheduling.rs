@@ -2,6 +2,7 @@
 
 use stillpoint_faults::{Point, pass};
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use super::{at, put};
 use crate::capture::scheduling::{self, KIND, Own};
@@ -30,7 +31,7 @@ impl Part<Still<'_>, Back> for Scheduling {
         put(payloads, KIND, &scheduling::survey(&still.threads()))
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         reasons.extend(restore::read::<Vec<Own>>(saved, &KIND).err());
     }
 

@@ -2,6 +2,7 @@
 
 use stillpoint_faults::Point;
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use super::{at, put};
 use crate::capture::launch_signals;
@@ -27,7 +28,7 @@ impl Part<Still<'_>, Back> for Signals {
         put(payloads, KIND, still.waiting()?)
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         reasons.extend(restore::read::<Waiting>(saved, &KIND).err());
     }
 

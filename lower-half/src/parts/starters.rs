@@ -1,6 +1,7 @@
 //! The processes that have started the program and wait for it: they are not carried, and a restart says so.
 
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+use stillpoint_refusals::Refusal;
 
 use super::put;
 use crate::capture::stopped_process::Still;
@@ -28,7 +29,7 @@ impl Part<Still<'_>, Back> for Starters {
         put(payloads, KIND, &starters)
     }
 
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         reasons.extend(restore::read_if_there::<Vec<Starter>>(saved, &KIND).err());
     }
 

@@ -3,6 +3,7 @@
 
 use stillpoint_image::Thread as Record;
 use stillpoint_part::{Done, Part};
+use stillpoint_refusals::Refusal;
 
 use crate::capture::scheduling::{self, Own};
 use crate::capture::signals::{self, Waiting};
@@ -19,7 +20,7 @@ impl Part<Still<'_>, Back> for Threads {
         "threads"
     }
 
-    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
         let _inside = still.enter()?;
         reasons.extend(rehearsal::of_threads());
         Ok(())
@@ -27,7 +28,7 @@ impl Part<Still<'_>, Back> for Threads {
 }
 
 /// Returns the threads of the image, with the state that each sets for itself; the main one first.
-pub fn returning(restore: &Restore) -> Result<Vec<Returning>, String> {
+pub fn returning(restore: &Restore) -> Result<Vec<Returning>, Refusal> {
     let own: Vec<Own> = restore::read(restore, &scheduling::KIND)?;
     let waiting: Waiting = restore::read(restore, &signals::KIND)?;
     let changes = credentials::changes(&restore::read(restore, &whose::KIND)?)?;

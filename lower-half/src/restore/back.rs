@@ -1,6 +1,7 @@
 //! A process that is being restored, as the parts of a restart see it.
 
 use stillpoint_part::Saved;
+use stillpoint_refusals::Refusal;
 use stillpoint_wrappers::gate::GatePage;
 
 use super::threads::Returning;
@@ -26,7 +27,7 @@ pub struct Back {
 
 impl Back {
     /// Returns the process's own state from the image.
-    pub fn process(&self) -> Result<ProcessState, String> {
+    pub fn process(&self) -> Result<ProcessState, Refusal> {
         ProcessState::from_bytes(self.restore.payload(&KIND).unwrap_or_default())
     }
 

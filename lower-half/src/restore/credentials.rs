@@ -8,6 +8,8 @@
 
 use std::collections::BTreeSet;
 
+use stillpoint_refusals::{Refusal, refusal};
+
 use crate::arch::syscall::{failed, syscall3, syscall4};
 use crate::capture::credentials::{Capabilities, Credentials, Saved};
 
@@ -29,18 +31,25 @@ pub struct Change {
 }
 
 /// Returns the message for a thread whose credentials the kernel refused.
-pub fn not_given(error: i32) -> String {
+pub fn not_given(error: i32) -> Refusal {
     let error = std::io::Error::from_raw_os_error(error);
-    format!("cannot restore its users and capabilities: {error}")
+    refusal!(
+        OtherUser,
+        "cannot restore its users and capabilities: {error}"
+    )
 }
 
 /// Returns the credentials that each thread has to change, by the thread id that the application knows.
 ///
 /// # Errors
 /// The credentials that this launch does not permit.
-pub fn changes(saved: &Saved) -> Result<Vec<(u32, Change)>, String> {
-    let here = Credentials::here()
-        .ok_or("/proc does not show this process's users and capabilities: mount proc there")?;
+pub fn changes(saved: &Saved) -> Result<Vec<(u32, Change)>, Refusal> {
+    let here = Credentials::here().ok_or_else(|| {
+        refusal!(
+            NoProc,
+            "/proc does not show this process's users and capabilities: mount proc there"
+        )
+    })?;
     let threads = saved.threads.iter();
     let changes = threads.map(|(tid, credentials)| {
         let change = change(credentials, &saved.launched, &here)?;
@@ -53,12 +62,13 @@ fn change(
     saved: &Credentials,
     launched: &Credentials,
     here: &Credentials,
-) -> Result<Option<Change>, String> {
+) -> Result<Option<Change>, Refusal> {
     let may = |capability: u32| here.capabilities.effective >> capability & 1 != 0;
     let users = (saved.users != here.users).then_some(saved.users);
     let groups = (saved.groups != here.groups).then_some(saved.groups);
     if users.is_some() && !may(CAP_SETUID) {
-        return Err(format!(
+        return Err(refusal!(
+            OtherUser,
             "it ran as user {}, but this launch runs as user {} and may not change to it: restart it as user {} or as root",
             in_words(saved.users),
             in_words(here.users),
@@ -66,7 +76,8 @@ fn change(
         ));
     }
     if groups.is_some() && !may(CAP_SETGID) {
-        return Err(format!(
+        return Err(refusal!(
+            OtherUser,
             "it ran in group {}, but this launch runs in {} and may not change to it: restart it with that group \
              (newgrp) or as root",
             in_words(saved.groups),
@@ -79,7 +90,8 @@ fn change(
     let supplementary = own(saved.supplementary != launched.supplementary)
         && saved.supplementary != here.supplementary;
     if supplementary && !may(CAP_SETGID) {
-        return Err(format!(
+        return Err(refusal!(
+            OtherUser,
             "it had chosen the groups {:?}, but this launch may not choose groups: restart it as root",
             saved.supplementary
         ));
@@ -109,11 +121,12 @@ fn change(
 }
 
 /// Returns an error if a process with the credentials `here` cannot get these.
-fn forbidden(wanted: &Capabilities, securebits: u32, here: &Credentials) -> Result<(), String> {
+fn forbidden(wanted: &Capabilities, securebits: u32, here: &Credentials) -> Result<(), Refusal> {
     let have = here.capabilities;
     let more = (wanted.permitted & !have.permitted) | (wanted.bounding & !have.bounding);
     if more != 0 {
-        return Err(format!(
+        return Err(refusal!(
+            OtherUser,
             "it had the capabilities {more:#x}, but this launch does not have them: restart it with them, or as root"
         ));
     }
@@ -121,9 +134,10 @@ fn forbidden(wanted: &Capabilities, securebits: u32, here: &Credentials) -> Resu
         || securebits != here.securebits
         || wanted.inheritable & !(have.inheritable | have.permitted) != 0;
     if needs && have.effective >> CAP_SETPCAP & 1 == 0 {
-        return Err(
-            "it had chosen capabilities and securebits that this launch may not set (CAP_SETPCAP): restart it as root".into(),
-        );
+        return Err(refusal!(
+            OtherUser,
+            "it had chosen capabilities and securebits that this launch may not set (CAP_SETPCAP): restart it as root"
+        ));
     }
     Ok(())
 }
@@ -296,7 +310,10 @@ mod tests {
     #[test]
     fn another_user_cannot_carry_on() {
         let refused = change(&user(7), &user(7), &user(8)).unwrap_err();
-        assert!(refused.contains("restart it as user 7"), "{refused}");
+        assert!(
+            refused.details().contains("restart it as user 7"),
+            "{refused}"
+        );
         let dropped = change(&user(7), &root(), &user(7));
         // The same user, with the groups and capabilities that it has here.
         assert_eq!(dropped, Ok(None));
@@ -308,7 +325,7 @@ mod tests {
             ..user(7)
         };
         let refused = change(&kept, &root(), &user(7)).unwrap_err();
-        assert!(refused.contains("0x400"), "{refused}");
+        assert!(refused.details().contains("0x400"), "{refused}");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //!
 //! Ranks of one node may share an object: each rank comes here, and finds what another has just made.
 
+use stillpoint_refusals::{Refusal, refusal};
+
 use super::RestoreError;
 use crate::capture::ipc::{self, Named, Saved};
 use crate::gate::ipc::{Object, note};
@@ -13,7 +15,7 @@ const NEXT_SEMAPHORES: &str = "/proc/sys/kernel/sem_next_id";
 const NEXT_QUEUE: &str = "/proc/sys/kernel/msg_next_id";
 
 /// Returns, for people, the objects that cannot be restored here. Changes nothing.
-pub fn missing(saved: &Saved) -> Vec<String> {
+pub fn missing(saved: &Saved) -> Vec<Refusal> {
     let semaphores = saved.semaphores.iter().filter_map(|set| {
         let there = is_there(set);
         (!there).then(|| lost("semaphore set", &set.named, NEXT_SEMAPHORES))?
@@ -21,7 +23,8 @@ pub fn missing(saved: &Saved) -> Vec<String> {
     let queues = saved.queues.iter().filter_map(|queue| {
         match ipc::queue(queue.named.id) {
             Ok((found, 0)) if found.named.key == queue.named.key => None,
-            Ok((found, messages)) if found.named.key == queue.named.key => Some(format!(
+            Ok((found, messages)) if found.named.key == queue.named.key => Some(refusal!(
+                IpcObject,
                 "its System V message queue {} holds {messages} message(s), but was empty at the checkpoint: receive \
                  them, or remove the queue (ipcrm -q)",
                 queue.named.id
@@ -39,10 +42,11 @@ fn is_there(set: &ipc::Semaphores) -> bool {
 }
 
 /// Returns the reason that an object is missing, unless it can be made again.
-fn lost(what: &str, named: &Named, next: &str) -> Option<String> {
+fn lost(what: &str, named: &Named, next: &str) -> Option<Refusal> {
     let may = std::fs::OpenOptions::new().write(true).open(next).is_ok();
     (!may).then(|| {
-        format!(
+        refusal!(
+            IpcObject,
             "its System V {what} {} (key {:#x}) is not on this host: restart it on the host where it ran, or as a \
              user who may write {next}",
             named.id, named.key
@@ -54,9 +58,11 @@ fn lost(what: &str, named: &Named, next: &str) -> Option<String> {
 pub fn give(saved: &Saved) -> Result<(), RestoreError> {
     let refused = |what: &str, named: &Named| {
         let error = std::io::Error::last_os_error();
-        RestoreError::Refused(format!(
+        RestoreError::Refused(refusal!(
+            IpcObject,
             "cannot restore its System V {what} {} (key {:#x}): {error}",
-            named.id, named.key
+            named.id,
+            named.key
         ))
     };
     for set in &saved.semaphores {
@@ -154,13 +160,13 @@ mod tests {
         assert_eq!(saved.semaphores.first().unwrap().values, values);
         // SAFETY: the set is this test's own; SETVAL takes a number.
         assert_eq!(unsafe { libc::semctl(id, 1, libc::SETVAL, 9) }, 0);
-        assert_eq!(missing(&saved), [""; 0]);
+        assert_eq!(missing(&saved), [] as [Refusal; 0]);
         give(&saved).unwrap();
         assert_eq!(ipc::semaphores(id).unwrap().values, values);
         // SAFETY: the set is this test's own; IPC_RMID takes no argument.
         assert_eq!(unsafe { libc::semctl(id, 0, libc::IPC_RMID) }, 0);
         if may(NEXT_SEMAPHORES) {
-            assert_eq!(missing(&saved), [""; 0]);
+            assert_eq!(missing(&saved), [] as [Refusal; 0]);
             give(&saved).unwrap();
             assert_eq!(ipc::semaphores(id).unwrap(), saved.semaphores[0]);
             // SAFETY: the set is this test's own, made again; IPC_RMID takes no argument.
@@ -170,7 +176,7 @@ mod tests {
             assert!(
                 reasons
                     .iter()
-                    .all(|reason| reason.contains("is not on this host"))
+                    .all(|reason| reason.details().contains("is not on this host"))
                     && reasons.len() == 1
             );
         }
@@ -195,7 +201,7 @@ mod tests {
         assert!(
             reasons
                 .iter()
-                .any(|reason| reason.contains("holds 1 message")),
+                .any(|reason| reason.details().contains("holds 1 message")),
             "{reasons:?}"
         );
         // SAFETY: the queue is this test's own; IPC_RMID ignores the pointer.

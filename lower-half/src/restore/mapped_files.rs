@@ -10,6 +10,7 @@ use stillpoint_faults::{Point, strike};
 use stillpoint_image::format::vm_flags;
 use stillpoint_image::mapped_files::{MappedFiles, Referred};
 use stillpoint_image::{Reader, Region};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::RestoreError;
 use super::memory::{failed, map_at, size};
@@ -42,11 +43,12 @@ impl InFiles {
     ///
     /// # Errors
     /// In words for people: the file that cannot be used, and why.
-    pub fn hold(image: &Reader) -> Result<InFiles, String> {
-        strike(Point::RestartRefers).map_err(|error| error.to_string())?;
-        let files = MappedFiles::of(image)?;
+    pub fn hold(image: &Reader) -> Result<InFiles, Refusal> {
+        strike(Point::RestartRefers).map_err(|error| refusal!(FaultPoint, "{error}"))?;
+        let refused = |reason: String| refusal!(MappedFile, "{reason}");
+        let files = MappedFiles::of(image).map_err(refused)?;
         let mut held = InFiles::default();
-        files.find(|number, opened| {
+        let found = files.find(|number, opened| {
             let referred = files.regions.iter().filter(|one| one.file == number);
             for region in referred.filter_map(|one| region_of(image, one)) {
                 let mapped = held.map(region, &opened);
@@ -54,7 +56,8 @@ impl InFiles {
                     .map_err(|error| format!("but this process cannot map the file ({error})"))?;
             }
             Ok(())
-        })?;
+        });
+        found.map_err(refused)?;
         held.waiting.sort_by_key(|one| one.region);
         held.files = files;
         Ok(held)

@@ -10,6 +10,7 @@ use std::ops::Range;
 use stillpoint_image::format::vm_flags;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Reader, Region};
+use stillpoint_refusals::refusal;
 
 use super::arrival::Plan;
 use super::mapped_files::InFiles;
@@ -32,7 +33,8 @@ pub unsafe fn read(
     let filled = filled_regions(reader);
     let regions = reader.regions();
     if let Some(region) = regions.iter().find(|it| memory::touches_gate(&range(it))) {
-        return Err(RestoreError::Refused(format!(
+        return Err(RestoreError::Refused(refusal!(
+            BrokenImage,
             "{}: region {:#x}..{:#x} lies at addresses that no application can use: the image is damaged, use another epoch",
             reader.path().display(),
             region.start,
@@ -137,7 +139,8 @@ pub(super) fn check(region: &Region, what: &str, result: libc::c_int) -> Result<
 pub(super) fn failed(region: &Region, what: &str, error: io::Error) -> RestoreError {
     let place = format!("{:#x}..{:#x} ({})", region.start, region.end, region.name);
     if error.raw_os_error() == Some(libc::EEXIST) {
-        return RestoreError::Refused(format!(
+        return RestoreError::Refused(refusal!(
+            TakenMemory,
             "this process uses the memory at {place} already: {}",
             taken_by(region.start..region.end)
         ));

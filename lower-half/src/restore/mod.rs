@@ -44,6 +44,7 @@ use stillpoint_image::{Environment, ImageError, Manifest, Reader, Thread, rank_o
 use stillpoint_part::{Kind, Saved};
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::launch;
+use stillpoint_refusals::{Code, Refusal, refusal};
 
 use crate::capture::environment;
 use crate::ground::{input, say};
@@ -59,9 +60,21 @@ pub enum RestoreError {
     #[error(transparent)]
     Image(#[from] ImageError),
     #[error("{0}")]
-    Refused(String),
+    Refused(Refusal),
     #[error("{what}: {source}")]
     System { what: String, source: io::Error },
+}
+
+impl From<RestoreError> for Refusal {
+    fn from(error: RestoreError) -> Refusal {
+        match error {
+            RestoreError::Image(error) => Refusal::new(error.code_of_reading(), error.to_string()),
+            RestoreError::Refused(reason) => reason,
+            RestoreError::System { ref source, .. } => {
+                Refusal::new(Code::of(source, Code::NotRestored), error.to_string())
+            }
+        }
+    }
 }
 
 impl RestoreError {
@@ -107,13 +120,14 @@ impl Restore {
         rank: u32,
         size: u32,
         workers: usize,
-        parts: impl FnOnce(&Reader) -> Vec<String>,
+        parts: impl FnOnce(&Reader) -> Vec<Refusal>,
     ) -> Result<Restore, RestoreError> {
         let directory = wanted.directory.as_path();
         let fetched = Fetched::take(wanted);
         let manifest = Manifest::read(directory)?;
         if manifest.ranks.len() != size as usize {
-            return Err(RestoreError::Refused(format!(
+            return Err(RestoreError::Refused(refusal!(
+                OtherSize,
                 "{}: the epoch has {} ranks, but this launch has {size}: start it with mpirun -n {}",
                 directory.display(),
                 manifest.ranks.len(),
@@ -152,7 +166,7 @@ impl Restore {
         reader: Reader,
         here: &Environment,
         workers: usize,
-        parts: impl FnOnce(&Reader) -> Vec<String>,
+        parts: impl FnOnce(&Reader) -> Vec<Refusal>,
     ) -> Result<Restore, RestoreError> {
         let path = reader.path().to_owned();
         let mut reasons = environment::forbids(reader.environment(), here);
@@ -160,9 +174,11 @@ impl Restore {
         reasons.extend(descriptors::missing(reader.descriptors()));
         reasons.extend(shared::missing(reader.regions()));
         reasons.extend(reserved_addresses::unseen(reader.regions()));
-        let refused = |why: String| RestoreError::Refused(format!("{}: {why}", path.display()));
+        let refused = |why: Refusal| {
+            RestoreError::Refused(why.reworded(|why| format!("{}: {why}", path.display())))
+        };
         if !reasons.is_empty() {
-            return Err(refused(reasons.join("; ")));
+            return Err(refused(Refusal::together(reasons)));
         }
         let in_files = InFiles::hold(&reader).map_err(refused)?;
         reserved_addresses::keep(reader.regions())?;
@@ -275,7 +291,7 @@ impl Restore {
     }
 
     /// Returns what the image holds of standard input besides its pipe.
-    fn input(&self) -> Result<Option<input::Saved>, String> {
+    fn input(&self) -> Result<Option<input::Saved>, Refusal> {
         let bytes = self.payload(&input::KIND);
         bytes.map(input::Saved::from_bytes).transpose()
     }
@@ -320,18 +336,23 @@ fn payload_of<'a>(reader: &'a Reader, kind: &Kind) -> Option<&'a [u8]> {
 pub fn read_if_there<T: DeserializeOwned>(
     saved: &(impl Saved + ?Sized),
     kind: &Kind,
-) -> Result<Option<T>, String> {
+) -> Result<Option<T>, Refusal> {
     let bytes = saved.payload(kind);
     bytes
         .map(serde_json::from_slice)
         .transpose()
-        .map_err(|error| format!("'{}' in its image: {error}", kind.name))
+        .map_err(|error| refusal!(BrokenImage, "'{}' in its image: {error}", kind.name))
 }
 
 /// Returns a payload that every image must have.
-pub fn read<T: DeserializeOwned>(saved: &(impl Saved + ?Sized), kind: &Kind) -> Result<T, String> {
-    read_if_there(saved, kind)?
-        .ok_or_else(|| format!("it holds no '{}': use another epoch", kind.name))
+pub fn read<T: DeserializeOwned>(saved: &(impl Saved + ?Sized), kind: &Kind) -> Result<T, Refusal> {
+    read_if_there(saved, kind)?.ok_or_else(|| {
+        refusal!(
+            BrokenImage,
+            "it holds no '{}': use another epoch",
+            kind.name
+        )
+    })
 }
 
 #[cfg(test)]

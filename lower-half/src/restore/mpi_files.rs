@@ -2,24 +2,28 @@
 
 use std::fs::{self, OpenOptions};
 
+use stillpoint_refusals::{Code, Refusal, refusal};
+
 use crate::capture::mpi_files::MpiFile;
 
 /// Returns why these files cannot be opened again.
-pub fn missing(files: &[MpiFile]) -> Vec<String> {
+pub fn missing(files: &[MpiFile]) -> Vec<Refusal> {
     files.iter().filter_map(|file| one(file).err()).collect()
 }
 
-fn one(file: &MpiFile) -> Result<(), String> {
+fn one(file: &MpiFile) -> Result<(), Refusal> {
     let MpiFile { path, bytes, .. } = file;
-    let cannot = |error| format!("cannot open its MPI file {path}: {error}");
+    let cannot = |error| refusal!(MissingFile, "cannot open its MPI file {path}: {error}");
     let found = fs::metadata(path).map_err(cannot)?;
     if !found.is_file() {
-        return Err(format!(
+        return Err(refusal!(
+            MissingFile,
             "its MPI file {path} is not a regular file any more: put the file back"
         ));
     }
     if found.len() < *bytes {
-        return Err(format!(
+        return Err(refusal!(
+            MissingFile,
             "its MPI file {path} has {} bytes now and had {bytes} at the checkpoint: put the file back as it was",
             found.len()
         ));
@@ -33,7 +37,7 @@ fn one(file: &MpiFile) -> Result<(), String> {
 ///
 /// # Errors
 /// The first file that cannot be cut.
-pub fn cut(files: &[MpiFile]) -> Result<(), String> {
+pub fn cut(files: &[MpiFile]) -> Result<(), Refusal> {
     files.iter().filter(|file| file.cut).try_for_each(|file| {
         let opened = OpenOptions::new().write(true).open(&file.path);
         let cut = opened.and_then(|opened| match opened.metadata()?.len() > file.bytes {
@@ -42,13 +46,18 @@ pub fn cut(files: &[MpiFile]) -> Result<(), String> {
         });
         cut.map_err(|error| {
             let MpiFile { path, bytes, .. } = file;
-            format!("cannot cut the MPI file {path} back to {bytes} bytes: {error}")
+            Refusal::new(
+                Code::of(&error, Code::NotRestored),
+                format!("cannot cut the MPI file {path} back to {bytes} bytes: {error}"),
+            )
         })
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use stillpoint_refusals::in_words;
+
     use super::*;
 
     #[test]
@@ -62,7 +71,7 @@ mod tests {
             written: true,
             cut: true,
         }];
-        let said = |files: &[MpiFile]| missing(files).join("");
+        let said = |files: &[MpiFile]| in_words(&missing(files));
         assert!(said(&files).contains("cannot open its MPI file"));
         fs::write(&path, b"123").unwrap();
         let shorter = said(&files);

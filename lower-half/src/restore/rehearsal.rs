@@ -6,6 +6,8 @@
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
+use stillpoint_refusals::{Refusal, refusal};
+
 use super::{descriptors, shared};
 use crate::arch::layout::DESCRIPTOR_LIMIT;
 use crate::capture::contents::Contents;
@@ -15,36 +17,38 @@ use crate::capture::{self, process};
 use crate::threads;
 
 /// Returns, for people, what a restart could not restore of these descriptors, or would restore differently; the threads are stopped.
-pub fn of_files(numbers: &[RawFd]) -> Vec<String> {
+pub fn of_files(numbers: &[RawFd]) -> Vec<Refusal> {
     aside(|| of_descriptors(numbers))
 }
 
 /// The same for memory mappings.
-pub fn of_memory(mappings: &[Mapping]) -> Vec<String> {
+pub fn of_memory(mappings: &[Mapping]) -> Vec<Refusal> {
     aside(|| shared::rehearse(mappings))
 }
 
 /// The same for the process's root and working directories.
-pub fn of_places() -> Vec<String> {
+pub fn of_places() -> Vec<Refusal> {
     aside(here)
 }
 
-fn aside(rehearse: impl FnOnce() -> Vec<String> + Send) -> Vec<String> {
+fn aside(rehearse: impl FnOnce() -> Vec<Refusal> + Send) -> Vec<Refusal> {
     apart(rehearse).unwrap_or_else(|error: io::Error| {
-        vec![format!(
+        vec![refusal!(
+            NoRoom,
             "cannot test whether a restart would succeed: cannot start a thread with its own descriptor table: {error}"
         )]
     })
 }
 
 /// Returns a reason if some thread has something of its own that a restart makes once for all threads (`unshare`, `setns`).
-pub fn of_threads() -> Option<String> {
+pub fn of_threads() -> Option<Refusal> {
     // SAFETY: gettid takes nothing and touches no memory.
     let own = unsafe { libc::gettid() };
     threads::list().into_iter().find_map(|thread| {
         let tid = thread.real_tid() as i32;
         let what = has_own(own, tid)?;
-        Some(format!(
+        Some(refusal!(
+            ThreadsOwn,
             "its thread {} has {what} of its own, and a restart cannot restore that",
             thread.virtual_tid()
         ))
@@ -112,9 +116,10 @@ fn has_own(one: i32, other: i32) -> Option<String> {
     differs.map(|name| format!("a namespace ({name})"))
 }
 
-fn of_descriptors(numbers: &[RawFd]) -> Vec<String> {
+fn of_descriptors(numbers: &[RawFd]) -> Vec<Refusal> {
     if let Some(number) = beyond_reach() {
-        return vec![format!(
+        return vec![refusal!(
+            HighDescriptor,
             "descriptor {number} is above the highest number that Stillpoint tracks ({}): close it before a checkpoint",
             DESCRIPTOR_LIMIT - 1
         )];
@@ -137,7 +142,7 @@ fn beyond_reach() -> Option<usize> {
         .find(|number| *number >= DESCRIPTOR_LIMIT)
 }
 
-fn here() -> Vec<String> {
+fn here() -> Vec<Refusal> {
     let mut reasons = Vec::new();
     match process::directory() {
         Err(reason) => reasons.push(reason),

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 
 use stillpoint_image::Region;
 
+use stillpoint_refusals::{Refusal, refusal};
 use stillpoint_wrappers::gate::is_upper_code;
 
 use super::RestoreError;
@@ -46,14 +47,16 @@ pub fn keep(regions: &[Region]) -> Result<(), RestoreError> {
 }
 
 /// Returns a reason if an image has code where its system calls are not seen (`gate::CODE_END`); earlier releases put it there.
-pub fn unseen(regions: &[Region]) -> Option<String> {
+pub fn unseen(regions: &[Region]) -> Option<Refusal> {
     let executable = |region: &&Region| region.protection & libc::PROT_EXEC as u32 != 0;
     let mut code = regions.iter().filter(executable);
     let region = code.find(|region| !is_upper_code(region.start as usize))?;
-    Some(format!(
+    Some(refusal!(
+        OtherBuild,
         "{} at {:#x} is code at an address where this release does not see its system calls: restart it with the \
          release that wrote the epoch",
-        region.name, region.start
+        region.name,
+        region.start
     ))
 }
 
@@ -74,7 +77,7 @@ fn wanted(regions: &[Region]) -> Vec<Range<usize>> {
 }
 
 /// Reserves a range, or returns what lies there.
-fn hold(range: Range<usize>) -> Option<String> {
+fn hold(range: Range<usize>) -> Option<Refusal> {
     let flags =
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: MAP_FIXED_NOREPLACE maps over nothing.
@@ -93,11 +96,15 @@ fn hold(range: Range<usize>) -> Option<String> {
     }
     let Range { start, end } = range;
     Some(match place {
-        libc::MAP_FAILED => format!(
+        libc::MAP_FAILED => refusal!(
+            TakenMemory,
             "the program asked for memory at {start:#x}..{end:#x}, but this process uses it already: {}",
             super::memory::taken_by(start as u64..end as u64)
         ),
-        _ => format!("this kernel cannot map memory at {start:#x}..{end:#x}"),
+        _ => refusal!(
+            TakenMemory,
+            "this kernel cannot map memory at {start:#x}..{end:#x}"
+        ),
     })
 }
 
@@ -136,7 +143,8 @@ mod tests {
         let here = what_is_taken_is_said as *const () as usize & !4095;
         let said = hold(here..here + 4096).unwrap();
         assert!(
-            said.contains("but this process uses it already") && said.contains("r-xp"),
+            said.details().contains("but this process uses it already")
+                && said.details().contains("r-xp"),
             "{said}"
         );
     }

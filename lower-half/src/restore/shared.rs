@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use stillpoint_image::descriptors::DescriptorKind;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Reader, Region};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::RestoreError;
 use super::memory::{advise, check, failed, kept, map_at, size};
@@ -19,13 +20,14 @@ use crate::capture::maps::Mapping;
 use crate::capture::memory::REMOVED;
 
 /// Returns shared mappings of files that do not exist here and whose bytes are not in the image.
-pub fn missing(regions: &[Region]) -> Vec<String> {
+pub fn missing(regions: &[Region]) -> Vec<Refusal> {
     regions
         .iter()
         .filter(|region| region.kind == RegionKind::SharedFile && region.content.is_none())
         .filter_map(|region| {
             let error = File::open(&region.name).err()?;
-            Some(format!(
+            Some(refusal!(
+                MissingFile,
                 "the program has mapped {}, which cannot be opened: {error}",
                 region.name
             ))
@@ -118,8 +120,8 @@ fn open(path: &str, writes: bool, makes: bool) -> io::Result<File> {
 }
 
 /// Returns, for people, mapped files that a restart could not open; changes nothing.
-pub fn rehearse(mappings: &[Mapping]) -> Vec<String> {
-    let mut reasons: Vec<String> = Vec::new();
+pub fn rehearse(mappings: &[Mapping]) -> Vec<Refusal> {
+    let mut reasons: Vec<Refusal> = Vec::new();
     for mapping in mappings
         .iter()
         .filter(|mapping| mapping.shared && mapping.inode != 0)
@@ -130,7 +132,8 @@ pub fn rehearse(mappings: &[Mapping]) -> Vec<String> {
             RegionKind::SystemV | RegionKind::Anonymous | RegionKind::PrivateFile => None,
         };
         let Some(problem) = problem else { continue };
-        let reason = format!(
+        let reason = refusal!(
+            LostMapping,
             "the program has mapped {}, which {problem}: unmap it before a checkpoint",
             mapping.path()
         );
@@ -172,9 +175,11 @@ fn lost(mapping: &Mapping) -> Option<String> {
 /// Attaches a System V segment, if possible the original one (the application knows its id).
 pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
     let refused = |problem: &str| {
-        RestoreError::Refused(format!(
+        RestoreError::Refused(refusal!(
+            IpcObject,
             "System V memory segment {} at {:#x}: {problem}",
-            region.name, region.start
+            region.name,
+            region.start
         ))
     };
     // The name is `/SYSVkkkkkkkk id`, the key in hexadecimal, and one more word if the segment is marked for removal.

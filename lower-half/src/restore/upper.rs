@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use stillpoint_refusals::{Code, Refusal};
 use stillpoint_wrappers::gate::UpperHooks;
 
 use crate::arch::registers;
@@ -10,7 +11,7 @@ use crate::arch::registers;
 ///
 /// # Safety
 /// On the main thread, after its adoption, with the upper half's memory in place and MPI running.
-pub unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
+pub unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), Refusal> {
     // SAFETY: the pointer is null, or leads to hooks in memory that the caller says is in place.
     let Some(hooks) = (unsafe { (hooks as *const UpperHooks).as_ref() }) else {
         return Ok(());
@@ -39,7 +40,6 @@ pub unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
                 .into_owned()
         },
     };
-    Err(format!(
-        "cannot restore its MPI objects (error {result}): {text}"
-    ))
+    let reason = Refusal::read(&text, Code::OtherLibrary);
+    Err(reason.reworded(|text| format!("cannot restore its MPI objects (error {result}): {text}")))
 }

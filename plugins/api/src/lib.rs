@@ -8,19 +8,21 @@
 
 #![forbid(unsafe_code)]
 
+use stillpoint_refusals::{Refusal, refusal};
+
 /// Why a part's turn has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The checkpoint has been given up meanwhile. The caller needs no reason.
     GivenUp,
     /// A hindrance appeared after the check, in the words that [`Part::hinders`] would have used.
-    Hindered(Vec<String>),
+    Hindered(Vec<Refusal>),
     /// The turn cannot succeed. The text tells people what failed and what to do.
-    Refused(String),
+    Refused(Refusal),
 }
 
-impl From<String> for Failure {
-    fn from(reason: String) -> Failure {
+impl From<Refusal> for Failure {
+    fn from(reason: Refusal) -> Failure {
         Failure::Refused(reason)
     }
 }
@@ -74,7 +76,7 @@ pub trait Part<Still: ?Sized, Back: ?Sized>: Sync {
     }
 
     /// **Check**: adds every reason why there can be no checkpoint now. It changes nothing.
-    fn hinders(&self, still: &Still, reasons: &mut Vec<String>) -> Done {
+    fn hinders(&self, still: &Still, reasons: &mut Vec<Refusal>) -> Done {
         let _ = (still, reasons);
         Ok(())
     }
@@ -119,7 +121,7 @@ pub trait Part<Still: ?Sized, Back: ?Sized>: Sync {
     }
 
     /// **Check** of a restart: adds every reason why this process cannot become what the image holds. It changes and maps nothing.
-    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<Refusal>) {
         let _ = (saved, reasons);
     }
 
@@ -160,13 +162,15 @@ pub trait Part<Still: ?Sized, Back: ?Sized>: Sync {
 pub fn misunderstood<'a>(
     kinds: impl Iterator<Item = &'a Kind> + Clone,
     found: &[(&str, u32)],
-) -> Vec<String> {
+) -> Vec<Refusal> {
     let unknown = found.iter().filter_map(|(name, version)| {
         match kinds.clone().find(|kind| kind.name == *name) {
-            None => Some(format!(
+            None => Some(refusal!(
+                OtherBuild,
                 "it holds '{name}', but this release does not know it: restart with the release that wrote it"
             )),
-            Some(kind) if kind.version != *version => Some(format!(
+            Some(kind) if kind.version != *version => Some(refusal!(
+                OtherBuild,
                 "it holds '{name}' of version {version}, but this release reads version {}: restart with the release \
                  that wrote it",
                 kind.version
@@ -178,7 +182,13 @@ pub fn misunderstood<'a>(
     let missing = kinds
         .clone()
         .filter(|kind| kind.always && !there(kind))
-        .map(|kind| format!("it holds no '{}': use another epoch", kind.name));
+        .map(|kind| {
+            refusal!(
+                BrokenImage,
+                "it holds no '{}': use another epoch",
+                kind.name
+            )
+        });
     unknown.chain(missing).collect()
 }
 
@@ -201,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_the_parts_read_is_understood() {
-        let none: [&str; 0] = [];
+        let none: [Refusal; 0] = [];
         assert_eq!(misunderstood(KINDS.iter(), &[("files", 3)]), none);
         assert_eq!(
             misunderstood(KINDS.iter(), &[("windows", 1), ("files", 3)]),
@@ -212,12 +222,13 @@ mod tests {
     #[test]
     fn everything_else_is_refused_by_name() {
         let reasons = misunderstood(KINDS.iter(), &[("sockets", 1), ("windows", 2)]);
+        let reasons: Vec<String> = reasons.iter().map(Refusal::to_string).collect();
         assert_eq!(
             reasons,
             [
-                "it holds 'sockets', but this release does not know it: restart with the release that wrote it",
-                "it holds 'windows' of version 2, but this release reads version 1: restart with the release that wrote it",
-                "it holds no 'files': use another epoch",
+                "it holds 'sockets', but this release does not know it: restart with the release that wrote it [other-build]",
+                "it holds 'windows' of version 2, but this release reads version 1: restart with the release that wrote it [other-build]",
+                "it holds no 'files': use another epoch [broken-image]",
             ]
         );
     }

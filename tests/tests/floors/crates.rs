@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::manifest;
 
 /// Folder, and the folders of the crates that it uses. A line more is a decision: see the table in ARCHITECTURE.md of what each must not know.
-const USES: [(&str, &[&str]); 32] = [
-    ("plugins/api", &[]),
+const USES: [(&str, &[&str]); 33] = [
+    ("plugins/api", &["coordinator/refusals"]),
     ("plugins/gpu", &["plugins/multilevel"]),
     (
         "plugins/gpu/copies",
@@ -46,6 +46,7 @@ const USES: [(&str, &[&str]); 32] = [
             "coordinator/faults",
             "coordinator/image",
             "coordinator/protocol",
+            "coordinator/refusals",
             "plugins/incremental",
             "plugins/multilevel",
             "wrappers/clock",
@@ -60,6 +61,7 @@ const USES: [(&str, &[&str]); 32] = [
             "coordinator/image",
             "coordinator/linkage",
             "coordinator/protocol",
+            "coordinator/refusals",
             "coordinator/tracking",
             "plugins/gpu",
             "plugins/gpu/messages",
@@ -74,6 +76,7 @@ const USES: [(&str, &[&str]); 32] = [
         &[
             "coordinator/directory",
             "coordinator/faults",
+            "coordinator/refusals",
             "plugins/incremental",
         ],
     ),
@@ -83,23 +86,40 @@ const USES: [(&str, &[&str]); 32] = [
         &[
             "coordinator/directory",
             "coordinator/faults",
+            "coordinator/refusals",
             "plugins/incremental",
             "wrappers/clock",
         ],
     ),
+    ("coordinator/refusals", &[]),
     ("coordinator/tracking", &["plugins/incremental"]),
     (
         "upper-half",
-        &["wrappers", "wrappers/clock", "wrappers/generator"],
+        &[
+            "coordinator/refusals",
+            "wrappers",
+            "wrappers/clock",
+            "wrappers/generator",
+        ],
     ),
     // The same sources, for programs of another ABI.
     (
         "upper-half/abi",
-        &["wrappers", "wrappers/clock", "wrappers/generator"],
+        &[
+            "coordinator/refusals",
+            "wrappers",
+            "wrappers/clock",
+            "wrappers/generator",
+        ],
     ),
     (
         "upper-half/mpich",
-        &["wrappers", "wrappers/clock", "wrappers/generator"],
+        &[
+            "coordinator/refusals",
+            "wrappers",
+            "wrappers/clock",
+            "wrappers/generator",
+        ],
     ),
     (
         "lower-half",
@@ -109,6 +129,7 @@ const USES: [(&str, &[&str]); 32] = [
             "coordinator/image",
             "coordinator/linkage",
             "coordinator/protocol",
+            "coordinator/refusals",
             "coordinator/tracking",
             "plugins/api",
             "plugins/gpu/hash",
@@ -128,6 +149,7 @@ const USES: [(&str, &[&str]); 32] = [
             "coordinator/image",
             "coordinator/linkage",
             "coordinator/protocol",
+            "coordinator/refusals",
             "coordinator/tracking",
             "plugins/api",
             "plugins/gpu/hash",
@@ -146,6 +168,7 @@ const USES: [(&str, &[&str]); 32] = [
             "coordinator/image",
             "coordinator/linkage",
             "coordinator/protocol",
+            "coordinator/refusals",
             "coordinator/tracking",
             "plugins/api",
             "plugins/gpu/hash",
@@ -167,6 +190,7 @@ const USES: [(&str, &[&str]); 32] = [
             "coordinator/image",
             "coordinator/linkage",
             "coordinator/protocol",
+            "coordinator/refusals",
             "plugins/gpu",
             "plugins/multilevel",
         ],

@@ -1,8 +1,9 @@
 //! The upper half's answer to the agent's question: what forbids a checkpoint.
 
 use core::cell::UnsafeCell;
-use core::fmt::Write;
 use core::sync::atomic::Ordering;
+
+use stillpoint_refusals::Code;
 
 use crate::checkpoint::rehearsal;
 use crate::ground::crossing::gate;
@@ -31,7 +32,8 @@ pub fn answer() {
     let text = unsafe { &mut *ANSWER.0.get() };
     text.clear();
     if gate().mpi_active.load(Ordering::Relaxed) == 0 {
-        let _ = text.write_str("MPI is not running (before MPI_Init, or after MPI_Finalize)\n");
+        let what = format_args!("MPI is not running (before MPI_Init, or after MPI_Finalize)");
+        text.reason(Code::MpiNotRunning, what);
     }
     hindrances::describe(text);
     two_phase::describe(text);
@@ -44,11 +46,11 @@ pub fn answer() {
 }
 
 /// Leaves the reason of a failure where the agent finds it.
-pub fn explain(reason: core::fmt::Arguments<'_>) {
+pub fn explain(code: Code, reason: core::fmt::Arguments<'_>) {
     // SAFETY: see `Answer`: this is the main thread of a restart, no other thread exists.
     let text = unsafe { &mut *ANSWER.0.get() };
     text.clear();
-    let _ = text.write_fmt(reason);
+    text.reason(code, reason);
     tell(text);
 }
 

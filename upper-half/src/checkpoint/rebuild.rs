@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
+use stillpoint_refusals::Code;
+
 use crate::checkpoint::answer;
 use crate::communicators;
 use crate::ground::{abi, arch, crossing, shared};
@@ -34,18 +36,19 @@ pub unsafe extern "C" fn hook() -> i32 {
     unsafe { arch::set_inside(0) };
     match made {
         Ok(()) => 0,
-        Err(RestartError::Object(what, error)) => {
+        Err(RestartError::Object(code, what, error)) => {
             let error = abi::error_from_neutral(error);
-            answer::explain(format_args!(
-                "the real MPI failed to make {what} again: error class {error}"
-            ));
+            let reason =
+                format_args!("the real MPI failed to make {what} again: error class {error}");
+            answer::explain(code, reason);
             1
         }
         Err(RestartError::Bound(SmallerBound { told, now })) => {
-            answer::explain(format_args!(
+            let reason = format_args!(
                 "the application has been told that tags go up to {told} (MPI_TAG_UB), and this MPI library has them up to {now} only: restart it on the library that \
                  it was on"
-            ));
+            );
+            answer::explain(Code::OtherLibrary, reason);
             1
         }
     }
@@ -53,14 +56,14 @@ pub unsafe extern "C" fn hook() -> i32 {
 
 /// Why the application cannot carry on here.
 enum RestartError {
-    /// The object that could not be made, and the error's class.
-    Object(Cow<'static, str>, i32),
+    /// The code of the refusal, the object that could not be made, and the error's class.
+    Object(Code, Cow<'static, str>, i32),
     Bound(SmallerBound),
 }
 
-impl From<(Cow<'static, str>, i32)> for RestartError {
-    fn from((what, error): (Cow<'static, str>, i32)) -> RestartError {
-        RestartError::Object(what, error)
+impl From<(Code, Cow<'static, str>, i32)> for RestartError {
+    fn from((code, what, error): (Code, Cow<'static, str>, i32)) -> RestartError {
+        RestartError::Object(code, what, error)
     }
 }
 
@@ -68,7 +71,7 @@ impl From<(Cow<'static, str>, i32)> for RestartError {
 /// As [`hook`].
 unsafe fn everything() -> Result<(), RestartError> {
     let step = |what: &'static str, outcome: MpiResult| {
-        outcome.map_err(|error| RestartError::Object(what.into(), error))
+        outcome.map_err(|error| RestartError::Object(Code::OtherLibrary, what.into(), error))
     };
     // SAFETY: only this thread runs, by the caller's promise; each step finds what it needs from the ones before.
     unsafe {
@@ -92,7 +95,9 @@ unsafe fn everything() -> Result<(), RestartError> {
         step("a datatype", datatype::rebuild())?;
         step("an operator", operator::rebuild())?;
         step("a communicator", communicators::rebuild())?;
-        file::rebuild().map_err(|(what, error)| RestartError::Object(what.into(), error))?;
+        file::rebuild().map_err(|(what, error)| {
+            RestartError::Object(Code::OtherLibrary, what.into(), error)
+        })?;
         windows::rebuild()?;
         #[cfg(application = "openmpi")]
         step(

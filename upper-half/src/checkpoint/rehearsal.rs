@@ -5,7 +5,7 @@
 //! made, since a rank that gives up would leave the others waiting in the real MPI. Instead, the recipe is compared with the real MPI's
 //! answers about the living object. For an open file, the real MPI must be able to give its position. Every difference is a reason to refuse the checkpoint.
 
-use core::fmt::Write;
+use stillpoint_refusals::Code;
 
 use crate::communicators;
 use crate::ground::hindrances::Text;
@@ -14,7 +14,7 @@ use crate::objects::{datatype, file, group, info, operator};
 use crate::windows;
 
 /// The last rehearsal's finding.
-static FOUND: SpinLock<Option<String>> = SpinLock::new(None);
+static FOUND: SpinLock<Option<(Code, String)>> = SpinLock::new(None);
 
 /// Tries every object of this rank.
 ///
@@ -28,8 +28,9 @@ pub unsafe fn everything() {
             .and_then(|()| datatype::rehearse())
             .and_then(|()| operator::rehearse())
             .and_then(|()| communicators::rehearse())
-            .and_then(|()| file::rehearse())
             .and_then(|()| windows::rehearse())
+            .map_err(|what| (Code::MpiObject, what))
+            .and_then(|()| file::rehearse().map_err(|what| (Code::MpiFilePosition, what)))
     };
     *FOUND.lock() = tried.err();
 }
@@ -37,8 +38,8 @@ pub unsafe fn everything() {
 /// Writes down the last rehearsal's finding.
 pub fn describe(text: &mut Text) {
     if let Some(found) = FOUND.lock().as_ref() {
-        let separator = if text.is_empty() { "" } else { "\n" };
-        let _ = write!(text, "{separator}{found}");
+        let (code, what) = found;
+        text.reason(*code, format_args!("{what}"));
     }
 }
 
@@ -51,14 +52,13 @@ mod tests {
         let mut text = Text::new();
         describe(&mut text);
         assert!(text.is_empty());
-        *FOUND.lock() = Some(crate::objects::rehearsal_outcome::differs(
-            "datatype 7 (vector)",
-        ));
+        let what = crate::objects::rehearsal_outcome::differs("datatype 7 (vector)");
+        *FOUND.lock() = Some((Code::MpiObject, what));
         describe(&mut text);
         let said = std::str::from_utf8(text.as_bytes()).unwrap();
         assert_eq!(
             said,
-            "datatype 7 (vector) would not be the same after a restart"
+            "datatype 7 (vector) would not be the same after a restart [mpi-object]"
         );
         *FOUND.lock() = None;
     }

@@ -4,6 +4,7 @@
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use stillpoint_refusals::Code;
 use stillpoint_wrappers::gate::HINDRANCES;
 
 /// Objects that no image holds: their places in [`HINDRANCES`], which also has one that only older builds count.
@@ -91,6 +92,12 @@ impl Text {
         self.used == 0
     }
 
+    /// Adds a reason, in a line of its own. The lower half reads its code at the end.
+    pub fn reason(&mut self, code: Code, what: core::fmt::Arguments<'_>) {
+        let separator = if self.is_empty() { "" } else { "\n" };
+        let _ = write!(self, "{separator}{what} [{}]", code.name());
+    }
+
     /// The address of the bytes, for the agent.
     pub fn address(&self) -> u64 {
         self.bytes.as_ptr() as u64
@@ -115,7 +122,7 @@ impl Write for Text {
     }
 }
 
-/// Writes every reason that stands now, one a line.
+/// Writes every reason that stands now, one a line. The lower half finds the code of each by its words.
 pub fn describe(text: &mut Text) {
     for (count, what) in ALIVE.iter().zip(HINDRANCES) {
         let count = count.load(Ordering::Relaxed);

@@ -7,9 +7,9 @@
 //! A request is a persistent one of a kind of its own: it is started, asked for its end and freed like any other, but its messages are not counted.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::fmt::Write;
 use core::ptr;
 
+use stillpoint_refusals::Code;
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
@@ -203,10 +203,11 @@ pub fn describe(text: &mut Text) {
     let is_one = |request: &*mut Request| unsafe { (**request).kind == Kind::Partitioned };
     let count = request::live().iter().filter(|it| is_one(it)).count();
     if count != 0 {
-        let separator = if text.is_empty() { "" } else { "\n" };
-        let _ = write!(
-            text,
-            "{separator}{count} partitioned request(s) are there (MPI_Psend_init, MPI_Precv_init)"
+        text.reason(
+            Code::PartitionedRequest,
+            format_args!(
+                "{count} partitioned request(s) are there (MPI_Psend_init, MPI_Precv_init)"
+            ),
         );
     }
 }

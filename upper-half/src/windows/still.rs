@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
+use stillpoint_refusals::Code;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
@@ -75,30 +76,33 @@ pub unsafe fn rehearse() -> Tried {
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs; communicators are there.
-pub unsafe fn rebuild() -> Result<(), (Cow<'static, str>, i32)> {
+pub unsafe fn rebuild() -> Result<(), (Code, Cow<'static, str>, i32)> {
     let mut windows: Vec<(Win, &Body)> = carried().collect();
     windows.sort_by_key(|(_, body)| body.identity);
     for (window, body) in windows {
         // SAFETY: inside; words are those of this launch.
         unsafe {
             let on = communicators::of_ranks(&body.members, body.identity.tag())
-                .map_err(|error| ("a window's communicator".into(), error))?;
-            make_again(on, window, body).map_err(|error| (what(body), error))?;
+                .map_err(|error| (Code::OtherLibrary, "a window's communicator".into(), error))?;
+            make_again(on, window, body).map_err(|error| {
+                let (code, what) = what(body);
+                (code, what, error)
+            })?;
         }
     }
     Ok(())
 }
 
-/// A window in words, in case it could not be made again.
-fn what(body: &Body) -> Cow<'static, str> {
+/// The code and the words for a window, in case it could not be made again.
+fn what(body: &Body) -> (Code, Cow<'static, str>) {
     match &body.memory {
-        Memory::Mapped(mapped) if body.flavor == Flavor::Shared => format!(
+        Memory::Mapped(mapped) if body.flavor == Flavor::Shared => (Code::SeveralHosts, format!(
             "the {} bytes that ranks {:?} share in a window (MPI_Win_allocate_shared: they need one host, with room for it)",
             mapped.content().len(),
             &body.members[..]
         )
-        .into(),
-        _ => "a window".into(),
+        .into()),
+        _ => (Code::OtherLibrary, "a window".into()),
     }
 }
 

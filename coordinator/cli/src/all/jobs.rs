@@ -19,6 +19,7 @@ use crate::status;
 use crate::target::Target;
 use stillpoint_coordinator::registry::{Entry, Registry};
 use stillpoint_protocol::job_file::JobFile;
+use stillpoint_refusals::in_words;
 
 /// The pause between two looks at a file that is to be written.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -224,6 +225,7 @@ fn attend(round: &Round<'_>, entry: &Entry) -> Attended {
         Err(_) if target.comes_to_its_end(round.left()) => Attended::Not,
         Err(failure) => Attended::Ended(End::Stays {
             why: failure.to_string(),
+            codes: failure.codes(),
             status: failure.status,
             left: leave(round.task.left, held(&target)),
         }),
@@ -246,9 +248,7 @@ fn write(round: &Round<'_>, key: &str, target: &mut Target) -> Result<End, Failu
                 phase,
                 committing,
             } => (format!("epoch {epoch}: {phase}"), committing),
-            ProgressReport::Hindered(reasons) => {
-                (format!("waiting: {}", reasons.join("; ")), false)
-            }
+            ProgressReport::Hindered(reasons) => (format!("waiting: {}", in_words(reasons)), false),
         };
         round.speaker.say(&HelperMessage::Phase {
             key: key.to_owned(),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use stillpoint_protocol::Span;
 use stillpoint_protocol::command::Requester;
+use stillpoint_refusals::Code;
 
 use super::Left;
 use super::resume_command::ResumeCommand;
@@ -100,6 +101,9 @@ pub enum End {
     /// It runs on, for the reason `why`. `status` is the exit status that a command for it alone would have had.
     Stays {
         why: String,
+        /// The codes of the reasons, if the job or its coordinator has refused.
+        #[serde(default)]
+        codes: Vec<Code>,
         status: u8,
         /// The treatment of the job after that.
         left: Option<String>,

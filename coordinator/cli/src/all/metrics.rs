@@ -176,6 +176,7 @@ mod tests {
         });
         let stays = End::Stays {
             why: "broken".into(),
+            codes: vec![],
             status: 1,
             left: None,
         };

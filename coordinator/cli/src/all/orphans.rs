@@ -79,7 +79,15 @@ pub fn all(
     for Unreadable { key, why, status } in unreadable {
         let why = format!("{why}{told}");
         let left = left.clone();
-        round.ended(&key, End::Stays { why, status, left });
+        round.ended(
+            &key,
+            End::Stays {
+                why,
+                codes: vec![],
+                status,
+                left,
+            },
+        );
     }
 }
 

@@ -76,6 +76,7 @@ fn ask(visit: Visit, wanted: &CheckpointRequest) -> Option<End> {
         }),
         Err(failure) if answered || failure.status == Failure::REFUSED => Some(End::Stays {
             why: failure.to_string(),
+            codes: failure.codes(),
             status: failure.status,
             left: None,
         }),

@@ -166,15 +166,20 @@ fn in_json((user, job, end): &(u32, Job, End)) -> Value {
             "outcome": if *suspended { "suspended" } else { "committed" },
             "epoch": epoch, "bytes": bytes, "seconds": seconds,
         }),
-        End::Stays { why, status, left } => json!({
-            "outcome": "stays", "why": why, "status": status, "left": left,
+        End::Stays {
+            why,
+            codes,
+            status,
+            left,
+        } => json!({
+            "outcome": "stays", "why": why, "codes": codes, "status": status, "left": left,
         }),
         End::Signalled { ranks } => json!({ "outcome": "signalled", "ranks": ranks }),
         End::Carries { again, done } => json!({
             "outcome": if *done { "resumed" } else { "waits" }, "command": again.command(),
         }),
         End::ByHand(again) => json!({
-            "outcome": "stays", "why": no_job_of_slurm(again), "status": Failure::FAILED, "left": null,
+            "outcome": "stays", "why": no_job_of_slurm(again), "codes": [], "status": Failure::FAILED, "left": null,
         }),
     };
     let who = json!({ "uid": user, "user": name_of(*user) });

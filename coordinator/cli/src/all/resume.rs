@@ -96,6 +96,7 @@ fn requeued(id: &SlurmId, again: ResumeCommand) -> End {
         Ok(()) => End::Carries { again, done: true },
         Err(why) => End::Stays {
             why: format!("{}: {why}", again.command()),
+            codes: vec![],
             status: Failure::FAILED,
             left: None,
         },

@@ -186,6 +186,7 @@ impl Helper {
         for job in std::mem::take(&mut self.open).into_values() {
             let end = End::Stays {
                 why: why.to_owned(),
+                codes: vec![],
                 status: Failure::FAILED,
                 left: None,
             };

@@ -36,7 +36,7 @@ impl Member {
         }))?;
         member.wait(|message| match message {
             ToAgent::Welcome => Some(Ok(())),
-            ToAgent::Rejected { reason } => Some(Err(reason)),
+            ToAgent::Rejected { reason } => Some(Err(reason.to_string())),
             _ => None,
         })??;
         Ok(member)

@@ -23,7 +23,9 @@ fn a_directory_that_another_coordinator_has_taken_is_left_as_it_is() {
         panic!("{answer:?}")
     };
     assert!(
-        reason.contains("another coordinator is using this directory now"),
+        reason
+            .details()
+            .contains("another coordinator is using this directory now"),
         "{reason}"
     );
     // The job's end is not written there either.

@@ -16,6 +16,7 @@ use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::handshake::HandshakeError;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::{Received, launch::Launch};
+use stillpoint_refusals::refusal;
 
 fn ordinary(count: usize) -> Vec<Character> {
     (0..count as u64)
@@ -103,13 +104,16 @@ fn raises_and_the_raised_targets_lead_to_the_same_end() {
 #[test]
 fn a_refusal_leaves_no_trace_and_the_next_checkpoint_is_not_disturbed() {
     let mut characters = ordinary(2);
-    characters[1].refusals = vec!["MPI window 3 is open".into()];
+    characters[1].refusals = vec![refusal!(MpiWindow, "MPI window 3 is open")];
     let job = Job::start(&characters);
     let answer = job.checkpoint(true, None);
     let ToCommand::Refused { reasons } = answer else {
         panic!("{answer:?}")
     };
-    assert_eq!(reasons, ["rank 1: MPI window 3 is open"]);
+    assert_eq!(
+        reasons,
+        [refusal!(MpiWindow, "rank 1: MPI window 3 is open")]
+    );
     eventually("the part is left", || epochs(&job).is_empty());
     assert!(matches!(
         job.checkpoint(false, None),
@@ -128,7 +132,7 @@ fn a_full_disk_keeps_the_older_epoch_and_the_job() {
     let (_, _, _, directory) = job.end();
     // The next launch in the same directory, in which a crash has left a part.
     fs::create_dir(directory.path().join("epoch-000007.part")).unwrap();
-    characters[0].disk_full = Some("no space left on device".into());
+    characters[0].disk_full = Some(refusal!(NoSpace, "no space left on device"));
     let mut job = Job::in_directory(directory, 2, Patience::default(), None);
     assert_eq!(epochs(&job), ["epoch-000001"]);
     job.add_ranks(&characters);
@@ -136,7 +140,8 @@ fn a_full_disk_keeps_the_older_epoch_and_the_job() {
     let ToCommand::Aborted { reason, .. } = answer else {
         panic!("{answer:?}")
     };
-    assert!(reason.starts_with("rank 0") && reason.ends_with("no space left on device"));
+    let reason = reason.to_string();
+    assert!(reason.starts_with("rank 0") && reason.ends_with("no space left on device [no-space]"));
     eventually("the part is left", || epochs(&job) == ["epoch-000001"]);
     assert_eq!(
         JobFile::read(job.directory.path()).unwrap().state,
@@ -162,7 +167,7 @@ fn a_rank_that_dies_at_any_order_aborts_and_the_others_are_released() {
             panic!("{order}: {answer:?}")
         };
         assert!(
-            reason.contains("rank 1") && reason.contains("has died"),
+            reason.details().contains("rank 1") && reason.details().contains("has died"),
             "{reason}"
         );
         eventually("the part is left", || epochs(&job).is_empty());
@@ -194,7 +199,10 @@ fn a_timeout_names_who_is_waited_for() {
     };
     assert_eq!(
         reason,
-        "given up after 1 s in phase reach: rank 1 still running"
+        refusal!(
+            TooLate,
+            "given up after 1 s in phase reach: rank 1 still running"
+        )
     );
 }
 

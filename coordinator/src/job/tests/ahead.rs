@@ -131,7 +131,7 @@ fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
     // A request that joins it is then served by the suspend.
     world.ask(2, false);
     world.all_say(1, Progress::Apart);
-    let reason = "the disk is full".to_owned();
+    let reason = refusal!(NoSpace, "the disk is full");
     world.say(1, 1, Progress::WriteFailed { reason });
     assert!(world.told(1).is_empty() && world.told(2).is_empty());
     world.all_say(1, Progress::Released);
@@ -144,7 +144,7 @@ fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
     let mut world = running(true);
     world.ask(1, true);
     let hindrance = Progress::CheckResult {
-        refusals: vec!["a child lives".to_owned()],
+        refusals: vec![refusal!(LiveChild, "a child lives")],
     };
     for attempt in 1..=2 {
         world.all_say(attempt, Progress::Clocks { clocks: vec![] });

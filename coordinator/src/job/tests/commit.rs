@@ -51,7 +51,7 @@ fn images_are_not_written_before_the_directory_is_there() {
     assert_eq!(world.orders().last(), Some(&&Order::Seal));
     world.input(Input::Prepared {
         attempt: 1,
-        result: Err("/d: read-only file system".into()),
+        result: Err(refusal!(PermissionDenied, "/d: read-only file system")),
     });
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
     assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));

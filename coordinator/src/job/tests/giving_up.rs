@@ -26,7 +26,9 @@ fn a_rank_that_dies_before_the_commit_aborts_it_and_the_epoch_is_discarded() {
             panic!("{steps}: {:?}", world.told(1));
         };
         assert!(
-            reason.contains("rank 2 (process 12 on h) has died"),
+            reason
+                .details()
+                .contains("rank 2 (process 12 on h) has died"),
             "{reason}"
         );
         // The epoch is discarded only when no rank writes any more.
@@ -66,14 +68,17 @@ fn what_a_rank_finds_in_the_drain_or_the_seal_refuses_by_name() {
             world.all_say(1, counts(2));
             world.say(0, 1, Progress::Sealed);
         }
-        let refusals = vec!["MPI cannot look for messages".to_owned()];
+        let refusals = vec![refusal!(MpiMessages, "MPI cannot look for messages")];
         world.say(1, 1, Progress::CheckResult { refusals });
         let [ToCommand::Refused { reasons }] = world.told(1)[..] else {
             panic!("{:?}", world.told(1));
         };
         assert_eq!(
             reasons,
-            &["rank 1: MPI cannot look for messages".to_owned()]
+            &[refusal!(
+                MpiMessages,
+                "rank 1: MPI cannot look for messages"
+            )]
         );
         assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));
     }
@@ -85,20 +90,22 @@ fn a_refusal_names_the_ranks_and_the_job_runs_on() {
     world.ask(1, true);
     world.all_say(1, Progress::Clocks { clocks: vec![] });
     world.all_say(1, parked(1));
-    let refuse = |reasons: &[&str]| Progress::CheckResult {
-        refusals: reasons.iter().map(ToString::to_string).collect(),
+    let refuse = |reasons: &[&Refusal]| Progress::CheckResult {
+        refusals: reasons.iter().copied().cloned().collect(),
     };
-    world.say(0, 1, refuse(&["a window is open", "a socket is open"]));
+    let window = refusal!(MpiWindow, "a window is open");
+    let socket = refusal!(OpenSocket, "a socket is open");
+    world.say(0, 1, refuse(&[&window, &socket]));
     world.say(1, 1, refuse(&[]));
-    world.say(2, 1, refuse(&["a window is open"]));
+    world.say(2, 1, refuse(&[&window]));
     let [ToCommand::Refused { reasons }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
     assert_eq!(
         reasons,
         &[
-            "rank 0: a socket is open".to_owned(),
-            "ranks 0, 2: a window is open".to_owned()
+            refusal!(OpenSocket, "rank 0: a socket is open"),
+            refusal!(MpiWindow, "ranks 0, 2: a window is open")
         ]
     );
     world.all_say(1, Progress::Released);
@@ -120,13 +127,16 @@ fn a_full_disk_aborts_with_the_reason_and_the_rank() {
         1,
         1,
         Progress::WriteFailed {
-            reason: "no space left".into(),
+            reason: refusal!(NoSpace, "no space left"),
         },
     );
     let [ToCommand::Aborted { reason, .. }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
-    assert_eq!(reason, "rank 1 (process 11 on h): no space left");
+    assert_eq!(
+        *reason,
+        refusal!(NoSpace, "rank 1 (process 11 on h): no space left")
+    );
     // Rank 2 has written its image before it heard of the abort, which no longer counts.
     world.say(2, 1, Progress::Written(written()));
     assert!(
@@ -144,7 +154,7 @@ fn a_commit_that_fails_releases_the_job() {
     world.up_to_commit(1);
     world.input(Input::Committed {
         attempt: 1,
-        result: Err("rename: input/output error".into()),
+        result: Err(refusal!(NotWritten, "rename: input/output error")),
     });
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
     assert!(!world.orders().contains(&&Order::Terminate));
@@ -176,7 +186,7 @@ fn a_request_that_takes_too_long_is_given_up_and_says_what_it_waited_for() {
         panic!("{:?}", world.told(1));
     };
     assert_eq!(
-        reason,
+        reason.details(),
         "given up after 7 s in phase reach: rank 2 inside a collective operation; \
          rank 1 still running"
     );
@@ -187,7 +197,7 @@ fn the_number_of_an_image_that_was_begun_is_not_used_again() {
     let mut world = World::running();
     world.ask(1, false);
     world.up_to_write(1);
-    let reason = "full".into();
+    let reason = refusal!(NoSpace, "full");
     world.say(0, 1, Progress::WriteFailed { reason });
     world.all_say(1, Progress::Released);
     world.ask(2, false);
@@ -200,7 +210,7 @@ fn a_rank_that_fails_before_it_writes_is_heard() {
     world.ask(1, false);
     world.all_say(1, Progress::Clocks { clocks: vec![] });
     world.all_say(1, parked(1));
-    let reason = "no threads left".into();
+    let reason = refusal!(NoRoom, "no threads left");
     world.say(2, 1, Progress::WriteFailed { reason });
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
     assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));
@@ -211,7 +221,7 @@ fn ranks_that_do_not_say_that_they_run_again_are_not_waited_for_for_ever() {
     let mut world = World::running();
     world.ask(1, false);
     world.up_to_write(1);
-    let reason = "full".into();
+    let reason = refusal!(NoSpace, "full");
     world.say(0, 1, Progress::WriteFailed { reason });
     world.say(0, 1, Progress::Released);
     let failed = world.now;
@@ -233,7 +243,7 @@ fn a_directory_that_an_earlier_try_has_got_is_not_taken() {
     });
     world.all_say(1, Progress::Clocks { clocks: vec![] });
     world.all_say(1, parked(1));
-    let refusals = vec!["a file is open".to_owned()];
+    let refusals = vec![refusal!(LostFile, "a file is open")];
     world.all_say(1, Progress::CheckResult { refusals });
     world.all_say(1, Progress::Released);
     // The file system is slow: the directory of the first try is made now, and removed afterwards.
@@ -267,7 +277,7 @@ fn a_refusal_of_an_earlier_attempt_does_not_end_this_one() {
     world.ask(1, false);
     let refuse = |attempt| FromAgent::Refuse {
         attempt,
-        reason: "a socket is open".into(),
+        reason: refusal!(OpenSocket, "a socket is open"),
     };
     world.agent(0, refuse(1));
     world.all_say(1, Progress::Released);
@@ -284,7 +294,7 @@ fn a_suspend_by_signal_that_has_failed_is_tried_again_while_there_is_time() {
     world.up_to_write(1);
     // The command joins the attempt, and gets its answer.
     world.ask(1, false);
-    let reason = "no space left".to_owned();
+    let reason = refusal!(NoSpace, "no space left");
     world.say(2, 1, Progress::WriteFailed { reason });
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
     let orders = world.orders();
@@ -303,7 +313,7 @@ fn a_suspend_by_signal_that_always_fails_is_tried_less_and_less_often_and_comes_
     let patience = Patience::default().still_point;
     for attempt in 1.. {
         world.up_to_write(attempt);
-        let reason = "no space left".to_owned();
+        let reason = refusal!(NoSpace, "no space left");
         world.say(2, attempt, Progress::WriteFailed { reason });
         world.all_say(attempt, Progress::Released);
         if world.job.deadline().is_none() {
@@ -316,10 +326,10 @@ fn a_suspend_by_signal_that_always_fails_is_tried_less_and_less_often_and_comes_
         }
     }
     assert_eq!(world.now, patience);
-    assert_eq!(world.job.status(world.now).waits_for, [] as [String; 0]);
+    assert_eq!(world.job.status(world.now).waits_for, [] as [Refusal; 0]);
     let orders = world.orders();
     assert!(orders.contains(&&Order::Abort {
-        reason: "rank 2 (process 12 on h): no space left".into(),
+        reason: "rank 2 (process 12 on h): no space left [no-space]".into(),
         again: true
     }));
 }
@@ -335,12 +345,15 @@ fn a_rank_that_can_never_write_its_image_refuses_once() {
         asked: None,
     });
     world.up_to_write(1);
-    let refusals = vec!["no file may be so long".to_owned()];
+    let refusals = vec![refusal!(FileLimit, "no file may be so long")];
     world.say(0, 1, Progress::CheckResult { refusals });
     let [ToCommand::Refused { reasons }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
-    assert_eq!(reasons, &["rank 0: no file may be so long".to_owned()]);
+    assert_eq!(
+        reasons,
+        &[refusal!(FileLimit, "rank 0: no file may be so long")]
+    );
     world.all_say(1, Progress::Released);
     assert!(world.job.deadline().is_none());
 }

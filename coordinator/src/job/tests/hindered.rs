@@ -2,7 +2,9 @@
 
 use super::*;
 
-const REASON: &str = "all 3 ranks: a file is open";
+fn reason() -> Refusal {
+    refusal!(LostFile, "all 3 ranks: a file is open")
+}
 
 impl World {
     fn ask_patiently(&mut self, watcher: u64, seconds: u64) {
@@ -19,7 +21,7 @@ impl World {
     fn hindered_try(&mut self, attempt: u64) {
         self.all_say(attempt, Progress::Clocks { clocks: vec![] });
         self.all_say(attempt, parked(1));
-        let refusals = vec!["a file is open".to_owned()];
+        let refusals = vec![refusal!(LostFile, "a file is open")];
         self.all_say(attempt, Progress::CheckResult { refusals });
         self.all_say(attempt, Progress::Released);
     }
@@ -33,9 +35,9 @@ fn a_hindrance_that_passes_is_waited_for() {
         world.hindered_try(attempt);
         assert!(!world.told(1).is_empty());
         let said =
-            |m: &&ToCommand| matches!(m, ToCommand::Hindered { reasons } if *reasons == [REASON]);
+            |m: &&ToCommand| matches!(m, ToCommand::Hindered { reasons } if *reasons == [reason()]);
         assert!(world.told(1).iter().all(said), "{:?}", world.told(1));
-        assert_eq!(world.job.status(world.now).waits_for, [REASON]);
+        assert_eq!(world.job.status(world.now).waits_for, [reason()]);
         world.sleep();
     }
     assert_eq!(world.job.status(world.now).aborted, 0);
@@ -63,12 +65,12 @@ fn one_that_stays_is_the_answer_at_the_limit_and_the_job_runs_on() {
     assert!(tries > 5, "{tries}");
     assert_eq!(world.now, Duration::from_secs(5));
     let refused = ToCommand::Refused {
-        reasons: vec![REASON.to_owned()],
+        reasons: vec![reason()],
     };
     assert_eq!(world.told(1).last(), Some(&&refused));
     let status = world.job.status(world.now);
     assert_eq!((status.aborted, status.waits_for), (1, vec![]));
-    assert_eq!(status.last_failure.as_deref(), Some(REASON));
+    assert_eq!(status.last_failure, Some(reason()));
     assert!(world.job.deadline().is_none());
     // The next request is served.
     world.ask(2, false);
@@ -99,7 +101,7 @@ fn a_suspend_by_signal_is_tried_again_and_an_end_of_the_job_ends_it() {
     world.hindered_try(2);
     world.input(Input::Disconnected { rank: 1 });
     assert!(
-        matches!(world.told(1).last(), Some(ToCommand::Aborted { reason, .. }) if reason.contains("has died")),
+        matches!(world.told(1).last(), Some(ToCommand::Aborted { reason, .. }) if reason.details().contains("has died")),
         "{:?}",
         world.told(1)
     );

@@ -73,7 +73,9 @@ fn the_program_that_one_becomes_is_waited_for_by_a_checkpoint_that_waits() {
             _ => panic!("{told:?}"),
         };
         assert!(
-            reasons[0].contains("was replaced by another program"),
+            reasons[0]
+                .details()
+                .contains("was replaced by another program"),
             "{reasons:?}"
         );
     }
@@ -180,7 +182,9 @@ fn two_processes_that_start_mpi_as_one_rank_can_not_be_checkpointed() {
     scripts.ask(1, true);
     let refused = scripts.job.admit(program(22), world.now).unwrap_err();
     assert!(
-        refused.contains("two processes start MPI as rank 1"),
+        refused
+            .details()
+            .contains("two processes start MPI as rank 1"),
         "{refused}"
     );
     scripts.input(Input::Tick);

@@ -28,7 +28,10 @@ fn a_silent_host_ends_a_checkpoint_which_is_tried_again_when_it_answers() {
     let [ToCommand::Hindered { reasons }] = &world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
-    assert_eq!(reasons[..], ["rank 2 on h cannot be reached"]);
+    assert_eq!(
+        reasons[..],
+        [refusal!(RankUnreachable, "rank 2 on h cannot be reached")]
+    );
     for rank in [0, 1] {
         world.say(rank, 1, Progress::Released);
     }
@@ -60,7 +63,13 @@ fn a_request_without_patience_names_the_host_that_is_silent() {
     let [ToCommand::Refused { reasons }] = &world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
-    assert_eq!(reasons[..], ["ranks 0, 1 on h cannot be reached"]);
+    assert_eq!(
+        reasons[..],
+        [refusal!(
+            RankUnreachable,
+            "ranks 0, 1 on h cannot be reached"
+        )]
+    );
 }
 
 #[test]
@@ -199,7 +208,10 @@ fn lets_go(elsewhere: impl Fn(u32) -> Hello) {
         world.orders().last(),
         Some(&&Order::Abort {
             again: false,
-            reason: format!("rank 1 on {} cannot be reached", elsewhere(1).host)
+            reason: format!(
+                "rank 1 on {} cannot be reached [rank-unreachable]",
+                elsewhere(1).host
+            )
         })
     );
     // Another host can still be reached.

@@ -206,7 +206,7 @@ fn a_rank_that_dies_before_the_flush_leaves_the_epoch_staged() {
         panic!("{:?}", world.told(1));
     };
     assert!(
-        reason.contains("staged, but not durable") && reason.contains("rank 1"),
+        reason.details().contains("staged, but not durable") && reason.details().contains("rank 1"),
         "{reason}"
     );
     flushed(&mut world, 1..RANKS);
@@ -243,7 +243,9 @@ fn what_fits_nowhere_ends_the_attempt_with_a_reason() {
         panic!("{:?}", world.told(1));
     };
     assert!(
-        reason.contains("the slow tier has room for 100 MB"),
+        reason
+            .details()
+            .contains("the slow tier has room for 100 MB"),
         "{reason}"
     );
 }

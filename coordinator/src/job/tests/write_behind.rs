@@ -103,7 +103,7 @@ fn what_fails_behind_the_application_is_told_and_the_job_runs_on() {
     world.ask(1, false);
     world.up_to_seal(1);
     world.all_say(1, Progress::Apart);
-    let reason = "the disk is full".to_owned();
+    let reason = refusal!(NoSpace, "the disk is full");
     world.say(1, 1, Progress::WriteFailed { reason });
     assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));

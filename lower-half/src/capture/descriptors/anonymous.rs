@@ -3,14 +3,16 @@
 use std::os::fd::RawFd;
 
 use stillpoint_image::descriptors::{DescriptorKind, Watch};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::info::field;
 use super::{All, OpenDescriptor, epoll};
 
 /// Describes an `anon_inode`, or says why it cannot be carried.
-pub fn describe(open: &OpenDescriptor, all: &All<'_>) -> Result<DescriptorKind, String> {
+pub fn describe(open: &OpenDescriptor, all: &All<'_>) -> Result<DescriptorKind, Refusal> {
     let unreadable = || {
-        format!(
+        refusal!(
+            UnclearDescriptor,
             "{}, about which this kernel does not tell enough",
             open.link
         )
@@ -28,7 +30,8 @@ pub fn describe(open: &OpenDescriptor, all: &All<'_>) -> Result<DescriptorKind, 
         }
         "anon_inode:[eventpoll]" => epoll::describe(open, all),
         "anon_inode:inotify" | "anon_inode:[inotify]" => inotify(open),
-        link => Err(format!(
+        link => Err(refusal!(
+            AnonymousInode,
             "{link}, which cannot be carried over a restart: close it before a checkpoint"
         )),
     }
@@ -107,20 +110,24 @@ fn pair(text: &str) -> Option<u64> {
 }
 
 /// Describes inotify watches. The kernel names watched files by handle; only a privileged process may turn a handle into a path.
-fn inotify(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
+fn inotify(open: &OpenDescriptor) -> Result<DescriptorKind, Refusal> {
     let mut waiting: libc::c_int = 0;
     // SAFETY: the kernel writes one int.
     if unsafe { libc::ioctl(open.number, libc::FIONREAD, &raw mut waiting) } != 0 || waiting != 0 {
-        return Err(
-            "a set of inotify watches with events that have not been read: read them before a checkpoint".into(),
-        );
+        return Err(refusal!(
+            UnreadEvents,
+            "a set of inotify watches with events that have not been read: read them before a checkpoint"
+        ));
     }
     let mut watches = Vec::new();
     for line in open.info.all("inotify ") {
         let watch = watch(line);
-        watches.push(
-            watch.ok_or("a set of inotify watches, whose paths this kernel does not tell us")?,
-        );
+        watches.push(watch.ok_or_else(|| {
+            refusal!(
+                UnclearDescriptor,
+                "a set of inotify watches, whose paths this kernel does not tell us"
+            )
+        })?);
     }
     watches.sort_by_key(|watch| watch.descriptor);
     Ok(DescriptorKind::Inotify { watches })

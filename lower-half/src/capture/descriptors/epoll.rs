@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use stillpoint_image::descriptors::{DescriptorKind, Watched};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::info::field;
 use super::{All, OpenDescriptor};
@@ -20,9 +21,10 @@ struct Slot {
 }
 
 /// Describes the files that an epoll set watches, or says why it cannot be carried.
-pub fn describe(open: &OpenDescriptor, all: &All<'_>) -> Result<DescriptorKind, String> {
+pub fn describe(open: &OpenDescriptor, all: &All<'_>) -> Result<DescriptorKind, Refusal> {
     let unclear = || {
-        format!(
+        refusal!(
+            UnclearDescriptor,
             "{}, about which this kernel does not tell enough",
             open.link
         )
@@ -44,8 +46,7 @@ pub fn describe(open: &OpenDescriptor, all: &All<'_>) -> Result<DescriptorKind, 
         if !found.is_some_and(|itself| watches(itself, &slot, inode)) {
             let other = through.next().map(|other| other.number);
             entry.through = Some(other.ok_or_else(|| {
-                format!(
-                    "an epoll set that watches a file under the number {}, which no descriptor of the program leads to any \
+                refusal!(EpollEntry, "an epoll set that watches a file under the number {}, which no descriptor of the program leads to any \
                      more: close the set before a checkpoint",
                     entry.number
                 )

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use stillpoint_image::descriptors::DescriptorKind;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::{OpenDescriptor, holders};
 use crate::capture::contents::Contents;
@@ -11,7 +12,7 @@ const DELETED: &str = " (deleted)";
 const ADVICE: &str = "close it before a checkpoint";
 
 /// Describes an `O_PATH` descriptor: a place in the file system, whatever lies there.
-pub fn path(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
+pub fn path(open: &OpenDescriptor) -> Result<DescriptorKind, Refusal> {
     let path = lasting(&open.link)?;
     if leads_here(open, std::fs::symlink_metadata(&path)) {
         return Ok(DescriptorKind::Path { path });
@@ -20,7 +21,7 @@ pub fn path(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
 }
 
 /// Describes a directory.
-pub fn directory(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
+pub fn directory(open: &OpenDescriptor) -> Result<DescriptorKind, Refusal> {
     let path = lasting(&open.link)?;
     if leads_here(open, std::fs::metadata(&path)) {
         return Ok(DescriptorKind::Directory { path });
@@ -29,7 +30,7 @@ pub fn directory(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
 }
 
 /// Describes a regular file.
-pub fn file(open: &OpenDescriptor, contents: &mut Contents) -> Result<DescriptorKind, String> {
+pub fn file(open: &OpenDescriptor, contents: &mut Contents) -> Result<DescriptorKind, Refusal> {
     let path = lasting(&open.link)?;
     let bytes = open.status.st_size as u64;
     if leads_here(open, std::fs::metadata(&path)) {
@@ -45,7 +46,8 @@ pub fn file(open: &OpenDescriptor, contents: &mut Contents) -> Result<Descriptor
         return Err(nameless(open));
     }
     if memory.is_some() && on_huge_pages(open) {
-        return Err(format!(
+        return Err(refusal!(
+            HugePagesFile,
             "the memory file {} in huge pages, which cannot be carried over a restart: {ADVICE}",
             undeleted(&open.link)
         ));
@@ -54,20 +56,26 @@ pub fn file(open: &OpenDescriptor, contents: &mut Contents) -> Result<Descriptor
     if !open.is_scratch()
         && let Some(pid) = holders::sharer(open.key())
     {
-        return Err(format!(
+        return Err(refusal!(
+            NamelessFile,
             "the file {path}, which has no name (any more), and which {} has too, so that a restart would make two of it: {ADVICE}, or give it a name",
             holders::in_words(pid)
         ));
     }
     if has_attributes(open) {
-        return Err(format!(
+        return Err(refusal!(
+            FileAttributes,
             "the unlinked file {path}, which has extended attributes (user.*), which cannot be carried over a restart: {ADVICE}"
         ));
     }
     let readable = open.reopen_readable();
     let content = readable.and_then(|file| contents.add_file(open.key(), &path, &file));
-    let content = content
-        .map_err(|error| format!("the unlinked file {path}, which cannot be read: {error}"))?;
+    let content = content.map_err(|error| {
+        refusal!(
+            LostFile,
+            "the unlinked file {path}, which cannot be read: {error}"
+        )
+    })?;
     let mode = open.status.st_mode & 0o7777;
     if let Some(name) = memory {
         // SAFETY: F_GET_SEALS has no argument.
@@ -99,17 +107,19 @@ fn leads_here(open: &OpenDescriptor, found: std::io::Result<std::fs::Metadata>) 
 }
 
 /// Returns the path in words that mean the same in another launch: below `/proc`, a process has another number then.
-fn lasting(link: &str) -> Result<String, String> {
+fn lasting(link: &str) -> Result<String, Refusal> {
     let Some((id, rest)) = of_process(link) else {
         return Ok(link.to_owned());
     };
     if id != std::process::id() {
-        return Err(format!(
+        return Err(refusal!(
+            ProcFile,
             "{link}, which is about process {id}, which is not part of the job: {ADVICE}"
         ));
     }
     if rest.starts_with("/task/") {
-        return Err(format!(
+        return Err(refusal!(
+            ProcFile,
             "{link}, which is about one thread, and the thread will have another number after a restart: {ADVICE}"
         ));
     }
@@ -124,21 +134,25 @@ fn of_process(link: &str) -> Option<(u32, &str)> {
 }
 
 /// Returns the reason why no path leads to the open file.
-fn nameless(open: &OpenDescriptor) -> String {
+fn nameless(open: &OpenDescriptor) -> Refusal {
     let link = &open.link;
     if !link.ends_with(DELETED) {
-        return format!("{link}, which no path leads to: {ADVICE}");
+        return refusal!(LostFile, "{link}, which no path leads to: {ADVICE}");
     }
     let what = undeleted(link);
     if open.file_type() == libc::S_IFDIR {
-        return format!("the directory {what}, which has been removed: {ADVICE}");
+        return refusal!(
+            LostFile,
+            "the directory {what}, which has been removed: {ADVICE}"
+        );
     }
     if open.status.st_nlink > 0 {
-        return format!(
+        return refusal!(
+            LostFile,
             "the file {what}, which has lost this name and is known by another, which nobody tells: {ADVICE}"
         );
     }
-    format!("{what}, which has been removed: {ADVICE}")
+    refusal!(LostFile, "{what}, which has been removed: {ADVICE}")
 }
 
 /// Returns whether the program has set extended attributes of the file.
@@ -180,7 +194,12 @@ mod tests {
             "/proc/self/fd"
         );
         let thread = lasting(&format!("/proc/{own}/task/{own}/stat")).unwrap_err();
-        assert!(thread.contains("about one thread"), "{thread}");
-        assert!(lasting("/proc/1/stat").unwrap_err().contains("process 1,"));
+        assert!(thread.details().contains("about one thread"), "{thread}");
+        assert!(
+            lasting("/proc/1/stat")
+                .unwrap_err()
+                .details()
+                .contains("process 1,")
+        );
     }
 }

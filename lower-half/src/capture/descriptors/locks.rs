@@ -1,18 +1,24 @@
 //! Locks that this process holds on a file, from the `lock:` lines of fdinfo.
 
 use stillpoint_image::descriptors::{Lock, LockKind};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::info::Info;
 
 /// Returns the locks of one description, or why they cannot be carried. (A POSIX lock belongs to the process, but the kernel shows it with
 /// the description through which it was taken.)
-pub fn of(info: &Info) -> Result<Vec<Lock>, String> {
+pub fn of(info: &Info) -> Result<Vec<Lock>, Refusal> {
     info.all("lock:").map(parse).collect()
 }
 
 /// Reads `1: POSIX  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`.
-fn parse(line: &str) -> Result<Lock, String> {
-    let unclear = || format!("a file with a lock that is not understood ({line})");
+fn parse(line: &str) -> Result<Lock, Refusal> {
+    let unclear = || {
+        refusal!(
+            UnclearDescriptor,
+            "a file with a lock that is not understood ({line})"
+        )
+    };
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, kind, force, access, _, _, start, end] = words.as_slice() else {
         return Err(unclear());
@@ -22,10 +28,10 @@ fn parse(line: &str) -> Result<Lock, String> {
         ("OFDLCK", "ADVISORY") => LockKind::Description,
         ("FLOCK", "ADVISORY") => LockKind::Whole,
         ("LEASE", _) => {
-            return Err(
+            return Err(refusal!(
+                Lease,
                 "a file with a lease (F_SETLEASE), which cannot be carried over a restart: give it up before a checkpoint"
-                    .into(),
-            );
+            ));
         }
         _ => return Err(unclear()),
     };
@@ -76,8 +82,8 @@ mod tests {
     #[test]
     fn what_is_no_lock_that_can_be_taken_again_is_named() {
         let lease = Info::parse("lock:\t1: LEASE  ACTIVE    WRITE 99 00:2e:7 0 EOF\n");
-        assert!(of(&lease).unwrap_err().contains("F_SETLEASE"));
+        assert!(of(&lease).unwrap_err().details().contains("F_SETLEASE"));
         let new = Info::parse("lock:\t1: NEW    ADVISORY  WRITE 99 00:2e:7 0 EOF\n");
-        assert!(of(&new).unwrap_err().contains("not understood"));
+        assert!(of(&new).unwrap_err().details().contains("not understood"));
     }
 }

@@ -26,6 +26,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Number};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::contents::{Contents, FileKey};
 pub use all::All;
@@ -119,7 +120,7 @@ impl OpenDescriptor {
 
 /// Examines the given descriptors. Contents that must travel are added to `contents`; the error is a list of sentences about what cannot be
 /// carried. It must run [apart](super::own_descriptor_table), since it opens and closes files.
-pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors, Vec<String>> {
+pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors, Vec<Refusal>> {
     let (opens, mut refusals) = look(numbers);
     let mut table = Descriptors::default();
     let (all, mut files) = (All::new(&opens), Known::default());
@@ -133,8 +134,7 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
         let known = match known {
             Ok(known) => known,
             Err(other) => {
-                refusals.push(format!(
-                    "descriptor {} is {}, which may be open once or twice, as descriptor {other}: the kernel does not tell (kcmp, which a container's seccomp profile may forbid), \
+                refusals.push(refusal!(UnclearDescriptor, "descriptor {} is {}, which may be open once or twice, as descriptor {other}: the kernel does not tell (kcmp, which a container's seccomp profile may forbid), \
                      and somebody is to be told of its events (F_SETOWN, O_ASYNC)",
                     open.number, open.link
                 ));
@@ -150,7 +150,9 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
                     table.descriptions.len() - 1
                 }
                 Err(reason) => {
-                    refusals.push(format!("descriptor {} is {reason}", open.number));
+                    refusals.push(
+                        reason.reworded(|reason| format!("descriptor {} is {reason}", open.number)),
+                    );
                     continue;
                 }
             },
@@ -169,16 +171,17 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
 }
 
 /// Returns the application's descriptors under these numbers, and the reasons why some cannot be examined.
-pub fn look(numbers: &[RawFd]) -> (Vec<OpenDescriptor>, Vec<String>) {
+pub fn look(numbers: &[RawFd]) -> (Vec<OpenDescriptor>, Vec<Refusal>) {
     let (mut opens, mut refusals) = (Vec::new(), Vec::new());
     for number in numbers {
         match OpenDescriptor::look(*number, LIVING) {
             Ok(open) => opens.push(open),
             // It was closed in the meantime: the number is free.
             Err(error) if error.raw_os_error() == Some(libc::EBADF) => {}
-            Err(error) => {
-                refusals.push(format!("descriptor {number} cannot be looked at: {error}"))
-            }
+            Err(error) => refusals.push(refusal!(
+                UnclearDescriptor,
+                "descriptor {number} cannot be looked at: {error}"
+            )),
         }
     }
     (opens, refusals)
@@ -190,7 +193,7 @@ pub fn describe(
     open: &OpenDescriptor,
     all: &All<'_>,
     contents: &mut Contents,
-) -> Result<Description, String> {
+) -> Result<Description, Refusal> {
     let kind = kind(open, all, contents)?;
     let locks = locks::of(&open.info)?;
     let (owner, signal) = match (owner::of(open), &kind) {
@@ -212,7 +215,7 @@ fn kind(
     open: &OpenDescriptor,
     all: &All<'_>,
     contents: &mut Contents,
-) -> Result<DescriptorKind, String> {
+) -> Result<DescriptorKind, Refusal> {
     if let Some(stream) = streams::inherited(open) {
         return Ok(DescriptorKind::Inherited { stream });
     }
@@ -235,7 +238,7 @@ fn kind(
 }
 
 /// Describes a device, if it keeps no state for its users.
-fn device(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
+fn device(open: &OpenDescriptor) -> Result<DescriptorKind, Refusal> {
     const PLAIN: [&str; 7] = [
         "/dev/null",
         "/dev/zero",
@@ -249,7 +252,8 @@ fn device(open: &OpenDescriptor) -> Result<DescriptorKind, String> {
     if PLAIN.contains(&path.as_str()) || path.starts_with("/dev/pts/") && path != "/dev/pts/ptmx" {
         return Ok(DescriptorKind::Device { path });
     }
-    Err(format!(
+    Err(refusal!(
+        OpenDevice,
         "the device {path}, whose state cannot be carried over a restart: close it before a checkpoint"
     ))
 }

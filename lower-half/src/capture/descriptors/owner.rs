@@ -3,6 +3,7 @@
 use std::os::fd::RawFd;
 
 use stillpoint_image::descriptors::Owner;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::OpenDescriptor;
 use crate::gate::naming::F_GETOWN_EX;
@@ -21,7 +22,7 @@ pub const PROCESS: i32 = 1;
 pub const GROUP: i32 = 2;
 
 /// Returns owner and signal of a descriptor, or why they cannot be carried.
-pub fn of(open: &OpenDescriptor) -> Result<(Option<Owner>, i32), String> {
+pub fn of(open: &OpenDescriptor) -> Result<(Option<Owner>, i32), Refusal> {
     if open.flags & libc::O_PATH != 0 {
         return Ok((None, 0));
     }
@@ -30,7 +31,8 @@ pub fn of(open: &OpenDescriptor) -> Result<(Option<Owner>, i32), String> {
         return Ok((None, signal));
     };
     if open.file_type() == libc::S_IFDIR {
-        return Err(format!(
+        return Err(refusal!(
+            DirectoryNotices,
             "the directory {}, which the kernel reports changes of (F_NOTIFY): close it before a checkpoint",
             open.link
         ));
@@ -55,8 +57,9 @@ pub fn of(open: &OpenDescriptor) -> Result<(Option<Owner>, i32), String> {
     Ok((Some(owner), signal))
 }
 
-fn elsewhere(open: &OpenDescriptor, id: i32) -> String {
-    format!(
+fn elsewhere(open: &OpenDescriptor, id: i32) -> Refusal {
+    refusal!(
+        SignalOwner,
         "{}, about which the kernel signals {id} (F_SETOWN), which is not part of the program: take that back before a checkpoint",
         open.link
     )

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::RawFd;
 
 use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
+use stillpoint_refusals::{Code, Refusal, refusal};
 
 use super::diagnosis::{self, Diagnosis};
 use super::{All, OpenDescriptor, holders, queue};
@@ -27,14 +28,21 @@ pub fn describe(
     all: &All<'_>,
     socket_type: i32,
     contents: &mut Contents,
-) -> Result<DescriptorKind, String> {
+) -> Result<DescriptorKind, Refusal> {
     let failed = |what: &str, error: io::Error| {
-        format!("a Unix socket whose {what} cannot be told: {error}")
+        let code = Code::of(&error, Code::UnclearDescriptor);
+        Refusal::new(
+            code,
+            format!("a Unix socket whose {what} cannot be told: {error}"),
+        )
     };
     let own = open.status.st_ino;
     let found = diagnosis::of(own).map_err(|error| failed("other end", error))?;
     let Some(peer) = found.peer else {
-        return Err("a Unix socket that is not connected: close it before a checkpoint".into());
+        return Err(refusal!(
+            OpenSocket,
+            "a Unix socket that is not connected: close it before a checkpoint"
+        ));
     };
     let other = all
         .of_inode(peer)
@@ -48,10 +56,10 @@ pub fn describe(
         return Err(held(Some(holder)));
     }
     if other.is_some() && diagnosis::of(peer).ok().and_then(|other| other.peer) != Some(own) {
-        return Err(
+        return Err(refusal!(
+            OpenSocket,
             "a Unix socket that is connected in one direction only: close it before a checkpoint"
-                .into(),
-        );
+        ));
     }
     let writer = other
         .filter(|_| found.shut & 1 == 0)
@@ -84,15 +92,18 @@ fn link(inode: u64) -> String {
     format!("socket:[{inode}]")
 }
 
-fn held(holder: Option<u32>) -> String {
+fn held(holder: Option<u32>) -> Refusal {
     match holder {
-        Some(holder) => format!(
+        Some(holder) => refusal!(
+            OpenSocket,
             "a Unix socket that {} has an end of: {ENDS} before a checkpoint",
             holders::in_words(holder)
         ),
         None => {
-            "a Unix socket whose other end the program does not have: close it before a checkpoint"
-                .into()
+            refusal!(
+                OpenSocket,
+                "a Unix socket whose other end the program does not have: close it before a checkpoint"
+            )
         }
     }
 }

@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 use stillpoint_image::descriptors::DescriptorKind;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::holders;
 use super::{All, OpenDescriptor, owned};
@@ -17,9 +18,10 @@ pub fn describe(
     open: &OpenDescriptor,
     all: &All<'_>,
     contents: &mut Contents,
-) -> Result<DescriptorKind, String> {
+) -> Result<DescriptorKind, Refusal> {
     if !open.link.starts_with("pipe:") {
-        return Err(format!(
+        return Err(refusal!(
+            OpenPipe,
             "the named pipe {}, whose other end may be anywhere: close it before a checkpoint",
             open.link
         ));
@@ -31,8 +33,12 @@ pub fn describe(
     if other_end.is_none() && !open.is_scratch() && !is_fed(open) {
         held_elsewhere(open, all)?;
     }
-    let failed =
-        |what: &str, error: io::Error| format!("a pipe whose {what} cannot be told: {error}");
+    let failed = |what: &str, error: io::Error| {
+        refusal!(
+            UnclearDescriptor,
+            "a pipe whose {what} cannot be told: {error}"
+        )
+    };
     // SAFETY: F_GETPIPE_SZ has no argument.
     let capacity = unsafe { libc::fcntl(open.number, libc::F_GETPIPE_SZ) };
     if capacity < 0 {
@@ -72,7 +78,7 @@ fn is_fed(open: &OpenDescriptor) -> bool {
 }
 
 /// Fails if another process has the other end.
-fn held_elsewhere(open: &OpenDescriptor, all: &All) -> Result<(), String> {
+fn held_elsewhere(open: &OpenDescriptor, all: &All) -> Result<(), Refusal> {
     /// The number of looks: one look does not find a process that ends meanwhile, but a later one may find a process that it has started.
     const LOOKS: u32 = 3;
     for look in 0..LOOKS {
@@ -85,13 +91,15 @@ fn held_elsewhere(open: &OpenDescriptor, all: &All) -> Result<(), String> {
         };
         if let Some(holder) = holder {
             let holder = holders::in_words(holder);
-            return Err(format!(
+            return Err(refusal!(
+                OpenPipe,
                 "a pipe whose other end {holder} has: {ENDS} before a checkpoint"
             ));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    Err(format!(
+    Err(refusal!(
+        OpenPipe,
         "a pipe whose other end another process has, which this user may not look at: {ENDS} before a checkpoint"
     ))
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use stillpoint_refusals::refusal;
+
 /// The waiting bytes, and the lengths of the messages in them (empty for a stream).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
@@ -136,9 +138,10 @@ fn receive(number: RawFd, room: &mut [u8], flags: i32) -> io::Result<Seen> {
         return Err(io::Error::last_os_error());
     }
     if close_received(&header) || header.msg_flags & libc::MSG_CTRUNC != 0 {
-        return Err(io::Error::other(
-            "descriptors are under way to it: receive them before a checkpoint",
-        ));
+        return Err(io::Error::other(refusal!(
+            PassedDescriptors,
+            "descriptors are under way to it: receive them before a checkpoint"
+        )));
     }
     Ok(Seen {
         bytes: bytes as usize,

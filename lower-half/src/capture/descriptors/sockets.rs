@@ -4,6 +4,7 @@ use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::RawFd;
 
 use stillpoint_image::descriptors::DescriptorKind;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::{All, OpenDescriptor, pairs};
 use crate::capture::contents::Contents;
@@ -13,7 +14,7 @@ pub fn describe(
     open: &OpenDescriptor,
     all: &All<'_>,
     contents: &mut Contents,
-) -> Result<DescriptorKind, String> {
+) -> Result<DescriptorKind, Refusal> {
     let advice = "close it before a checkpoint";
     let number = open.number;
     let (domain, kind) = (
@@ -25,7 +26,7 @@ pub fn describe(
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => "UDP",
         (libc::AF_UNIX, _) => {
             if let Some(reason) = named(number) {
-                return Err(format!("{reason}: {advice}"));
+                return Err(refusal!(OpenSocket, "{reason}: {advice}"));
             }
             return pairs::describe(open, all, kind, contents);
         }
@@ -34,11 +35,14 @@ pub fn describe(
     };
     if option(number, libc::SO_ACCEPTCONN) == 1 {
         let at = address(number, libc::getsockname).map_or(String::new(), |at| format!(" at {at}"));
-        return Err(format!("a listening {what} socket{at}: {advice}"));
+        return Err(refusal!(
+            OpenSocket,
+            "a listening {what} socket{at}: {advice}"
+        ));
     }
     Err(match address(number, libc::getpeername) {
-        Some(peer) => format!("a {what} connection to {peer}: {advice}"),
-        None => format!("a {what} socket: {advice}"),
+        Some(peer) => refusal!(OpenSocket, "a {what} connection to {peer}: {advice}"),
+        None => refusal!(OpenSocket, "a {what} socket: {advice}"),
     })
 }
 

@@ -7,6 +7,7 @@ use stillpoint_faults::{Point, strike};
 use stillpoint_image::store::Store;
 use stillpoint_protocol::agent::{Progress, Written};
 use stillpoint_protocol::tier::Assignment;
+use stillpoint_refusals::{Coded, Refusal, refusal};
 
 use super::super::destination::Destination;
 use super::Staging;
@@ -35,16 +36,19 @@ impl Staging {
 }
 
 impl Destination for Tiers {
-    fn open(&mut self, path: &Path) -> Result<Option<Box<dyn Store>>, String> {
-        strike(Point::Stage).map_err(|error| error.to_string())?;
+    fn open(&mut self, path: &Path) -> Result<Option<Box<dyn Store>>, Refusal> {
+        strike(Point::Stage).map_err(|error| refusal!(FaultPoint, "{error}"))?;
         let (attempt, epoch) = (self.attempt, self.epoch);
-        let (image, lanes) = self.staging.stage(attempt, epoch, path, &self.assignment)?;
+        let staged = self.staging.stage(attempt, epoch, path, &self.assignment);
+        let failed = |reason: String| refusal!(TierFailed, "{reason}");
+        let (image, lanes) = staged.map_err(failed)?;
         self.image = Some(image);
         Ok(Some(Box::new(lanes)))
     }
 
-    fn close(&mut self, path: &Path, written: Written) -> Result<Progress, String> {
-        let image = self.image.take().ok_or("it was not opened")?;
+    fn close(&mut self, path: &Path, written: Written) -> Result<Progress, Refusal> {
+        let image = self.image.take();
+        let image = image.ok_or_else(|| refusal!(Internal, "it was not opened"))?;
         let Staged {
             blocks,
             moved,
@@ -52,7 +56,7 @@ impl Destination for Tiers {
         } = image.staged();
         blocks
             .write(&path.with_extension("blocks"))
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| error.refusal())?;
         self.staging.learn(rates);
         Ok(Progress::Staged(written, moved))
     }

@@ -28,6 +28,7 @@ use nix::sys::stat::fstat;
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
 use stillpoint_protocol::launch::Input as Terms;
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::hidden_child;
 use messages::{Answer, Found, Request, Stand, receive, send};
@@ -97,11 +98,12 @@ pub struct Saved {
 }
 
 impl Saved {
-    pub fn from_bytes(bytes: &[u8]) -> Result<Saved, String> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Saved, Refusal> {
         let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
         let (words, ahead) = (parts.next(), parts.next());
         let saved: Result<Saved, _> = serde_json::from_slice(words.unwrap_or_default());
-        let mut saved = saved.map_err(|error| format!("'{}' in its image: {error}", KIND.name))?;
+        let mut saved = saved
+            .map_err(|error| refusal!(BrokenImage, "'{}' in its image: {error}", KIND.name))?;
         saved.ahead = ahead.unwrap_or_default().to_vec();
         Ok(saved)
     }
@@ -193,9 +195,10 @@ fn connect(socket: &str) -> io::Result<UnixStream> {
 ///
 /// # Errors
 /// The feeder does not, in words for people.
-pub fn hold(given_up: &dyn Fn() -> bool) -> Result<(), String> {
+pub fn hold(given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
     let failed = |error: io::Error| {
-        format!(
+        refusal!(
+            StandardInput,
             "its standard input cannot be held still: {error}: try again, or start the job with its input in a file"
         )
     };
@@ -245,7 +248,7 @@ pub fn go() {
 ///
 /// # Errors
 /// The feeder does not answer, in words for people.
-pub fn save() -> Result<Option<Vec<u8>>, String> {
+pub fn save() -> Result<Option<Vec<u8>>, Refusal> {
     let input = input();
     let (Some(fed), Some(line), Some(stand)) = (&input.fed, &input.line, &input.stand) else {
         return Ok(None);
@@ -253,8 +256,12 @@ pub fn save() -> Result<Option<Vec<u8>>, String> {
     if stand.ended && stand.ahead == 0 {
         return Ok(None);
     }
-    let failed =
-        |error: io::Error| format!("its standard input: what was read ahead of it: {error}");
+    let failed = |error: io::Error| {
+        refusal!(
+            StandardInput,
+            "its standard input: what was read ahead of it: {error}"
+        )
+    };
     send(line, &Request::Ahead, &[], None).map_err(failed)?;
     let (_, ahead, _) = receive::<Answer>(line)
         .map_err(failed)?
@@ -276,8 +283,9 @@ pub fn save() -> Result<Option<Vec<u8>>, String> {
 ///
 /// # Errors
 /// It cannot, in words for people.
-pub fn follow(saved: &Saved) -> Result<(), String> {
-    let failed = |error: io::Error| format!("its standard input cannot be fed: {error}");
+pub fn follow(saved: &Saved) -> Result<(), Refusal> {
+    let failed =
+        |error: io::Error| refusal!(OtherInput, "its standard input cannot be fed: {error}");
     let source = match saved.ended {
         true => None,
         false => process::duplicate(0).ok(),
@@ -297,13 +305,15 @@ pub fn follow(saved: &Saved) -> Result<(), String> {
             Found::Same | Found::Other | Found::Silent => {}
             Found::Empty if terms().may_end => {}
             Found::Empty => {
-                return Err(format!(
+                return Err(refusal!(
+                    OtherInput,
                     "its standard input: {gone} bytes have been read and its end had not come, and this launch's is empty: {give}; or with \
                      --input-ends, where nothing is to follow"
                 ));
             }
             Found::Changed => {
-                return Err(format!(
+                return Err(refusal!(
+                    OtherInput,
                     "its standard input: this launch's begins like the {gone} bytes that had been read, and goes on differently: {give}"
                 ));
             }
@@ -338,8 +348,9 @@ pub fn move_above(highest: RawFd) -> io::Result<()> {
 ///
 /// # Errors
 /// The feeder does not, in words for people.
-pub fn carry_on(saved: &Saved, writer: &OwnedFd) -> Result<(), String> {
-    let failed = |error: io::Error| format!("its standard input cannot be fed: {error}");
+pub fn carry_on(saved: &Saved, writer: &OwnedFd) -> Result<(), Refusal> {
+    let failed =
+        |error: io::Error| refusal!(OtherInput, "its standard input cannot be fed: {error}");
     let mut input = input();
     let Some((line, socket)) = input.line.take().zip(input.socket.take()) else {
         return Ok(());

@@ -24,6 +24,7 @@ use stillpoint_faults::{Point, strike};
 use stillpoint_image::Reader;
 use stillpoint_image::format::vm_flags;
 use stillpoint_image::tables::{Region, RegionKind};
+use stillpoint_refusals::refusal;
 
 use super::RestoreError;
 use super::pages::WorkerBuffers;
@@ -307,7 +308,8 @@ impl Arrival {
     fn all_there(&self) -> Result<(), RestoreError> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if parts.left() != 0 {
-            let problem = format!(
+            let problem = refusal!(
+                BrokenImage,
                 "{} pages are incomplete: the image is damaged, use another epoch",
                 parts.left()
             );

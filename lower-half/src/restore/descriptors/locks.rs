@@ -7,13 +7,14 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
 use stillpoint_image::descriptors::{Descriptors, Lock, LockKind};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::open;
 use crate::ground::proc_files;
 use crate::restore::RestoreError;
 
 /// Returns, for people, the locks that another process holds here. Changes nothing.
-pub fn held_elsewhere(table: &Descriptors) -> Vec<String> {
+pub fn held_elsewhere(table: &Descriptors) -> Vec<Refusal> {
     let mut reasons = Vec::new();
     for description in &table.descriptions {
         let Some(path) = open::path(&description.kind).filter(|_| !description.locks.is_empty())
@@ -53,7 +54,7 @@ pub fn take_all(table: &Descriptors) -> Result<(), RestoreError> {
     Ok(())
 }
 
-fn conflict(name: &str, lock: &Lock, number: RawFd, error: &io::Error) -> String {
+fn conflict(name: &str, lock: &Lock, number: RawFd, error: &io::Error) -> Refusal {
     let range = match (lock.kind, lock.start, lock.end) {
         (LockKind::Whole, ..) | (_, 0, None) => "a lock on all".to_owned(),
         (_, start, None) => format!("a lock from byte {start} on"),
@@ -71,7 +72,10 @@ fn conflict(name: &str, lock: &Lock, number: RawFd, error: &io::Error) -> String
             "but another process may hold it now: find out which processes use the file".to_owned()
         }
     };
-    format!("the program held {range} of {name}, {holder} ({error})")
+    refusal!(
+        LockedFile,
+        "the program held {range} of {name}, {holder} ({error})"
+    )
 }
 
 /// Returns the process that holds the lock; the kernel names it only for POSIX locks.

@@ -16,6 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use stillpoint_image::Reader;
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::RestoreError;
 use super::content_source::Supply;
@@ -34,7 +35,7 @@ struct Shared {
 }
 
 /// Returns, for people, the files that a restart needs and that are not as they must be.
-pub fn missing(table: &Descriptors) -> Vec<String> {
+pub fn missing(table: &Descriptors) -> Vec<Refusal> {
     let mut reasons = Vec::new();
     for (index, description) in table.descriptions.iter().enumerate() {
         let number = table
@@ -46,7 +47,8 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
             continue;
         };
         match std::fs::symlink_metadata(path) {
-            Err(error) => reasons.push(format!(
+            Err(error) => reasons.push(refusal!(
+                MissingFile,
                 "descriptor {number} is {path}, which cannot be opened: {error}"
             )),
             Ok(file) => {
@@ -55,7 +57,8 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
                 } = description.kind
                     && file.len() < bytes
                 {
-                    reasons.push(format!(
+                    reasons.push(refusal!(
+                        MissingFile,
                         "descriptor {number} is {path}, which has {} bytes now and had {bytes} at the checkpoint: put \
                          the file back as it was",
                         file.len()
@@ -71,7 +74,10 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
         .iter()
         .any(|number| number.description >= known || number.number < 0)
     {
-        reasons.push("its descriptor table is damaged: use another epoch".into());
+        reasons.push(refusal!(
+            BrokenImage,
+            "its descriptor table is damaged: use another epoch"
+        ));
     }
     reasons
 }

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors};
+use stillpoint_refusals::{Refusal, refusal};
 
 use super::{Shared, in_order, open, open_one, settle, watch};
 use crate::capture::contents::Contents;
@@ -26,11 +27,13 @@ pub fn rehearse(
     table: &Descriptors,
     living: &[OpenDescriptor],
     contents: &Contents,
-) -> Vec<String> {
+) -> Vec<Refusal> {
     let decoded = serde_json::to_vec(table).and_then(|bytes| serde_json::from_slice(&bytes));
     let table: Descriptors = match decoded {
         Ok(decoded) => decoded,
-        Err(error) => return vec![format!("cannot record its descriptors: {error}")],
+        Err(error) => {
+            return vec![refusal!(Internal, "cannot record its descriptors: {error}")];
+        }
     };
     let quietly = is_watched(&table);
     let pending = Pending {
@@ -83,7 +86,7 @@ fn try_out(
     unit: &[Unit<'_>],
     pending: &Pending<'_>,
     all: &mut All<'_>,
-) -> Vec<String> {
+) -> Vec<Refusal> {
     let (mut objects, mut shared) = (Objects::default(), Shared::default());
     let mut reasons = Vec::new();
     let mut made: Vec<(Unit<'_>, OwnedFd)> = Vec::new();
@@ -94,7 +97,7 @@ fn try_out(
         }
     }
     if let Err(error) = shared.finish() {
-        reasons.push(error.to_string());
+        reasons.push(refusal!(NotReopened, "{error}"));
     }
     for ((index, description), opened) in &made {
         if let Err(error) = watch(description, opened.as_raw_fd()) {
@@ -112,7 +115,7 @@ fn differences(
     table: &Descriptors,
     made: &[(Unit<'_>, OwnedFd)],
     all: &mut All<'_>,
-) -> Vec<String> {
+) -> Vec<Refusal> {
     let mut reasons = Vec::new();
     let (mut units, mut scratch) = (Vec::new(), Vec::new());
     for (unit, opened) in made {
@@ -137,7 +140,7 @@ fn differences(
                     .is_none_or(|living| living.key() == open.key())
         };
         let difference = match describe(open, all, &mut none) {
-            Err(reason) => Some(reason),
+            Err(reason) => Some(reason.details().to_owned()),
             Ok(_) if !same_file() => Some("its path leads to another file".to_owned()),
             Ok(after) => difference(before, &after),
         };
@@ -153,12 +156,13 @@ fn number_of(table: &Descriptors, description: usize) -> i32 {
         .map_or(-1, |number| number.number)
 }
 
-fn refusal(table: &Descriptors, index: usize, problem: &str) -> String {
+fn refusal(table: &Descriptors, index: usize, problem: &str) -> Refusal {
     let name = table
         .descriptions
         .get(index)
         .map_or_else(String::new, |description| open::name(&description.kind));
-    format!(
+    refusal!(
+        NotReopened,
         "descriptor {} is {name}, and a restart could not restore it: {problem}: close it before a checkpoint",
         number_of(table, index)
     )
@@ -344,7 +348,9 @@ impl Supply for Pending<'_> {
         bytes
             .filter(|bytes| bytes.len() as u64 <= limit)
             .map(<[u8]>::to_vec)
-            .ok_or_else(|| RestoreError::Refused(format!("content {content} is missing")))
+            .ok_or_else(|| {
+                RestoreError::Refused(refusal!(Internal, "content {content} is missing"))
+            })
     }
 
     /// As long as it must be, but empty: its content takes no memory.

@@ -260,19 +260,19 @@ fn what_cannot_be_carried_is_named() {
     let numbers = [at(341, listener), at(342, stream), at(343, pipe)];
     let refusals = capture::descriptors::survey(&numbers, &mut Contents::default()).unwrap_err();
     assert!(
-        refusals[0].starts_with(&format!(
+        refusals[0].details().starts_with(&format!(
             "descriptor 341 is a listening TCP socket at 127.0.0.1:{port}"
         )),
         "{refusals:?}"
     );
     assert!(
-        refusals[1].starts_with(&format!(
+        refusals[1].details().starts_with(&format!(
             "descriptor 342 is a TCP connection to 127.0.0.1:{port}"
         )),
         "{refusals:?}"
     );
     assert!(
-        refusals[2].contains(&format!(
+        refusals[2].details().contains(&format!(
             "a pipe whose other end process {} (sleep) has",
             child.id()
         )),
@@ -280,7 +280,9 @@ fn what_cannot_be_carried_is_named() {
     );
     let children = capture::children::alive(&[]);
     assert!(
-        children.iter().any(|reason| reason.contains("(sleep)")),
+        children
+            .iter()
+            .any(|reason| reason.details().contains("(sleep)")),
         "{children:?}"
     );
     child.kill().unwrap();
@@ -301,7 +303,9 @@ fn a_file_that_has_become_shorter_stops_the_restart() {
     std::fs::write(&path, "short").unwrap();
     let reasons = descriptors::missing(&table);
     assert!(
-        reasons[0].contains("has 5 bytes now and had 12 at the checkpoint"),
+        reasons[0]
+            .details()
+            .contains("has 5 bytes now and had 12 at the checkpoint"),
         "{reasons:?}"
     );
     let refused = Restore::check(
@@ -317,5 +321,9 @@ fn a_file_that_has_become_shorter_stops_the_restart() {
         "{refused}"
     );
     std::fs::remove_file(&path).unwrap();
-    assert!(descriptors::missing(&table)[0].contains("cannot be opened"));
+    assert!(
+        descriptors::missing(&table)[0]
+            .details()
+            .contains("cannot be opened")
+    );
 }

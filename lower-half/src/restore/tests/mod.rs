@@ -22,6 +22,7 @@ use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{
     Base, Compression, Crew, Environment, Identity, PageRun, Reader, Region, Writer,
 };
+use stillpoint_refusals::{Code, Refusal};
 use stillpoint_wrappers::gate::ARENA_START;
 
 use super::mapped_files::InFiles;
@@ -180,7 +181,7 @@ fn restore_descriptors(path: &Path) -> Result<(), RestoreError> {
     let table = reader.descriptors();
     let missing = descriptors::missing(table);
     if !missing.is_empty() {
-        return Err(RestoreError::Refused(missing.join("; ")));
+        return Err(RestoreError::Refused(Refusal::together(missing)));
     }
     descriptors::reserve(table)?;
     descriptors::cut_files(table)?;

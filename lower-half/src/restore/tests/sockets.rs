@@ -35,7 +35,7 @@ fn a_socket_whose_other_end_is_elsewhere_is_refused_by_name() {
     ];
     assert_eq!(refusals.len(), expected.len(), "{refusals:?}");
     for (refusal, expected) in refusals.iter().zip(&expected) {
-        assert!(refusal.starts_with(expected), "{refusal}");
+        assert!(refusal.details().starts_with(expected), "{refusal}");
     }
     child.kill().unwrap();
     child.wait().unwrap();
@@ -74,8 +74,11 @@ fn a_message_with_descriptors_in_it_is_refused_and_stays() {
         let refusals =
             capture::descriptors::survey(&numbers, &mut Contents::default()).unwrap_err();
         assert!(
-            refusals[0].starts_with("descriptor 362 is a Unix socket whose content cannot be told")
-                && refusals[0].contains("descriptors are under way"),
+            refusals[0]
+                .details()
+                .starts_with("descriptor 362 is a Unix socket whose content cannot be told")
+                && refusals[0].code() == Code::PassedDescriptors
+                && refusals[0].details().contains("descriptors are under way"),
             "{refusals:?}"
         );
     }

@@ -12,6 +12,7 @@ use stillpoint_protocol::command::{
 use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::peer::{Answer, Request};
 use stillpoint_protocol::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
+use stillpoint_refusals::refusal;
 
 /// Returns each message alone, and those of each direction in a stream.
 pub fn messages() -> Vec<Vec<u8>> {
@@ -147,7 +148,7 @@ fn from_agents() -> Vec<FromAgent> {
         }),
         progress(Progress::State(state)),
         progress(Progress::CheckResult {
-            refusals: vec!["a window".into()],
+            refusals: vec![refusal!(MpiWindow, "a window")],
         }),
         progress(Progress::Staged(written.clone(), Moved::default())),
         progress(Progress::Sized(Sized {
@@ -175,7 +176,7 @@ fn to_agents() -> Vec<ToAgent> {
     vec![
         ToAgent::Welcome,
         ToAgent::Rejected {
-            reason: "no".into(),
+            reason: refusal!(NoJob, "no"),
         },
         ToAgent::Peers(vec![announced()]),
         ToAgent::Say {
@@ -227,7 +228,7 @@ fn to_commands() -> Vec<ToCommand> {
         ToCommand::Status(JobStatus {
             ranks: vec![rank],
             phase: Some("p".into()),
-            waits_for: vec!["w".into()],
+            waits_for: vec![refusal!(RankComputes, "w")],
             epoch: Some(1),
             committed: 2,
             aborted: 3,
@@ -242,7 +243,7 @@ fn to_commands() -> Vec<ToCommand> {
                 stored_bytes: 5,
                 stopped_seconds: 0.5,
                 phase_seconds: [("write".to_owned(), 0.25)].into(),
-                refusals: [("a socket is open".to_owned(), 2)].into(),
+                refusals: [("open-socket".to_owned(), 2)].into(),
             }),
         }),
         ToCommand::Committed(CommittedEpoch {
@@ -264,7 +265,7 @@ fn to_commands() -> Vec<ToCommand> {
             }),
         }),
         ToCommand::Refused {
-            reasons: vec!["a window".into()],
+            reasons: vec![refusal!(MpiWindow, "a window")],
         },
         ToCommand::Phase {
             epoch: 1,

@@ -1,8 +1,8 @@
 //! Files at a still point: split collective operations come to their end, and the real MPI tells each file's state.
 
-use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
+use stillpoint_refusals::Code;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 
@@ -105,7 +105,6 @@ pub fn failed() -> bool {
 /// Describes that failure.
 pub fn describe(text: &mut Text) {
     if let Some(unknown) = UNKNOWN.lock().take() {
-        let separator = if text.is_empty() { "" } else { "\n" };
-        let _ = write!(text, "{separator}{unknown}");
+        text.reason(Code::MpiFilePosition, format_args!("{unknown}"));
     }
 }

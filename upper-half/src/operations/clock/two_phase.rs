@@ -8,12 +8,12 @@
 //!
 //! Rules: runs in the application's threads, inside stubs; no panic, no allocation from the application's memory.
 
-use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 
 use stillpoint_clock::rank::Pending;
 use stillpoint_clock::steps::Every;
 use stillpoint_clock::two_phase::{Step, has_safe_state, step};
+use stillpoint_refusals::Code;
 use stillpoint_wrappers::gate::{ClockCell, DriverState, HandleKind};
 use stillpoint_wrappers::neutral::Word;
 
@@ -210,11 +210,12 @@ pub fn describe(text: &mut Text) {
     });
     let begun = begun.sum::<u32>() + ON_FREED.load(Ordering::Relaxed);
     if !has_safe_state::<Every>(begun) {
-        let separator = if text.is_empty() { "" } else { "\n" };
-        let _ = write!(
-            text,
-            "{separator}{begun} nonblocking or persistent collective operation(s) have been begun, and --safe-state barrier \
-             has no safe state with them: run the program with --safe-state clock"
+        text.reason(
+            Code::NoSafeState,
+            format_args!(
+                "{begun} nonblocking or persistent collective operation(s) have been begun, and --safe-state barrier \
+                 has no safe state with them: run the program with --safe-state clock"
+            ),
         );
     }
 }

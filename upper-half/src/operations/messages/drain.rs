@@ -7,9 +7,9 @@
 //! until the receive is posted; a thread that pulls holds it while a message moves from MPI to the queue.
 
 use core::ffi::c_void;
-use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
+use stillpoint_refusals::Code;
 use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::found;
 use stillpoint_wrappers::gate::HandleKind;
@@ -333,10 +333,11 @@ pub fn failed() -> bool {
 pub fn describe(text: &mut Text) {
     let code = LAST_ERROR.load(Ordering::Relaxed);
     if code != 0 {
-        let separator = if text.is_empty() { "" } else { "\n" };
-        let _ = write!(
-            text,
-            "{separator}MPI cannot look for messages on one of its communicators (MPI_Iprobe: error {code})"
+        text.reason(
+            Code::MpiMessages,
+            format_args!(
+                "MPI cannot look for messages on one of its communicators (MPI_Iprobe: error {code})"
+            ),
         );
     }
 }

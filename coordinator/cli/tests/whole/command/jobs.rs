@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::house::House;
+use super::schema;
 use crate::support::names;
 
 #[test]
@@ -131,9 +132,17 @@ fn a_refusal_is_5_and_a_failure_is_the_applications_own() {
     assert_eq!(output.status.code(), Some(5));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(
-        text.contains("runs on: all 2 ranks: a window is open"),
+        text.contains("runs on: all 2 ranks: a window is open [mpi-window]"),
         "{text}"
     );
+    let output = house.output(&["suspend", "--no-wait", "--json"]);
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(schema::differences("refused", &told), [""; 0], "{told}");
+    assert_eq!(told["reasons"][0]["code"], "mpi-window", "{told}");
+    let shown = house.json(&["status", "d", "--json"]);
+    let live = &shown["live"];
+    assert_eq!(live["last_failure_code"], "mpi-window", "{live}");
+    assert_eq!(live["tally"]["refusals"]["mpi-window"], 2, "{live}");
     // The launcher ends every rank of the job.
     drop(ranks);
     let shown = house.until_state("failed");

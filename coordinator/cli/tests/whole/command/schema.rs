@@ -73,7 +73,7 @@ fn compare(root: &Value, part: &Value, value: &Value, place: &str, wrong: &mut V
     }
 }
 
-fn differences(definition: &str, value: &Value) -> Vec<String> {
+pub fn differences(definition: &str, value: &Value) -> Vec<String> {
     let root = schema();
     let mut wrong = Vec::new();
     compare(
@@ -101,6 +101,8 @@ fn what_is_printed_is_what_the_schema_describes() {
         ("checkpoint", &["suspend", dir, "--json"]),
         ("inspect", &["inspect", dir, "--json"]),
         ("check", &["check", "--json"]),
+        ("codes", &["explain", "--json"]),
+        ("code", &["explain", "open-socket", "--json"]),
     ] {
         let wrong = differences(definition, &house.json(arguments));
         assert!(wrong.is_empty(), "{arguments:?}: {}", wrong.join("\n"));

@@ -7,6 +7,7 @@ use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::launch::Launch;
 use stillpoint_protocol::launch_start::{self, Awaits, Missing};
 use stillpoint_protocol::safe_text;
+use stillpoint_refusals::refusal;
 
 use crate::support::{Agent, Builds, Character, End};
 
@@ -26,7 +27,7 @@ fn a_rank_without_an_application() {
     };
     let mut character = Character::default();
     if behaviour == "refuses" {
-        character.refusals = vec!["a window is open".into()];
+        character.refusals = vec![refusal!(MpiWindow, "a window is open")];
     }
     if behaviour == "builds" {
         let before = launch.restart.as_ref().map(|restart| {

@@ -6,6 +6,7 @@ use stillpoint_protocol::agent::{Begin, Doing, FromAgent, Hello, Order, Progress
 use stillpoint_protocol::client::AgentConnection;
 use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::{Received, Receiver, Sender};
+use stillpoint_refusals::Refusal;
 
 use super::PATIENCE;
 use super::image::{self, Builds};
@@ -14,9 +15,9 @@ use super::image::{self, Builds};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Character {
     /// Reasons against a checkpoint.
-    pub refusals: Vec<String>,
+    pub refusals: Vec<Refusal>,
     /// The error with which writing its image fails.
-    pub disk_full: Option<String>,
+    pub disk_full: Option<Refusal>,
     /// The order at which it ends without a report.
     pub dies_at: Option<&'static str>,
     /// Whether it never reaches its targets.

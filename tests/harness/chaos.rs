@@ -4,6 +4,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use stillpoint_refusals::Code;
+
 use crate::command::{self, exit};
 use crate::place::Directory;
 use crate::program::Program;
@@ -19,8 +21,8 @@ const LONGEST_WAIT: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
     pub name: String,
-    /// A word in the reason for refusing a checkpoint while the feature exists.
-    pub refused: Option<String>,
+    /// The reason for which a checkpoint is refused while the feature exists.
+    pub refused: Option<Code>,
 }
 
 /// Returns all features, as the program itself lists them.
@@ -29,14 +31,15 @@ pub fn features(program: &Program) -> Result<Vec<Feature>, Failed> {
     let listed = Command::new(&executable).arg("--list").output();
     let listed = listed.map_err(|error| format!("{}: {error}", executable.display()))?;
     let text = String::from_utf8_lossy(&listed.stdout);
-    let features: Vec<Feature> = text
-        .lines()
-        .filter_map(|line| line.split_once('\t'))
-        .map(|(name, refused)| Feature {
+    let lines = text.lines().filter_map(|line| line.split_once('\t'));
+    let features = lines.map(|(name, refused)| -> Result<Feature, Failed> {
+        let code = || Code::named(refused).ok_or_else(|| format!("'{refused}' is no code"));
+        Ok(Feature {
             name: name.to_owned(),
-            refused: (!refused.is_empty()).then(|| refused.to_owned()),
+            refused: (!refused.is_empty()).then(code).transpose()?,
         })
-        .collect();
+    });
+    let features: Vec<Feature> = features.collect::<Result<_, Failed>>()?;
     ensure!(!features.is_empty(), "the program lists no features");
     Ok(features)
 }
@@ -74,9 +77,9 @@ pub fn together(program: &Program, features: &[Feature]) -> Result<(), Failed> {
             })
         };
         with("natively", &natively)?;
-        let refused = features.iter().find_map(|one| one.refused.as_deref());
+        let refused = features.iter().find_map(|one| one.refused);
         match refused {
-            Some(word) => with("refused", &|trial| is_refused(trial, word)),
+            Some(code) => with("refused", &|trial| is_refused(trial, code)),
             None => with("restarted", &restarts),
         }
     })();
@@ -102,10 +105,10 @@ fn restarts(trial: &Trial) -> Result<(), Failed> {
     trial.ends_well(job).map(drop)
 }
 
-fn is_refused(trial: &Trial, word: &str) -> Result<(), Failed> {
+fn is_refused(trial: &Trial, code: Code) -> Result<(), Failed> {
     let mut job = trial.split()?;
     trial.ready(&mut job)?;
-    command::suspend(trial.directory, &trial.epochs_at())?.expect_reason(exit::REFUSED, word)?;
+    command::suspend(trial.directory, &trial.epochs_at())?.expect_code(exit::REFUSED, code)?;
     trial.go()?;
     trial.ends_well(job).map(drop)
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use stillpoint_refusals::Code;
+
 use crate::place::{self, Directory};
 use crate::{Failed, ensure, interrupt, strike};
 
@@ -55,6 +57,11 @@ impl Answer {
             self.show()
         );
         Ok(self)
+    }
+
+    /// Fails unless the reason is one line for people, with this code.
+    pub fn expect_code(self, status: i32, code: Code) -> Result<Answer, Failed> {
+        self.expect_reason(status, &format!(" [{code}]"))
     }
 
     /// Fails unless the reason is one line for people (or two: what happened, what to do) that contains `word`.

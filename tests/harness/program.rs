@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
+use stillpoint_refusals::Code;
+
 use crate::mpis::Mpi;
 use crate::{Failed, ensure, place};
 
@@ -54,8 +56,8 @@ pub struct Program {
     flags: Vec<String>,
     /// A source in `programs/libraries` that becomes a shared library beside the program.
     library: Option<String>,
-    /// Text that the reason for refusing a checkpoint must contain.
-    pub refuses: Option<String>,
+    /// The reasons for which a checkpoint is refused.
+    pub refuses: Vec<Code>,
     /// The most bytes of one rank's image.
     pub most_bytes: Option<u64>,
     /// The MPI that it is built for.
@@ -89,7 +91,7 @@ impl Program {
             safe_states: vec![CLOCK.to_owned()],
             flags: vec![],
             library: None,
-            refuses: None,
+            refuses: vec![],
             most_bytes: None,
             mpi: Mpi::own(),
         };
@@ -109,7 +111,13 @@ impl Program {
                 }
                 "flags" => program.flags = value.split(',').map(str::to_owned).collect(),
                 "library" => program.library = Some(value.to_owned()),
-                "refuses" => program.refuses = Some(value.to_owned()),
+                "refuses" => {
+                    program.refuses = value
+                        .split(',')
+                        .map(Code::named)
+                        .collect::<Option<_>>()
+                        .ok_or_else(wrong)?
+                }
                 "most_bytes" => program.most_bytes = Some(value.parse().map_err(|_| wrong())?),
                 _ => return Err(wrong()),
             }

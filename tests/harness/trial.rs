@@ -326,10 +326,11 @@ fn never_still(trial: &Trial, seed: &mut Seed, times: u32) -> Result<(), Failed>
 
 /// Checks that a checkpoint is refused with a reason, and that the job runs on to its right end.
 pub fn refuses(program: &Program, ranks: u32) -> Result<(), Failed> {
-    let words = program
-        .refuses
-        .clone()
-        .ok_or_else(|| format!("{}: no `refuses=`", program.name))?;
+    ensure!(
+        !program.refuses.is_empty(),
+        "{}: no `refuses=`",
+        program.name
+    );
     on_trial(program, ranks, "refuses", |trial| {
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
@@ -337,8 +338,8 @@ pub fn refuses(program: &Program, ranks: u32) -> Result<(), Failed> {
             command::checkpoint(trial.directory, &trial.epochs_at())?,
             command::suspend(trial.directory, &trial.epochs_at())?,
         ] {
-            words.split(',').try_fold(answer, |answer, word| {
-                answer.expect_reason(exit::REFUSED, &word.replace('_', " "))
+            program.refuses.iter().try_fold(answer, |answer, code| {
+                answer.expect_code(exit::REFUSED, *code)
             })?;
         }
         ensure!(

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use stillpoint_refusals::Code;
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::job::Job;
 use stillpoint_tests::place::Directory;
@@ -63,8 +64,8 @@ fn held(trial: &Trial, split: bool) -> Result<String, Failed> {
 /// The fate of a kernel resource at a checkpoint.
 enum Becomes {
     Carried,
-    /// A checkpoint is refused, and the reason contains this word.
-    Refused(&'static str),
+    /// A checkpoint is refused for this reason.
+    Refused(Code),
 }
 
 /// Runs `holds_one` with that argument. Natively it uses its resource. Under Stillpoint it must use the resource too, after a checkpoint that is refused by its
@@ -83,9 +84,9 @@ fn one(thing: &str, becomes: Becomes) {
             let split = told(&trial, &mut job)?;
             ensure!(natively == split, "natively {natively}, here {split}");
             match becomes {
-                Becomes::Refused(word) if natively == "held" => {
+                Becomes::Refused(code) if natively == "held" => {
                     let answer = command::suspend(trial.directory, &trial.epochs_at())?;
-                    answer.expect_reason(exit::REFUSED, word)?;
+                    answer.expect_code(exit::REFUSED, code)?;
                 }
                 _ => {
                     trial.suspended(job)?;
@@ -119,24 +120,24 @@ fn told(trial: &Trial, job: &mut Job) -> Result<String, Failed> {
 
 #[test]
 fn rings_queues_and_other_processes_are_named() {
-    one("io_uring", Becomes::Refused("io_uring"));
-    one("message_queue", Becomes::Refused("message queue"));
-    one("pidfd", Becomes::Refused("pidfd"));
-    one("vsock", Becomes::Refused("socket"));
+    one("io_uring", Becomes::Refused(Code::AnonymousInode));
+    one("message_queue", Becomes::Refused(Code::MessageQueue));
+    one("pidfd", Becomes::Refused(Code::AnonymousInode));
+    one("vsock", Becomes::Refused(Code::OpenSocket));
 }
 
 #[test]
 fn what_watches_the_program_itself_is_named() {
-    one("perf_event", Becomes::Refused("perf_event"));
-    one("userfaultfd", Becomes::Refused("userfaultfd"));
-    one("landlock_rules", Becomes::Refused("landlock"));
-    one("fanotify", Becomes::Refused("fanotify"));
-    one("bpf_map", Becomes::Refused("bpf"));
+    one("perf_event", Becomes::Refused(Code::AnonymousInode));
+    one("userfaultfd", Becomes::Refused(Code::AnonymousInode));
+    one("landlock_rules", Becomes::Refused(Code::AnonymousInode));
+    one("fanotify", Becomes::Refused(Code::AnonymousInode));
+    one("bpf_map", Becomes::Refused(Code::AnonymousInode));
 }
 
 #[test]
 fn events_that_nobody_has_read_are_named_and_signals_are_carried() {
-    one("inotify_unread", Becomes::Refused("inotify"));
+    one("inotify_unread", Becomes::Refused(Code::UnreadEvents));
     one("signalfd_waiting", Becomes::Carried);
 }
 
@@ -144,8 +145,8 @@ fn events_that_nobody_has_read_are_named_and_signals_are_carried() {
 fn memory_of_its_own_kind_is_carried_or_named() {
     one("huge_private", Becomes::Carried);
     one("huge_shared", Becomes::Carried);
-    one("huge_file", Becomes::Refused("huge pages"));
-    one("memory_secret", Becomes::Refused("secret memory"));
+    one("huge_file", Becomes::Refused(Code::HugePagesFile));
+    one("memory_secret", Becomes::Refused(Code::SecretMemory));
 }
 
 #[test]

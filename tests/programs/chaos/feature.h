@@ -7,7 +7,7 @@
 
 struct feature {
     const char *name;
-    /* A word of the reason for which a checkpoint is refused; NULL: it is carried. */
+    /* The code of the reason for which a checkpoint is refused; NULL: it is carried. */
     const char *refused;
     void (*set)(void);
     void (*check)(void);

@@ -224,7 +224,7 @@ AFTER(lock_by_flock) {
 }
 
 static int fifo;
-REFUSED("pipe", fifo_open_on_both_sides)
+REFUSED("open-pipe", fifo_open_on_both_sides)
 SET(fifo_open_on_both_sides) {
     char path[PATH_MAX];
     trial_own_file(path, sizeof path, "fifo");

@@ -1,4 +1,4 @@
-/* What cannot be carried: a checkpoint is refused, with a word that names it, and the program runs on as if nothing had been. */
+/* What cannot be carried: a checkpoint is refused, with the code that names it, and the program runs on as if nothing had been. */
 #include "feature.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 static int listener;
-REFUSED("socket", socket_that_listens)
+REFUSED("open-socket", socket_that_listens)
 SET(socket_that_listens) {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     DOES(listener = socket(AF_INET, SOCK_STREAM, 0));
@@ -30,7 +30,7 @@ AFTER(socket_that_listens) {
 }
 
 static int datagrams;
-REFUSED("socket", socket_for_datagrams)
+REFUSED("open-socket", socket_for_datagrams)
 SET(socket_for_datagrams) {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     DOES(datagrams = socket(AF_INET, SOCK_DGRAM, 0));
@@ -46,7 +46,7 @@ AFTER(socket_for_datagrams) {
 }
 
 static pid_t sleeper;
-REFUSED("child", child_that_lives)
+REFUSED("live-child", child_that_lives)
 SET(child_that_lives) {
     sleeper = fork();
     if (sleeper == 0) {
@@ -62,7 +62,7 @@ AFTER(child_that_lives) {
 
 static MPI_Win window_alone;
 static int *window_alone_memory;
-REFUSED("window", window_of_one_process)
+REFUSED("mpi-window", window_of_one_process)
 SET(window_of_one_process) {
     MUST(MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_SELF, &window_alone_memory, &window_alone));
     *window_alone_memory = -1;

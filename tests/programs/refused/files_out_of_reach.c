@@ -1,7 +1,7 @@
 /* What a restart could not open again is tried while the program lives, and named: a file that has lost the name that it was
  * opened by, one that may not be opened any more, what /proc shows of one thread and of another process, a lease, unread events,
  * reported changes, a message queue, and the directory that the program is in. The program goes on as if nobody had looked.
- * trial: ranks=2 flags=-lrt refuses=known_by_another,about_one_thread,about_process_1,lease,have_not_been_read,reports_changes,no_path_leads_to,working_directory,not_part_of_the_program */
+ * trial: ranks=2 flags=-lrt refuses=lost-file,proc-file,lease,unread-events,directory-notices,message-queue,working-directory,signal-owner */
 #include "../common.h"
 #include <mqueue.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* A child process lives: the checkpoint refuses, and the child ends as it should.
- * trial: ranks=2 refuses=child */
+ * trial: ranks=2 refuses=live-child */
 #include "../common.h"
 #include <sys/wait.h>
 

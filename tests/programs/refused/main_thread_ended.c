@@ -1,5 +1,5 @@
 /* The main thread ends, and another one goes on with the program: the checkpoint refuses.
- * trial: ranks=2 flags=-pthread refuses=main_thread */
+ * trial: ranks=2 flags=-pthread refuses=main-thread-ended */
 #include "../common.h"
 #include <pthread.h>
 

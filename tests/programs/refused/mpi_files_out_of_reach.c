@@ -1,6 +1,6 @@
 /* MPI files are open that a restart would not find: one has no name any more, another file has the name of another, and one is a
  * device. The checkpoint refuses by name, and the files are written to the end.
- * trial: ranks=2 refuses=cannot_be_opened_again,another_file_lies_there,no_regular_file */
+ * trial: ranks=2 refuses=lost-mpi-file */
 #include "../files.h"
 
 int main(int argc, char **argv) {

@@ -1,5 +1,5 @@
 /* Two ranks have one file that no name leads to: a restart would make two of it. The checkpoint refuses, and both see what the other writes.
- * trial: ranks=2 refuses=no_name,two_of_it */
+ * trial: ranks=2 refuses=nameless-file */
 #include "../common.h"
 #include <sys/mman.h>
 

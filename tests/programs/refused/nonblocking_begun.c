@@ -1,6 +1,6 @@
 /* Two-phase commit has no safe state with nonblocking collective operations: one that was begun, over or not, makes a
  * checkpoint refuse, even after its communicator has been freed.
- * trial: ranks=2 safe_states=barrier refuses=nonblocking */
+ * trial: ranks=2 safe_states=barrier refuses=no-safe-state */
 #include "../common.h"
 
 int main(int argc, char **argv) {

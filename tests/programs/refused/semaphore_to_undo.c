@@ -1,5 +1,5 @@
 /* A semaphore that the kernel would give back at the process's end: the checkpoint refuses while it is held.
- * trial: ranks=2 refuses=semaphore */
+ * trial: ranks=2 refuses=semaphore-undo */
 #include "../common.h"
 #include <sys/sem.h>
 

@@ -1,5 +1,5 @@
 /* Another process, no child of this one, has an end of a socket pair: the checkpoint refuses, and the two go on talking.
- * trial: ranks=2 refuses=Unix */
+ * trial: ranks=2 refuses=open-socket */
 #include "../common.h"
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 /* Processes that the program has spawned are there, others have been and gone: the checkpoint refuses by name, and all work on.
- * trial: ranks=2 refuses=spawned */
+ * trial: ranks=2 refuses=spawned-processes */
 #include "../common.h"
 
 /* Gives the number to the children, and takes it back. */

@@ -1,5 +1,5 @@
 /* A TCP connection of the program's own is open: the checkpoint refuses, and the connection goes on.
- * trial: ranks=2 refuses=socket */
+ * trial: ranks=2 refuses=open-socket */
 #include "../common.h"
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* A child process forbids checkpoints, which are tried again and again; a wait with a time is over all the same when it should be.
- * trial: ranks=2 refuses=child */
+ * trial: ranks=2 refuses=live-child */
 #include "../common.h"
 #include <poll.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* A window of one process alone is open, which only the real MPI's own memory can be had for: the checkpoint refuses by name, and the window works on.
- * trial: ranks=2 refuses=window */
+ * trial: ranks=2 refuses=mpi-window */
 #include "../common.h"
 
 int main(int argc, char **argv) {

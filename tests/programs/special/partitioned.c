@@ -1,7 +1,7 @@
 /* Partitioned communication in a ring: partitions made ready one by one, in a range and by a list, asked for before all have come, several requests with one tag at a
  * time, other counts of partitions on both sides, and ordinary messages with the same tag beside them. For an MPI that has it. With an argument requests are there
  * all the time, without one they are freed after each round, and there is a while without any.
- * trial: ranks=2,3 refuses=partitioned */
+ * trial: ranks=2,3 refuses=partitioned-request */
 #include "../common.h"
 
 enum { PARTITIONS = 6, EACH = 5, ALL = PARTITIONS * EACH, PAIRS = 2, TAG = 4 };

@@ -417,3 +417,19 @@ fn visit_processors() {
         libc::sched_setaffinity(0, bytes, &all);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_upper_half_has_its_code_by_word_or_by_number() {
+        for (line, code) in [
+            ("2 messages are lost [mpi-messages]", Code::MpiMessages),
+            ("2 RMA window(s) are open (MPI_Win_*)", Code::MpiWindow),
+            ("a line of an older contract", Code::MpiObject),
+        ] {
+            assert_eq!(of_upper_half(line).code(), code, "{line}");
+        }
+    }
+}

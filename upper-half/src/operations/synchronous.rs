@@ -223,7 +223,7 @@ unsafe fn handed_down(
     call: impl FnOnce(&Dispatch, Word, Word) -> c_int,
 ) -> c_int {
     let is_message = it.peer != PROC_NULL;
-    // SAFETY: the caller's.
+    // SAFETY: the caller is inside a stub, and MPI lets an application pass only live handles.
     unsafe {
         let datatype = abi::word(HandleKind::Datatype, it.datatype);
         let on = abi::word(HandleKind::Communicator, it.communicator);
@@ -305,7 +305,7 @@ pub unsafe fn issend(
     unsafe {
         let given = (buf, count, datatype, comm);
         if devices::present()
-            && let Some(code) = devices::starts(NAME, BufferUse::In, given, place, |buf| {
+            && let Some(code) = devices::starts(c"MPI_Issend", BufferUse::In, given, place, |buf| {
                 issend(buf, count, datatype, dest, tag, comm, place)
             })
         {

@@ -269,7 +269,7 @@ pub unsafe fn ssend(
             return stay.end(comm, code, NAME);
         }
         if devices::present()
-            && let Some(code) = devices::sends(NAME, (buf, count, datatype, comm), |buf| {
+            && let Some(code) = devices::sends(c"MPI_Ssend", (buf, count, datatype, comm), |buf| {
                 ssend(buf, count, datatype, dest, tag, comm)
             })
         {

@@ -52,7 +52,7 @@ fn main() {
         std::process::exit(2);
     }
     let Err(error) = start(&arguments);
-    ground::say::line(&error.refusal());
+    ground::say::line(error.refusal());
     std::process::exit(error.exit_status());
 }
 

@@ -295,7 +295,8 @@ mod tests {
             look(&[0, 1, 2, 3, 4, 5, 6, 7], "new memory");
             // SAFETY: all 16 pages lie in this range, which no other code uses.
             unsafe { assert_eq!(libc::mremap(at(0), 8 * PAGE, 16 * PAGE, 0), at(0)) };
-            (write(3), write(9));
+            write(3);
+            write(9);
             look(&[3, 9], "grown in place");
             // SAFETY: all pages lie in this range, which no other code uses; nothing touches those that are unmapped.
             unsafe {

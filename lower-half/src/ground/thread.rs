@@ -127,10 +127,8 @@ mod tests {
             rlim_max: libc::RLIM_INFINITY,
         };
         // SAFETY: the kernel reads the structure.
-        assert_eq!(
-            unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) },
-            0
-        );
+        let result = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
+        assert_eq!(result, 0);
     }
 
     #[test]

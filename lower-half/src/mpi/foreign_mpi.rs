@@ -42,7 +42,7 @@ pub fn refuse() {
     if unsafe { page() }.rank.load(Relaxed) > 0 {
         std::thread::sleep(HEAD_START);
     }
-    say::line(&refusal!(
+    say::line(refusal!(
         OtherMpi,
         "this program has loaded {family} ({}), but it was launched for {own}: use what is built for {own}",
         library.display()

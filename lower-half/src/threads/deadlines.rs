@@ -149,11 +149,11 @@ pub fn begin_anew(frame: Frame) {
     }
     let left = match calls::wait(frame.register(RESULT)).goes {
         Goes::Milliseconds(index) => argument(frame, Some(index)) as u64 * MILLISECOND,
-        // SAFETY: `set_left` has put two words there, in the piece's room on the thread's stack.
         Goes::Interval(_) => {
-            match unsafe { *((frame.register(SP) + ROOM_AT) as *const [u64; 2]) } {
-                [seconds, nanoseconds] => seconds * SECOND + nanoseconds,
-            }
+            // SAFETY: `set_left` has put two words there, in the piece's room on the thread's stack.
+            let [seconds, nanoseconds] =
+                unsafe { *((frame.register(SP) + ROOM_AT) as *const [u64; 2]) };
+            seconds * SECOND + nanoseconds
         }
         _ => return,
     };

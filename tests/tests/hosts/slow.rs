@@ -14,14 +14,12 @@ use crate::job::{Hosts, SILENCE, on_hosts};
 const SAID: Duration = Duration::from_secs(20);
 
 fn on_two_hosts(name: &str, test: impl FnOnce(&Hosts, Job) -> Result<(), Failed>) {
-    let tested = (|| {
-        let patient = |hosts: &mut Hosts| hosts.patient = true;
-        on_hosts(name, 2, 2, "4", patient, |hosts| {
-            let job = hosts.start(&[(0, 1), (1, 1)])?;
-            hosts.checkpoint()?.expect(exit::DONE)?;
-            test(hosts, job)
-        })
-    })();
+    let patient = |hosts: &mut Hosts| hosts.patient = true;
+    let tested = on_hosts(name, 2, 2, "4", patient, |hosts| {
+        let job = hosts.start(&[(0, 1), (1, 1)])?;
+        hosts.checkpoint()?.expect(exit::DONE)?;
+        test(hosts, job)
+    });
     if let Err(failed) = tested {
         panic!("{failed}");
     }

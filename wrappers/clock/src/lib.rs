@@ -23,7 +23,7 @@
 //!   rank that sits in a blocking call learns of them too, and no application thread polls.
 //! * A rank parks wherever it stands once its targets are reached, not only at its next collective
 //!   call. A rank that still has targets ahead may then wait for a message that a parked rank has yet
-//! to send. So when no rank runs and a rank waits, parked ranks may pass one more park point
+//!   to send. So when no rank runs and a rank waits, parked ranks may pass one more park point
 //!   ([`safe_state::Action::Advance`]).
 //! * Parked ranks' message counts end the drain ([`drain::Drain`]).
 //!

@@ -85,13 +85,14 @@ pub fn send(
     to.write_all(bytes)
 }
 
+/// A message, the bytes behind it, and the descriptor that came with it.
+pub type Received<M> = (M, Vec<u8>, Option<OwnedFd>);
+
 /// Receives a message, the bytes behind it, and the descriptor that comes with it, or `None` if the other end has closed.
 ///
 /// # Errors
 /// Nothing comes in time, or something that is not a message.
-pub fn receive<M: DeserializeOwned>(
-    from: &UnixStream,
-) -> io::Result<Option<(M, Vec<u8>, Option<OwnedFd>)>> {
+pub fn receive<M: DeserializeOwned>(from: &UnixStream) -> io::Result<Option<Received<M>>> {
     let mut lengths = [0u8; 16];
     let mut room = cmsg_space!([RawFd; 1]);
     let (got, file) = {

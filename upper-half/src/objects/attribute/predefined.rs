@@ -113,7 +113,7 @@ pub fn told_by(object: *mut Object, kind: HandleKind, number: i32) -> *mut Objec
     let is_told = |standard: &i32| abi::keyval_from_neutral(*standard) == number;
     if cfg!(application = "openmpi")
         || kind != HandleKind::Communicator
-        || !OF_COMMUNICATORS.iter().any(|it| is_told(it))
+        || !OF_COMMUNICATORS.iter().any(is_told)
     {
         return object;
     }

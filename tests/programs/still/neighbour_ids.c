@@ -45,7 +45,8 @@ int main(int argc, char **argv) {
     CHECK(getpriority(PRIO_PROCESS, (id_t)pid) == getpriority(PRIO_PROCESS, 0), "nice value");
     struct rlimit limit;
     CHECK(prlimit(pid, RLIMIT_CORE, NULL, &limit) == 0 || errno == EPERM, "limit: %s", strerror(errno));
-    CHECK(getsid(pid) > 0, "session: %s", strerror(errno));
+    /* 0 where its leader is outside the namespace of process ids. */
+    CHECK(getsid(pid) >= 0, "session: %s", strerror(errno));
     char path[64], mine[256] = "", others[256] = "-";
     snprintf(path, sizeof path, "/proc/%d/comm", pid);
     int file = open(path, O_RDONLY), self = open("/proc/self/comm", O_RDONLY);

@@ -18,7 +18,8 @@ use stillpoint_tests::{Failed, ensure};
 /// The lines that the program reads before a checkpoint, and in all; more than a pipe holds.
 const FIRST: u32 = 1_000;
 const ALL: u32 = 30_000;
-/// Fewer lines than a pipe holds: Hydra ends a job whose rank does not read at once.
+/// Fewer lines than a pipe holds: Hydra ends a job whose rank does not read at once, and Open MPI's `mpirun` dies now and
+/// then of SIGSEGV where its input ends while its pipe to rank 0 is full (`orte_iof_hnp_read_local_handler`, 4.1.4).
 const FEW: u32 = 8_000;
 
 /// The launcher.
@@ -252,8 +253,8 @@ use By::{Hydra, Mpirun, Nobody};
 use Then::{Carried, Needs, Refused};
 
 ways! {
-    mpirun_file: way(Mpirun, "exec {run} {app} <{in}", ALL, Carried(ANY));
-    mpirun_pipe: way(Mpirun, "cat {in} | {run} {app}", ALL, Carried(ANY));
+    mpirun_file: way(Mpirun, "exec {run} {app} <{in}", FEW, Carried(ANY));
+    mpirun_pipe: way(Mpirun, "cat {in} | {run} {app}", FEW, Carried(ANY));
     mpirun_nothing: way(Mpirun, "exec {run} {app} </dev/null", 0, Carried(AS_BEFORE));
     hydra_file: way(Hydra, "exec {run} {app} <{in}", FEW, Carried(ANY));
     hydra_nothing: way(Hydra, "exec {run} {app} </dev/null", 0, Carried(AS_BEFORE));
@@ -266,26 +267,26 @@ ways! {
         Mpirun,
         "exec {run} {app} < <(head -n 20000 {in}; while [ ! -e {dir}/go ]; do sleep 0.01; done; tail -n +20001 {in})",
         ALL,
-        Needs("</dev/null", &["<{in}", "tail -n +20001 {in} |"])
+        Needs("</dev/null", &["(cat {in}; sleep 2) |", "tail -n +20001 {in} |"])
     );
     script_file: way(Mpirun, "exec {run} bash -c 'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then {app} <{in}; else {app}; fi' </dev/null", ALL, Carried(ANY));
     script_nothing: way(Mpirun, "exec {run} bash -c '{app} </dev/null' <{in}", 0, Carried(ANY));
     script_here: way(Mpirun, "exec {run} bash -c '{app} <<<\"$(cat {in})\"'", ALL, Carried(ANY));
-    script_reads_first: way(Mpirun, "(sleep 1; echo skipped; cat {in}) | {run} bash -c '[ $OMPI_COMM_WORLD_RANK = 1 ] || read first; {app}; exit'", ALL, Carried(&["</dev/null", "<{other}", "(echo skipped; cat {in}) |"]));
-    script_becomes: way(Mpirun, "exec {run} bash -c 'exec {app}' <{in}", ALL, Carried(ANY));
+    script_reads_first: way(Mpirun, "(sleep 1; echo skipped; cat {in}) | {run} bash -c '[ $OMPI_COMM_WORLD_RANK = 1 ] || read first; {app}; exit'", FEW, Carried(&["</dev/null", "<{other}", "(echo skipped; cat {in}) |"]));
+    script_becomes: way(Mpirun, "exec {run} bash -c 'exec {app}' <{in}", FEW, Carried(ANY));
     script_pipe: way(Mpirun, "exec {run} bash -c '(cat {in}; while [ ! -e {dir}/go ]; do sleep 0.01; done) | {app}'", ALL, Refused("a pipe whose other end process"));
     output_to_file: Way {
         says: &["out.0", "out.1"],
-        ..way(Mpirun, "exec {run} bash -c '{app} >{dir}/out.$OMPI_COMM_WORLD_RANK 2>&1' <{in}", ALL, Carried(ANY))
+        ..way(Mpirun, "exec {run} bash -c '{app} >{dir}/out.$OMPI_COMM_WORLD_RANK 2>&1' <{in}", FEW, Carried(ANY))
     };
     output_appended: Way {
         says: &["out.0", "err.0"],
-        ..way(Mpirun, "exec {run} bash -c '{app} >>{dir}/out.$OMPI_COMM_WORLD_RANK 2>>{dir}/err.$OMPI_COMM_WORLD_RANK' <{in}", ALL, Carried(ANY))
+        ..way(Mpirun, "exec {run} bash -c '{app} >>{dir}/out.$OMPI_COMM_WORLD_RANK 2>>{dir}/err.$OMPI_COMM_WORLD_RANK' <{in}", FEW, Carried(ANY))
     };
     output_to_nothing: Way {
         says: &["out.1"],
-        ..way(Mpirun, "exec {run} bash -c '{app} >/dev/null 2>{dir}/out.$OMPI_COMM_WORLD_RANK' <{in}", ALL, Carried(ANY))
+        ..way(Mpirun, "exec {run} bash -c '{app} >/dev/null 2>{dir}/out.$OMPI_COMM_WORLD_RANK' <{in}", FEW, Carried(ANY))
     };
-    output_exchanged: way(Mpirun, "exec {run} bash -c '{app} 3>&1 1>&2 2>&3 3>&-; exit' 2>&1 <{in}", ALL, Carried(&["</dev/null 2>&1"]));
-    output_to_pipe: way(Mpirun, "exec {run} bash -c '{app} | cat' <{in}", ALL, Refused("a pipe whose other end process"));
+    output_exchanged: way(Mpirun, "exec {run} bash -c '{app} 3>&1 1>&2 2>&3 3>&-; exit' 2>&1 <{in}", FEW, Carried(&["</dev/null 2>&1"]));
+    output_to_pipe: way(Mpirun, "exec {run} bash -c '{app} | cat' <{in}", FEW, Refused("a pipe whose other end process"));
 }

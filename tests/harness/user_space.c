@@ -1,5 +1,6 @@
-/* A file system in user space (FUSE) that shows a directory, and does what it is told late: `user_space LOWER SETTINGS MOUNTPOINT`. The file SETTINGS has a line
- * `OPERATION MILLISECONDS` for each operation that is to be late; it is read again each time. The operation `open-image` is an open of a rank's image. */
+/* A file system in user space (FUSE) that shows a directory, and does what it is told late: `user_space LOWER SETTINGS MOUNTPOINT [cached]`. The file SETTINGS has
+ * a line `OPERATION MILLISECONDS` for each operation that is to be late; it is read again each time. The operation `open-image` is an open of a rank's image.
+ * With `cached`, the kernel writes whole pages of its cache, as a client of NFS does: a page that a program fills in part is read first. */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 static const char *lower, *settings;
+static int cached;
 
 static void late(const char *operation) {
     FILE *file = fopen(settings, "re");
@@ -107,6 +109,21 @@ static int on_utimens(const char *path, const struct timespec times[2], struct f
     DONE(utimensat(AT_FDCWD, at, times, AT_SYMLINK_NOFOLLOW));
 }
 
+static void *on_init(struct fuse_conn_info *connection, struct fuse_config *config) {
+    if (cached) {
+        connection->want |= FUSE_CAP_WRITEBACK_CACHE;
+        config->entry_timeout = config->attr_timeout = 0;
+    }
+    return NULL;
+}
+
+/* The kernel reads what it writes to, and knows where an appended byte goes. */
+static int flags(const struct fuse_file_info *info) {
+    if (!cached) return info->flags;
+    int access = (info->flags & O_ACCMODE) == O_WRONLY ? O_RDWR : info->flags & O_ACCMODE;
+    return (info->flags & ~(O_ACCMODE | O_APPEND)) | access;
+}
+
 static int opened(int descriptor, struct fuse_file_info *info) {
     if (descriptor == -1) return -errno;
     info->fh = (uint64_t)descriptor;
@@ -116,14 +133,14 @@ static int opened(int descriptor, struct fuse_file_info *info) {
 static int on_create(const char *path, mode_t mode, struct fuse_file_info *info) {
     late("create");
     BELOW(at, path);
-    return opened(open(at, (info->flags & ~O_NOFOLLOW) | O_CREAT | O_CLOEXEC, mode), info);
+    return opened(open(at, (flags(info) & ~O_NOFOLLOW) | O_CREAT | O_CLOEXEC, mode), info);
 }
 
 static int on_open(const char *path, struct fuse_file_info *info) {
     late("open");
     if (strstr(path, "/rank-")) late("open-image");
     BELOW(at, path);
-    return opened(open(at, info->flags | O_CLOEXEC), info);
+    return opened(open(at, flags(info) | O_CLOEXEC), info);
 }
 
 static int on_read(const char *path, char *bytes, size_t length, off_t from, struct fuse_file_info *info) {
@@ -202,15 +219,15 @@ static int on_statfs(const char *path, struct statvfs *about) {
 }
 
 static const struct fuse_operations operations = {
-    .getattr = on_getattr, .readlink = on_readlink, .symlink = on_symlink, .mkdir = on_mkdir, .unlink = on_unlink, .rmdir = on_rmdir,
+    .init = on_init, .getattr = on_getattr, .readlink = on_readlink, .symlink = on_symlink, .mkdir = on_mkdir, .unlink = on_unlink, .rmdir = on_rmdir,
     .rename = on_rename, .link = on_link, .chmod = on_chmod, .chown = on_chown, .truncate = on_truncate, .utimens = on_utimens,
     .create = on_create, .open = on_open, .read = on_read, .write = on_write, .flush = on_flush, .release = on_release, .fsync = on_fsync,
     .flock = on_flock, .opendir = on_opendir, .readdir = on_readdir, .releasedir = on_releasedir, .fsyncdir = on_fsyncdir, .statfs = on_statfs,
 };
 
 int main(int count, char **words) {
-    if (count != 4) return 2;
-    lower = words[1], settings = words[2];
+    if (count != 4 && count != 5) return 2;
+    lower = words[1], settings = words[2], cached = count == 5;
     umask(0);
     char *arguments[] = {words[0], words[3], "-f", NULL};
     return fuse_main(3, arguments, &operations, NULL);

@@ -21,6 +21,9 @@ pub struct UserSpace {
 
 fn compiled(directory: &Path) -> Result<PathBuf, Failed> {
     let program = directory.join("user_space");
+    if program.exists() {
+        return Ok(program);
+    }
     let source = place::project().join("tests/harness/user_space.c");
     let script = "cc -O1 -o \"$0\" \"$1\" $(pkg-config --cflags --libs fuse3)";
     let mut command = Command::new("sh");
@@ -38,14 +41,29 @@ fn compiled(directory: &Path) -> Result<PathBuf, Failed> {
 impl UserSpace {
     /// Makes one in a directory, without delays.
     pub fn new(directory: &Path) -> Result<UserSpace, Failed> {
-        let program = compiled(directory)?;
         let (lower, path) = (directory.join("lower"), directory.join("seen"));
+        fs::create_dir(&lower).map_err(|error| format!("{}: {error}", lower.display()))?;
+        UserSpace::mounted(directory, &lower, path, &[])
+    }
+
+    /// Makes a view of a directory that writes whole pages, as a client of NFS does.
+    pub fn client(directory: &Path, lower: &Path, path: PathBuf) -> Result<UserSpace, Failed> {
+        UserSpace::mounted(directory, lower, path, &["cached"])
+    }
+
+    fn mounted(
+        directory: &Path,
+        lower: &Path,
+        path: PathBuf,
+        words: &[&str],
+    ) -> Result<UserSpace, Failed> {
+        let program = compiled(directory)?;
         let settings = directory.join("settings");
         let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
-        fs::create_dir(&lower).map_err(failed)?;
         fs::create_dir(&path).map_err(failed)?;
         let mut server = Command::new(program);
-        server.args([&lower, &settings, &path]).stdin(Stdio::null());
+        server.args([lower, &settings, &path]).args(words);
+        server.stdin(Stdio::null());
         let server = server.stderr(Stdio::null()).spawn().map_err(failed)?;
         let made = UserSpace {
             path,
@@ -94,5 +112,6 @@ impl Drop for UserSpace {
             let _ = self.server.kill();
         }
         let _ = self.server.wait();
+        let _ = fs::remove_dir(&self.path);
     }
 }

@@ -274,3 +274,33 @@ fn what_asks_for_a_suspend_again_asks_nothing_of_the_next_launch() {
         });
     }
 }
+
+/// `PMIx_Finalize` waits 2 s for `mpirun`. A rank that ends after that has failed, as far as `mpirun` knows.
+#[test]
+fn a_launcher_that_stands_still_while_the_ranks_end_hears_that_they_ended_well() {
+    on_trial("ring", Kind::Moving, 2, |trial, directory| {
+        let target = trial.epochs_at();
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        strike::signal(job.id(), Signal::SIGSTOP)?;
+        let resumed = (|| {
+            for rank in strike::ranks(&target)? {
+                strike::signal(rank, Signal::SIGUSR1)?;
+            }
+            job.until("suspended", PATIENCE, |_| {
+                command::state(directory, &target).is_ok_and(|state| state == "suspended")
+            })?;
+            std::thread::sleep(Duration::from_millis(3500));
+            Ok::<_, Failed>(())
+        })();
+        strike::signal(job.id(), Signal::SIGCONT)?;
+        resumed?;
+        let ended = job.end(PATIENCE)?;
+        let wanted = &strike::job_file(&target)?["exit_status"];
+        ensure!(*wanted == ended.status, "not {wanted}: {}", ended.show());
+        let job = trial.restarted()?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    });
+}

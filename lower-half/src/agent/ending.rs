@@ -4,8 +4,8 @@
 //! shared pointers. Its windows are freed, because a library may wait for their locks in `MPI_Finalize`. MPI is finalised too, because a launcher takes a rank that ends without `MPI_Finalize` for a failure and
 //! kills the others. The application's threads stand still for good, so the agent may call MPI.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use super::user_messages;
 use crate::capture::descriptors::streams;
@@ -15,6 +15,14 @@ use crate::mpi::{open_files, open_windows};
 
 /// How long the ranks may take to finalise MPI together, before they end without that.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How much longer the process lives if the launcher has not answered in [`Backend::answers_within`].
+///
+/// [`Backend::answers_within`]: crate::mpi::backend::Backend::answers_within
+const UNANSWERED: Duration = Duration::from_secs(5);
+
+/// Set when MPI is finalised.
+static FINALISED: AtomicBool = AtomicBool::new(false);
 
 /// Ends the process with the status that the launch wants for a suspended job.
 pub fn leave(status: u8) -> ! {
@@ -27,18 +35,26 @@ pub fn leave(status: u8) -> ! {
                 }
                 open_files::close();
                 open_windows::free();
+                let begun = Instant::now();
                 (table.finalize)();
+                FINALISED.store(true, Ordering::Release);
+                // The launcher reads the end of this process before the end of MPI, if it finds both at once, and calls the launch failed.
+                if BACKEND
+                    .answers_within
+                    .is_some_and(|within| begun.elapsed() >= within)
+                {
+                    std::thread::sleep(UNANSWERED);
+                }
             }
         }
         end(status);
     });
     if finalised.is_ok() {
         std::thread::sleep(PATIENCE);
-        user_messages::say(&format!(
-            "rank {}: the ranks did not finalise MPI together within {} s: the launcher may call the launch failed, but the job is suspended",
-            rank(),
-            PATIENCE.as_secs()
-        ));
+        if FINALISED.load(Ordering::Acquire) {
+            // The other thread ends the process.
+            std::thread::sleep(UNANSWERED);
+        }
     }
     if let Some(told) = BACKEND.told {
         let telling = thread::start("stillpoint-left", thread::LARGE, move || {
@@ -50,6 +66,11 @@ pub fn leave(status: u8) -> ! {
             std::thread::sleep(PATIENCE);
         }
     }
+    user_messages::say(&format!(
+        "rank {}: the ranks did not finalise MPI together within {} s: the launcher may call the launch failed, but the job is suspended",
+        rank(),
+        PATIENCE.as_secs()
+    ));
     end(status)
 }
 

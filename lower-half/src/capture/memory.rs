@@ -282,7 +282,8 @@ fn readable_end(range: &Range<usize>) -> io::Result<usize> {
     let readable = |page: usize| -> io::Result<bool> {
         let mut byte = 0u8;
         let at = range.start + page * PAGE;
-        match reading::by_kernel(process, at, &raw mut byte, 1) {
+        // SAFETY: `byte` is this function's.
+        match unsafe { reading::by_kernel(process, at, &raw mut byte, 1) } {
             1 => Ok(true),
             error if error == -(libc::EFAULT as isize) => Ok(false),
             error => Err(io::Error::from_raw_os_error(-error as i32)),

@@ -11,7 +11,10 @@ use super::maps;
 use crate::arch::syscall::{failed, syscall6};
 
 /// Lets the kernel read one stretch. Returns the number of bytes read, or an error in the form of system calls. Allocates nothing.
-pub fn by_kernel(process: usize, from: usize, into: *mut u8, length: usize) -> isize {
+///
+/// # Safety
+/// `into` must have room for `length` bytes that nothing else uses.
+pub unsafe fn by_kernel(process: usize, from: usize, into: *mut u8, length: usize) -> isize {
     let mut done = 0;
     while done < length {
         let here = libc::iovec {
@@ -46,7 +49,8 @@ pub fn by_kernel(process: usize, from: usize, into: *mut u8, length: usize) -> i
 pub fn is_permitted() -> bool {
     let (byte, mut copy) = (1u8, 0u8);
     let process = std::process::id() as usize;
-    by_kernel(process, &raw const byte as usize, &raw mut copy, 1) == 1
+    // SAFETY: `copy` is one byte of this function.
+    unsafe { by_kernel(process, &raw const byte as usize, &raw mut copy, 1) == 1 }
 }
 
 /// Memory that can be loaded: stretches in order.
@@ -84,7 +88,8 @@ impl Loadable {
             return Ok(());
         }
         let process = std::process::id() as usize;
-        let read = by_kernel(process, from, into.as_mut_ptr(), length);
+        // SAFETY: `into` has `length` bytes and is exclusively borrowed.
+        let read = unsafe { by_kernel(process, from, into.as_mut_ptr(), length) };
         match read {
             _ if failed(read) => Err(cannot(from, -read as i32)),
             _ if (read as usize) < length => Err(cannot(from + read as usize, libc::EFAULT)),

@@ -4,6 +4,7 @@
 //! If a library lacks a feature, its user falls back to the standard's functions.
 
 use std::ffi::{c_char, c_int};
+use std::time::Duration;
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
@@ -37,6 +38,8 @@ pub struct Backend {
     /// Tells the library, before it ends, that all other threads of this process have stopped for good. It then waits for no other thread inside it, and does
     /// not complain about operations that they leave open.
     pub alone: Option<unsafe fn()>,
+    /// How long `MPI_Finalize` waits for the launcher's answer, if it returns without it.
+    pub answers_within: Option<Duration>,
     /// Tells the launcher that this process ends as it should, where the library's own end does not come.
     pub told: Option<unsafe fn()>,
 }

@@ -9,6 +9,7 @@ use stillpoint_image::blocks::{BlockRecord, Blocks, SLOW, blocks_name, read_bloc
 use stillpoint_image::image_name;
 use stillpoint_tests::command::exit;
 use stillpoint_tests::network::Network;
+use stillpoint_tests::user_space::UserSpace;
 use stillpoint_tests::{Failed, ensure};
 
 use crate::nodes::{Nodes, bytes, on_nodes};
@@ -196,6 +197,40 @@ fn a_block_that_only_a_lost_node_had_is_a_clear_refusal() {
                 ended.show()
             );
             Ok(())
+        },
+    );
+}
+
+/// Both nodes copy blocks of one image to the slow tier at the same time, each through its own cache of whole pages.
+#[test]
+fn two_clients_that_write_one_image_lose_no_byte_of_each_other() {
+    on_network(
+        "net-clients",
+        |nodes| {
+            nodes.clients = true;
+            nodes.slow = ",limit=8MB/s";
+        },
+        |nodes| {
+            let target = nodes.target();
+            fs::create_dir(&target).map_err(|error| error.to_string())?;
+            let network = nodes.network.as_ref().ok_or("no network")?;
+            let client = |node: u32| {
+                let view = format!("{}.{}", target.display(), network.host(node));
+                UserSpace::client(nodes.trial.directory.path(), &target, view.into())
+            };
+            let clients = [client(0)?, client(1)?];
+            let started = nodes.start()?;
+            for _ in 0..3 {
+                let answer = nodes.checkpoint()?.expect(exit::DONE)?.json()?;
+                ensure!(bytes(&answer, "peer_bytes") > 1_000_000, "{answer}");
+                nodes.verified()?.expect(exit::DONE)?;
+            }
+            nodes.kill(started)?;
+            drop(clients);
+            for rank in 0..2 {
+                nodes.lose(rank)?;
+            }
+            nodes.ends_well(nodes.restart()?).map(drop)
         },
     );
 }

@@ -29,6 +29,8 @@ pub struct Nodes<'a> {
     pub more: &'static [&'static str],
     /// The network, if the nodes are more than directories.
     pub network: Option<Network>,
+    /// Whether each of these nodes has a mount of its own for the checkpoint directory.
+    pub clients: bool,
 }
 
 impl Nodes<'_> {
@@ -64,7 +66,11 @@ impl Nodes<'_> {
         for rank in 0..2 {
             fs::create_dir_all(self.fast(rank)).map_err(|error| error.to_string())?;
         }
-        Ok(network.mpirun(&self.trial.directory.file("fast")))
+        let mut command = network.mpirun(&self.trial.directory.file("fast"));
+        if self.clients {
+            command.env("STILLPOINT_NODES_VIEW", self.target());
+        }
+        Ok(command)
     }
 
     pub fn start(&self) -> Result<Job, Failed> {
@@ -190,6 +196,7 @@ pub fn on_nodes(
                 slow: "",
                 more: &["--peer-limit=60MB/s"],
                 network: None,
+                clients: false,
             };
             change(&mut nodes);
             test(&nodes)

@@ -90,7 +90,8 @@ fn fill(room: SharedSlots, index: usize, own: usize) -> u32 {
             // for; nothing changes it here.
             unsafe { std::ptr::copy_nonoverlapping(from as *const u8, into, length) };
         } else {
-            let read = reading::by_kernel(own, from, into, length);
+            // SAFETY: the asking thread asks for no more than there is room for.
+            let read = unsafe { reading::by_kernel(own, from, into, length) };
             let (at, error) = match read {
                 _ if failed(read) => (from, -read as u32),
                 _ => (from + read as usize, libc::EFAULT as u32),

@@ -114,8 +114,8 @@ impl Image {
             if let Some(failure) = &state.failure {
                 return Err(io::Error::other(failure.clone()));
             }
-            if let Some((chosen, most)) = state.choose() {
-                let part = &bytes[..bytes.len().min(most)];
+            if let Some((chosen, length)) = state.choose(offset, bytes.len()) {
+                let part = &bytes[..length];
                 state.push(chosen, offset, Arc::from(part), checksum(part));
                 self.changed.notify_all();
                 return Ok(part.len());
@@ -315,6 +315,66 @@ mod tests {
         for lane in &state.lanes {
             let part = lane.taken as f64 / lane.share as f64;
             assert!((0.45..0.55).contains(&part), "{part}");
+        }
+    }
+
+    #[test]
+    fn every_page_goes_to_one_lane_whatever_the_order_and_the_lengths() {
+        let lanes = [2, 5, 3].map(|share| share * MB);
+        let image = image(vec![
+            lane(LaneDestination::Slow, SLOW, lanes[0]),
+            lane(LaneDestination::Local, 1, lanes[1]),
+            lane(LaneDestination::Peer(1), 2, lanes[2]),
+        ]);
+        // Two writers, one from the front and one from the middle on, and then a third one that fills what they have left.
+        let length = |step: u64| 1 + step * step * 37 % 150_000;
+        let mut writes = Vec::new();
+        let mut ends = [0, 5 * MB];
+        let bounds = [5 * MB - 1_000, 10 * MB];
+        for step in 0.. {
+            let writer = (step % 2) as usize;
+            let bytes = length(step).min(bounds[writer] - ends[writer]);
+            writes.push((ends[writer], bytes));
+            ends[writer] += bytes;
+            if ends == bounds {
+                break;
+            }
+        }
+        writes.push((bounds[0], 1_000));
+        let zeros = vec![0; BLOCK];
+        let mut all = 0;
+        for (mut offset, bytes) in writes.into_iter().filter(|(_, bytes)| *bytes > 0) {
+            let end = offset + bytes;
+            all += bytes;
+            while offset < end {
+                offset += image
+                    .put(offset, &zeros[..(end - offset) as usize])
+                    .unwrap() as u64;
+                for lane in &mut image.state().lanes {
+                    lane.queue.clear();
+                }
+            }
+        }
+        let state = image.state();
+        let mut lane_of = std::collections::BTreeMap::new();
+        let (mut shared, mut sum) = (0, 0);
+        let mut by_place = [0; 3];
+        for record in &state.records {
+            let (from, to) = (record.offset, record.offset + u64::from(record.bytes));
+            sum += to - from;
+            by_place[record.place.min(2) as usize] += to - from;
+            for page in from / 4096..=(to - 1) / 4096 {
+                shared += u32::from(*lane_of.entry(page).or_insert(record.place) != record.place);
+            }
+        }
+        assert_eq!((shared, sum), (0, all), "pages of two lanes, and bytes");
+        for (place, share) in [(1, lanes[1]), (2, lanes[2])] {
+            assert!(by_place[place] <= share, "{} of {share}", by_place[place]);
+            assert!(
+                by_place[place] > share / 2,
+                "{} of {share}",
+                by_place[place]
+            );
         }
     }
 

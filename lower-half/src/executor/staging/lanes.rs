@@ -2,8 +2,12 @@
 //!
 //! A block goes to the sink that has had the smallest part of its share, among those whose queues are not full. So all of them end at about
 //! the same time, even if the image turns out longer or shorter than estimated. Blocks beyond all shares go to the slow tier.
+//!
+//! Each page of the image goes to one sink alone, even if several blocks fill it. Later the hosts of the sinks write their blocks to one file
+//! of the slow tier. On NFS a host writes whole pages of its cache, with its own old bytes beside the new ones: two hosts that write to one
+//! page would overwrite each other's bytes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,10 +48,19 @@ pub struct Lane {
     pub seconds: f64,
 }
 
+/// A page of the image that is filled in part.
+#[derive(Debug)]
+pub struct BegunPage {
+    lane: usize,
+    filled: u64,
+}
+
 #[derive(Debug, Default)]
 pub struct State {
     pub lanes: Vec<Lane>,
     pub records: Vec<BlockRecord>,
+    /// The pages that blocks have filled in part, by number.
+    pub begun: BTreeMap<u64, BegunPage>,
     /// The image's length, when nothing more comes.
     pub closed: Option<u64>,
     pub failure: Option<String>,
@@ -128,39 +141,62 @@ pub fn lane(way: LaneDestination, place: u32, share: u64) -> Lane {
 }
 
 impl State {
-    /// Returns the lane for the next block, and the greatest length that the block may have there, or `None` if every lane that may take
-    /// one is full.
-    pub fn choose(&self) -> Option<(usize, usize)> {
+    /// Returns the lane for the next block and the block's length, or `None` if every lane that may take it is full.
+    pub fn choose(&self, offset: u64, bytes: usize) -> Option<(usize, usize)> {
         let open = |lane: &Lane| lane.queue.len() < DEPTH;
         let may = |lane: &Lane| {
             let copies = lane.copies.and_then(|copies| self.lanes.get(copies));
             open(lane) && copies.is_none_or(open)
         };
-        let part = |lane: &Lane| lane.taken as f64 / lane.share as f64;
-        let room = |lane: &Lane| lane.share.saturating_sub(lane.taken + self.page());
-        let left = || (0..self.lanes.len()).filter(|lane| room(&self.lanes[*lane]) >= PAGE);
-        if left().next().is_none() {
-            return may(&self.lanes[0]).then_some((0, BLOCK));
+        let (page, within) = (offset / PAGE, offset % PAGE);
+        if let Some(begun) = self.begun.get(&page) {
+            let length = bytes.min((PAGE - within) as usize);
+            return may(&self.lanes[begun.lane]).then_some((begun.lane, length));
         }
+        // The block ends before the next page that has a lane already.
+        let next = self.begun.range(page..).next();
+        let bound = next.map_or(u64::MAX, |(next, _)| next * PAGE - offset);
+        let length = bytes
+            .min(BLOCK)
+            .min(usize::try_from(bound).unwrap_or(BLOCK));
+        let pages = |lane: &Lane| lane.share.saturating_sub(lane.taken) / PAGE;
+        let left = || (0..self.lanes.len()).filter(|lane| pages(&self.lanes[*lane]) > 0);
+        if left().next().is_none() {
+            return may(&self.lanes[0]).then_some((0, length));
+        }
+        let part = |lane: &Lane| lane.taken as f64 / lane.share as f64;
         left()
             .filter(|lane| may(&self.lanes[*lane]))
             .min_by(|a, b| part(&self.lanes[*a]).total_cmp(&part(&self.lanes[*b])))
-            .map(|lane| (lane, room(&self.lanes[lane]).min(BLOCK as u64) as usize))
+            .map(|lane| {
+                let room = pages(&self.lanes[lane]).min(BLOCK as u64) * PAGE - within;
+                (lane, (length as u64).min(room) as usize)
+            })
     }
 
-    /// Returns the bytes that a block may take besides its own: if blocks of one image lie in several files, each may touch a page more
-    /// than it fills.
-    fn page(&self) -> u64 {
-        match self.lanes.iter().filter(|lane| lane.share > 0).count() {
-            0 | 1 => 0,
-            _ => PAGE,
+    /// Counts a block's pages towards its lane: a page as a whole when its first bytes come.
+    fn count(&mut self, chosen: usize, offset: u64, bytes: u64) {
+        let end = offset + bytes;
+        let (first, last) = (offset / PAGE, end.saturating_sub(1) / PAGE);
+        // The pages between these two are new and full.
+        let borders = std::iter::once(first).chain((last > first).then_some(last));
+        let mut new = last + 1 - first;
+        for page in borders {
+            let filled = end.min((page + 1) * PAGE) - offset.max(page * PAGE);
+            let before = self.begun.remove(&page).map(|begun| begun.filled);
+            new -= u64::from(before.is_some());
+            let filled = filled + before.unwrap_or(0);
+            if filled < PAGE {
+                let lane = chosen;
+                self.begun.insert(page, BegunPage { lane, filled });
+            }
         }
+        self.lanes[chosen].taken += new * PAGE;
     }
 
     pub fn push(&mut self, chosen: usize, offset: u64, bytes: Arc<[u8]>, sum: u64) {
-        let page = self.page();
-        let lane = &mut self.lanes[chosen];
-        lane.taken += bytes.len() as u64 + page;
+        self.count(chosen, offset, bytes.len() as u64);
+        let lane = &self.lanes[chosen];
         let (place, copies) = (lane.place, lane.copies);
         self.records.push(BlockRecord {
             offset,

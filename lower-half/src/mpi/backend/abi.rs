@@ -22,5 +22,6 @@ pub const BACKEND: Backend = Backend {
     while_it_waits: Some(rounds::while_it_waits),
     pending: Some(rounds::pending),
     alone: Some(rounds::alone),
+    answers_within: None,
     told: None,
 };

@@ -5,6 +5,7 @@
 //! the features that need it.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::time::Duration;
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
@@ -30,6 +31,8 @@ pub const BACKEND: Backend = Backend {
     while_it_waits: Some(while_it_waits),
     pending: None,
     alone: Some(alone),
+    // pmix_client.c gives up after that long.
+    answers_within: Some(Duration::from_secs(2)),
     told: Some(told),
 };
 

@@ -261,6 +261,7 @@ ways! {
     alone_file: way(Nobody, "exec {run} {app} <{in}", ALL, Carried(ANY));
     alone_pipe: way(Nobody, "cat {in} | {run} {app}", ALL, Carried(ANY));
     alone_here: way(Nobody, "exec {run} {app} <<<\"$(cat {in})\"", ALL, Carried(ANY));
+    alone_socket: way(Nobody, "exec /usr/bin/python3 -c 'import socket, subprocess, sys; here, there = socket.socketpair(); app = subprocess.Popen(sys.argv[2:], stdin=there); there.close(); here.sendall(open(sys.argv[1], \"rb\").read()); here.close(); sys.exit(app.wait())' {in} {run} {app}", ALL, Carried(ANY));
     alone_closed: way(Nobody, "exec {run} {app} <&-", 0, Carried(AS_BEFORE));
     alone_terminal: way(Nobody, "exec script -qec \"{run} {app}\" /dev/null <{in}", FIRST, Carried(AS_BEFORE));
     still_coming: way(

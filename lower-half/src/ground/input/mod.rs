@@ -1,6 +1,6 @@
 //! Standard input belongs to the job: a process of Stillpoint's feeds the launcher's input to each rank.
 //!
-//! If descriptor 0 of `stillpoint run` is a pipe, the program gets another pipe in its place, and a process feeds that one ([`feeder`]). At a checkpoint, that
+//! If descriptor 0 of `stillpoint run` is a pipe or a socket of its own, the program gets another pipe in its place, and a process feeds that one ([`feeder`]). At a checkpoint, that
 //! process pauses and reports which bytes have passed and which it has read ahead: the image holds both, and the pipe's contents. At a restart, another such
 //! process continues behind the last byte that the program has had.
 //!
@@ -17,13 +17,14 @@ mod process;
 mod source;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{SockType, SockaddrStorage, getpeername, getsockopt, sockopt};
 use nix::sys::stat::fstat;
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
@@ -122,12 +123,12 @@ fn most() -> u64 {
     terms().ahead.unwrap_or(MOST).min(MOST_IN_AN_IMAGE)
 }
 
-/// Has the launcher's pipe fed to the program through another one. No other thread may have been started.
+/// Has the launcher's pipe or socket fed to the program through another pipe. No other thread may have been started.
 ///
 /// # Errors
-/// The pipe cannot be fed: the program reads the launcher's pipe itself, and a checkpoint names the writer.
+/// It cannot be fed: the program reads the launcher's pipe itself, and a checkpoint names the writer.
 pub fn start() -> io::Result<()> {
-    if !is_a_pipe_with_a_writer(0) {
+    if !is_a_pipe_with_a_writer(0) && !is_a_socket_of_its_own(0) {
         return Ok(());
     }
     let (reader, writer) = process::pipe_like(0)?;
@@ -173,6 +174,23 @@ fn is_a_pipe_with_a_writer(number: RawFd) -> bool {
     // SAFETY: poll reads and writes one structure, which lives on this stack, and does not wait.
     pipe && unsafe { libc::poll(&raw mut watched, 1, 0) } >= 0
         && watched.revents & libc::POLLHUP == 0
+}
+
+/// Whether this is one end of a connection that standard output and error do not lead to. Programs of `inetd` write to such a descriptor 0 too.
+fn is_a_socket_of_its_own(number: RawFd) -> bool {
+    // SAFETY: the number is borrowed for this call; calls with a closed number fail.
+    let socket = unsafe { BorrowedFd::borrow_raw(number) };
+    let stream = getsockopt(&socket, sockopt::SockType) == Ok(SockType::Stream);
+    if !stream || getpeername::<SockaddrStorage>(number).is_err() {
+        return false;
+    }
+    let file = |number: RawFd| {
+        // SAFETY: as above.
+        let status = fstat(unsafe { BorrowedFd::borrow_raw(number) });
+        status.ok().map(|status| (status.st_dev, status.st_ino))
+    };
+    let own = file(number);
+    [1, 2].into_iter().all(|other| file(other) != own)
 }
 
 /// Whether this is the fed pipe, while its feeder pauses.

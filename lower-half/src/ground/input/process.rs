@@ -142,7 +142,7 @@ pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
-/// Makes a pipe that blocks like this one and has the same size; its writing end never blocks.
+/// Makes a pipe that blocks like this pipe or socket and has the pipe's size; its writing end never blocks.
 pub fn pipe_like(number: RawFd) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the kernel writes two numbers to the array, which are nobody else's; the other calls take numbers.
@@ -152,7 +152,7 @@ pub fn pipe_like(number: RawFd) -> io::Result<(OwnedFd, OwnedFd)> {
         }
         let (reader, writer) = (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]));
         let bytes = libc::fcntl(number, libc::F_GETPIPE_SZ);
-        // A limit on pipes may keep it smaller.
+        // A limit on pipes may keep it smaller; a socket has no such size.
         libc::fcntl(ends[1], libc::F_SETPIPE_SZ, bytes);
         let waits = libc::fcntl(number, libc::F_GETFL) & libc::O_NONBLOCK;
         if libc::fcntl(ends[0], libc::F_SETFL, waits) < 0

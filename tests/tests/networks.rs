@@ -1,6 +1,7 @@
 //! Open MPI over its other ways to the network, which it takes wherever there is a fast one: libfabric (pml cm, mtl ofi) and UCX (pml ucx, osc ucx).
 //! libfabric's provider `net` keeps few messages that no receive is posted for, and nothing behind them gets through. It cannot receive a message that a matched probe has found.
 
+use stillpoint_refusals::Code;
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
@@ -12,6 +13,11 @@ const NET: Settings = &[
     ("OMPI_MCA_pml", "cm"),
     ("OMPI_MCA_mtl", "ofi"),
     ("OMPI_MCA_mtl_ofi_provider_include", "net"),
+];
+const SOCKETS: Settings = &[
+    ("OMPI_MCA_pml", "cm"),
+    ("OMPI_MCA_mtl", "ofi"),
+    ("OMPI_MCA_mtl_ofi_provider_include", "sockets"),
 ];
 const UCX: Settings = &[
     ("OMPI_MCA_pml", "ucx"),
@@ -71,6 +77,29 @@ fn datatypes_in_flight_over_net() {
 #[test]
 fn large_exchanges_over_net() {
     moving("large_exchanges", 2, NET);
+}
+
+/// A probe finds messages again that were received. The job runs on.
+#[test]
+fn messages_over_sockets_are_refused_by_name() {
+    let tested = (|| {
+        let program = Program::named(Kind::Still, "message_order")?;
+        Directory::new("message_order-sockets")?.run(|directory| {
+            let mut trial = Trial::new(&program, 2, directory)?;
+            trial.settings = SOCKETS.to_vec();
+            let mut job = trial.split()?;
+            trial.ready(&mut job)?;
+            for _ in 0..2 {
+                let answer = command::checkpoint(trial.directory, &trial.epochs_at())?;
+                answer.expect_code(exit::REFUSED, Code::MpiMessages)?;
+            }
+            trial.go()?;
+            trial.ends_well(job).map(drop)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
 }
 
 #[test]

@@ -198,7 +198,7 @@ codes! {
         MpiObject "mpi-object" "an MPI object that could not be made again as it is"
             "free it; if it should be carried, report it";
         MpiMessages "mpi-messages" "messages that the MPI cannot be asked for"
-            "try again";
+            "try again; if libfabric's provider `sockets` is below, start the job on another one";
         CommunicatorFreed "communicator-freed" "a communicator that some ranks have freed already"
             "try again";
         RankComputes "rank-computes" "a rank that computes, yet to come to what others have returned from"

@@ -35,7 +35,7 @@ pub static WAITING: AtomicUsize = AtomicUsize::new(0);
 /// The error of the real MPI when it could not look for messages in the current round of the drain; 0 if it could.
 static LAST_ERROR: AtomicI32 = AtomicI32::new(0);
 
-/// Whether the real MPI finds a message again until its receive is over ([`found::ALONE`]).
+/// Whether the real MPI finds a message again until its receive is over ([`found::ALONE`]). No image holds messages of such a library.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
 /// Whether no drained message waits for its receive: one load. The answer holds only within the stay in which it is asked, because a checkpoint drains
@@ -279,7 +279,7 @@ unsafe fn pull_from(communicator: *mut Object) -> bool {
         queue.push(communicator as usize, drained);
         count(&queue);
         moved = true;
-        ALONE.store(found == found::ALONE, Ordering::Relaxed);
+        ALONE.fetch_or(found == found::ALONE, Ordering::Relaxed);
     }
 }
 
@@ -324,13 +324,19 @@ pub fn look_again() {
     LAST_ERROR.store(0, Ordering::Relaxed);
 }
 
-/// Whether the last [`round`] may have left a message behind.
+/// Whether the last [`round`] may have left a message behind, or taken one twice.
 pub fn failed() -> bool {
-    LAST_ERROR.load(Ordering::Relaxed) != 0
+    LAST_ERROR.load(Ordering::Relaxed) != 0 || ALONE.load(Ordering::Relaxed)
 }
 
 /// Describes that failure.
 pub fn describe(text: &mut Text) {
+    if ALONE.load(Ordering::Relaxed) {
+        let what = format_args!(
+            "MPI finds messages again that a receive has taken, as over libfabric's provider 'sockets': start the job on another provider"
+        );
+        text.reason(Code::MpiMessages, what);
+    }
     let code = LAST_ERROR.load(Ordering::Relaxed);
     if code != 0 {
         text.reason(

@@ -189,6 +189,9 @@ pub struct Watched {
     /// A number that leads to the watched description, if `number` does not any more.
     #[serde(default)]
     pub through: Option<i32>,
+    /// An entry of `EPOLLET` whose file is ready, and whose set has told that already.
+    #[serde(default)]
+    pub told: bool,
 }
 
 /// One inotify watch.

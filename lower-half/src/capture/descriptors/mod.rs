@@ -5,7 +5,7 @@
 mod all;
 mod anonymous;
 mod diagnosis;
-mod epoll;
+pub mod epoll;
 mod files;
 pub mod holders;
 mod info;

@@ -17,6 +17,7 @@ use stillpoint_refusals::{Refusal, refusal};
 
 use super::{Shared, in_order, open, open_one, settle, watch};
 use crate::capture::contents::Contents;
+use crate::capture::descriptors::epoll::{ALWAYS, is_spent};
 use crate::capture::descriptors::{All, OWN, OpenDescriptor, describe};
 use crate::restore::RestoreError;
 use crate::restore::content_source::Supply;
@@ -303,6 +304,13 @@ fn comparable(kind: &DescriptorKind) -> DescriptorKind {
             (*ticks, *value_nanoseconds) = comparable_time(*ticks, *value_nanoseconds, runs);
         }
         DescriptorKind::Epoll { watched } => {
+            for entry in &mut *watched {
+                // A file may become ready at any time, and not every entry can be silenced (`epoll::silenced`).
+                entry.told = false;
+                if is_spent(entry) {
+                    entry.events |= ALWAYS;
+                }
+            }
             watched.sort_by_key(|entry| (entry.number, entry.data, entry.events));
         }
     }

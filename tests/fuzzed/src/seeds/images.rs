@@ -296,6 +296,7 @@ fn descriptors() -> Descriptors {
                 data: 2,
                 through: None,
             }],
+                told: false,
         },
     ];
     let lock = Lock {

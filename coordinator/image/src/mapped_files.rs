@@ -34,6 +34,9 @@ pub struct MappedFiles {
     pub files: Vec<MappedFile>,
     /// Regions of the image whose bytes are in files, by address.
     pub regions: Vec<Referred>,
+    /// Other private mappings of files, by address: the image has their bytes.
+    #[serde(default)]
+    pub kept: Vec<Kept>,
 }
 
 /// The facts by which a file is known without reading it.
@@ -75,6 +78,18 @@ pub struct Referred {
     pub own: Vec<u64>,
 }
 
+/// A private mapping of a file of which the image has every byte. What the process has not written to is the file's all the same, as long as
+/// the file has these bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    pub start: u64,
+    pub end: u64,
+    /// The file's length at the checkpoint.
+    pub bytes: u64,
+    /// As [`Referred::own`].
+    pub own: Vec<u64>,
+}
+
 impl FileIdentity {
     pub fn of(about: &Metadata) -> FileIdentity {
         let time = |seconds: i64, nanoseconds: i64| {
@@ -111,10 +126,18 @@ impl MappedFiles {
                 one.start, one.end
             ));
         }
+        let unsound = found.kept.iter().find(|one| !one.is_sound(image));
+        if let Some(one) = unsound {
+            return Err(format!(
+                "'{NAME}' in its image: {:#x}..{:#x} does not fit the image's regions: use another epoch",
+                one.start, one.end
+            ));
+        }
         // Searches by address rely on this order.
         if !found
             .regions
             .is_sorted_by(|one, next| one.start < next.start)
+            || !found.kept.is_sorted_by(|one, next| one.start < next.start)
         {
             return Err(format!(
                 "'{NAME}' in its image: regions are not in order: use another epoch"
@@ -130,16 +153,13 @@ impl MappedFiles {
     }
 
     fn is_sound(&self, referred: &Referred, image: &Reader) -> bool {
-        let regions = image.regions();
-        let index = regions.partition_point(|region| region.start < referred.start);
-        let (Some(region), Some(file)) = (regions.get(index), self.files.get(referred.file)) else {
+        let (Some(region), Some(file)) = (
+            region_of(image, referred.start, referred.end),
+            self.files.get(referred.file),
+        ) else {
             return false;
         };
-        let own: Option<u64> =
-            (referred.own.iter()).try_fold(0u64, |sum, pages| sum.checked_add(*pages));
-        let fits = own.is_some_and(|pages| pages <= region.bytes() / PAGE as u64);
-        fits && (region.start, region.end) == (referred.start, referred.end)
-            && region.kind == RegionKind::PrivateFile
+        fits(&referred.own, region)
             && region.file_offset == referred.offset
             && region.name == file.path
     }
@@ -171,6 +191,13 @@ impl MappedFiles {
         found.filter(|one| (one.start, one.end) == (region.start, region.end))
     }
 
+    /// Returns what is known of a region of which the image has every byte.
+    pub fn kept(&self, region: &Region) -> Option<&Kept> {
+        let index = self.kept.partition_point(|one| one.start < region.start);
+        let found = self.kept.get(index);
+        found.filter(|one| (one.start, one.end) == (region.start, region.end))
+    }
+
     /// Returns the bytes of the region that the image leaves to the file.
     pub fn bytes_in_file(&self, referred: &Referred) -> u64 {
         let length = self
@@ -189,25 +216,67 @@ impl MappedFiles {
 impl Referred {
     /// Returns the addresses of the process's own pages.
     pub fn own(&self) -> impl Iterator<Item = Range<u64>> {
-        let mut at = self.start;
-        self.own.chunks(2).filter_map(move |pair| {
-            let start = at + pair.first()? * PAGE as u64;
-            at = start + pair.get(1)? * PAGE as u64;
-            Some(start..at)
-        })
+        stretches(self.start, &self.own)
     }
 
     /// Notes the addresses of the process's own pages, in order.
     pub fn set_own(&mut self, stretches: &[Range<usize>]) {
-        let mut at = self.start;
-        self.own.clear();
-        for stretch in stretches {
-            let (start, end) = (stretch.start as u64, stretch.end as u64);
-            self.own.push((start - at) / PAGE as u64);
-            self.own.push((end - start) / PAGE as u64);
-            at = end;
-        }
+        self.own = numbers(self.start, stretches);
     }
+}
+
+impl Kept {
+    /// Returns the addresses of the process's own pages.
+    pub fn own(&self) -> impl Iterator<Item = Range<u64>> {
+        stretches(self.start, &self.own)
+    }
+
+    /// Notes the addresses of the process's own pages, in order.
+    pub fn set_own(&mut self, stretches: &[Range<usize>]) {
+        self.own = numbers(self.start, stretches);
+    }
+
+    fn is_sound(&self, image: &Reader) -> bool {
+        region_of(image, self.start, self.end).is_some_and(|region| fits(&self.own, region))
+    }
+}
+
+fn region_of(image: &Reader, start: u64, end: u64) -> Option<&Region> {
+    let regions = image.regions();
+    let index = regions.partition_point(|region| region.start < start);
+    let region = regions.get(index)?;
+    ((region.start, region.end) == (start, end)).then_some(region)
+}
+
+/// Returns whether a region is a private mapping of a file with as many pages as these.
+fn fits(own: &[u64], region: &Region) -> bool {
+    let pages = own
+        .iter()
+        .try_fold(0u64, |sum, pages| sum.checked_add(*pages));
+    region.kind == RegionKind::PrivateFile
+        && pages.is_some_and(|pages| pages <= region.bytes() / PAGE as u64)
+}
+
+/// Returns the stretches that these numbers of pages describe, from an address on.
+fn stretches(start: u64, own: &[u64]) -> impl Iterator<Item = Range<u64>> {
+    let mut at = start;
+    own.chunks(2).filter_map(move |pair| {
+        let start = at + pair.first()? * PAGE as u64;
+        at = start + pair.get(1)? * PAGE as u64;
+        Some(start..at)
+    })
+}
+
+fn numbers(start: u64, stretches: &[Range<usize>]) -> Vec<u64> {
+    let mut at = start;
+    let mut own = Vec::with_capacity(2 * stretches.len());
+    for stretch in stretches {
+        let (start, end) = (stretch.start as u64, stretch.end as u64);
+        own.push((start - at) / PAGE as u64);
+        own.push((end - start) / PAGE as u64);
+        at = end;
+    }
+    own
 }
 
 /// Opens a file, to read it and to map it.

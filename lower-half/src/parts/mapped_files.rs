@@ -22,7 +22,7 @@ impl Part<Still<'_>, Back> for MappedFiles {
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
         match still.mapped_files()? {
-            none if none.files.is_empty() => Ok(()),
+            none if none.files.is_empty() && none.kept.is_empty() => Ok(()),
             files => put(payloads, KIND, files),
         }
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
-use stillpoint_image::mapped_files::Referred;
+use stillpoint_image::mapped_files::{Kept, Referred};
 use stillpoint_image::{Reader, Region};
 
 use super::RestoreError;
@@ -15,8 +15,43 @@ use super::mapped_files::InFiles;
 use super::memory::{check, failed, map_at, size};
 use crate::arch::PAGE;
 
-/// Maps the region's file, readable and writable; returns `false` if that is not possible.
-pub fn map(region: &Region) -> Result<bool, RestoreError> {
+/// Memory that already holds the bytes of files, in order of address.
+#[derive(Debug, Default)]
+pub struct FromFiles {
+    /// Memory that is to hold the image's bytes.
+    pub filled: Vec<Range<usize>>,
+    /// The part of it that is the process's own, and not the file's, whatever it holds.
+    pub own: Vec<Range<usize>>,
+}
+
+impl FromFiles {
+    /// Whether an address lies in memory that is to hold the image's bytes.
+    pub fn have(&self, address: usize) -> bool {
+        holds(&self.filled, address)
+    }
+
+    /// Makes memory hold these bytes. Pages that already do stay the file's, unless they are the process's own.
+    ///
+    /// # Safety
+    /// As many bytes must be mapped at the address, writable, and used by nothing else.
+    pub unsafe fn correct(&self, address: usize, bytes: &[u8]) {
+        for (index, page) in bytes.chunks(PAGE).enumerate() {
+            let at = address + index * PAGE;
+            // SAFETY: the caller says that these bytes are mapped, writable, and used by nothing else; the pages of `bytes` follow each other there.
+            let place = unsafe { std::slice::from_raw_parts_mut(at as *mut u8, page.len()) };
+            if place != page || holds(&self.own, at) {
+                place.copy_from_slice(page);
+            }
+        }
+    }
+}
+
+/// Maps the region's file, readable and writable; returns `false` if that is not possible. `kept` tells more of the mapping.
+pub fn map(
+    region: &Region,
+    kept: Option<&Kept>,
+    from_files: &mut FromFiles,
+) -> Result<bool, RestoreError> {
     // O_NONBLOCK and O_NOCTTY: something other than a regular file must not block this process.
     let file = OpenOptions::new()
         .read(true)
@@ -25,7 +60,11 @@ pub fn map(region: &Region) -> Result<bool, RestoreError> {
     let Ok(file) = file else {
         return Ok(false);
     };
-    let needed = region.file_offset.saturating_add(region.bytes());
+    let end = region.file_offset.saturating_add(region.bytes());
+    // Behind the file's end there was nothing.
+    let needed = kept.map_or(end, |kept| {
+        end.min(kept.bytes.next_multiple_of(PAGE as u64))
+    });
     let whole = file
         .metadata()
         .is_ok_and(|about| about.is_file() && about.len().next_multiple_of(PAGE as u64) >= needed);
@@ -48,11 +87,26 @@ pub fn map(region: &Region) -> Result<bool, RestoreError> {
         // The file system may be mounted noexec or not support mappings: the image's bytes suffice.
         Err(_) => return Ok(false),
     }
-    open(region).map(|()| true)
+    open(region)?;
+    let there = needed.saturating_sub(region.file_offset) as usize;
+    let start = region.start as usize;
+    if there > 0 {
+        from_files.filled.push(start..start + there);
+    }
+    from_files.own.extend(
+        kept.into_iter()
+            .flat_map(Kept::own)
+            .map(|it| it.start as usize..it.end as usize),
+    );
+    Ok(true)
 }
 
-/// Moves the mapping of a file that the image refers to into its place. Returns the addresses that the image has bytes for, now writable.
-pub fn leave(region: &Region, in_files: &mut InFiles) -> Result<Vec<Range<usize>>, RestoreError> {
+/// Moves the mapping of a file that the image refers to into its place. What the image has bytes for is writable then.
+pub fn leave(
+    region: &Region,
+    in_files: &mut InFiles,
+    from_files: &mut FromFiles,
+) -> Result<(), RestoreError> {
     in_files.place(region)?;
     let own = in_files
         .referred(region)
@@ -62,7 +116,9 @@ pub fn leave(region: &Region, in_files: &mut InFiles) -> Result<Vec<Range<usize>
     if !own.is_empty() {
         open(region)?;
     }
-    Ok(own)
+    from_files.filled.extend(own.iter().cloned());
+    from_files.own.extend(own);
+    Ok(())
 }
 
 /// Makes a region writable until it is filled.
@@ -74,34 +130,19 @@ fn open(region: &Region) -> Result<(), RestoreError> {
 }
 
 /// Whether an address lies in one of these ranges, which are sorted.
-pub fn holds(ranges: &[Range<usize>], address: usize) -> bool {
+fn holds(ranges: &[Range<usize>], address: usize) -> bool {
     let index = ranges.partition_point(|range| range.end <= address);
     ranges
         .get(index)
         .is_some_and(|range| range.contains(&address))
 }
 
-/// Makes memory hold these bytes, without writing to pages that already do.
-///
-/// # Safety
-/// As many bytes must be mapped at the address, writable, and used by nothing else.
-pub unsafe fn correct(address: usize, bytes: &[u8]) {
-    for (index, page) in bytes.chunks(PAGE).enumerate() {
-        // SAFETY: the caller says that these bytes are mapped, writable, and used by nothing else; the pages of `bytes` follow each other there.
-        let place = unsafe {
-            std::slice::from_raw_parts_mut((address + index * PAGE) as *mut u8, page.len())
-        };
-        if place != page {
-            place.copy_from_slice(page);
-        }
-    }
-}
-
 /// Clears everything that the image leaves out, such as pages of zeros: the file may hold other bytes there.
 ///
 /// # Safety
 /// The ranges must be mapped, readable, writable, and used by nothing else.
-pub unsafe fn clear(reader: &Reader, ranges: &[Range<usize>]) {
+pub unsafe fn clear(reader: &Reader, from_files: &FromFiles) {
+    let ranges = &from_files.filled[..];
     if ranges.is_empty() {
         return;
     }
@@ -125,7 +166,7 @@ pub unsafe fn clear(reader: &Reader, ranges: &[Range<usize>]) {
             while at < run.start {
                 let bytes = PAGE.min(run.start - at);
                 // SAFETY: the caller says that the range is mapped, writable, and used by nothing else; these bytes lie in it, before the next run.
-                unsafe { correct(at, &zeros[..bytes]) };
+                unsafe { from_files.correct(at, &zeros[..bytes]) };
                 at += bytes;
             }
             at = at.max(run.end);
@@ -150,7 +191,7 @@ mod tests {
         let mut wanted = place.clone();
         wanted[PAGE + 5] = 9;
         // SAFETY: the vector has as many bytes as `wanted`, and is this test's own.
-        unsafe { correct(place.as_mut_ptr() as usize, &wanted) };
+        unsafe { FromFiles::default().correct(place.as_mut_ptr() as usize, &wanted) };
         assert!(place == wanted);
         // Memory that cannot be written to, and is right already.
         let right = [7u8; PAGE];
@@ -159,6 +200,6 @@ mod tests {
         map.copy_from_slice(&right);
         let map = map.make_read_only().unwrap();
         // SAFETY: the page is mapped and holds these bytes already, so nothing is written to it.
-        unsafe { correct(map.as_ptr() as usize, &right) };
+        unsafe { FromFiles::default().correct(map.as_ptr() as usize, &right) };
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::format::vm_flags;
-use stillpoint_image::mapped_files::{MappedFiles, Referred};
+use stillpoint_image::mapped_files::{Kept, MappedFiles, Referred};
 use stillpoint_image::{Reader, Region};
 use stillpoint_refusals::{Refusal, refusal};
 
@@ -93,6 +93,11 @@ impl InFiles {
     /// Returns the part of this region that the image leaves to a file, if any.
     pub fn referred(&self, region: &Region) -> Option<&Referred> {
         self.files.referred(region)
+    }
+
+    /// Returns what is known of a region of which the image has every byte.
+    pub fn kept(&self, region: &Region) -> Option<&Kept> {
+        self.files.kept(region)
     }
 
     /// Moves the region's mapping to its place.

@@ -13,6 +13,7 @@ use stillpoint_image::{Reader, Region};
 use stillpoint_refusals::refusal;
 
 use super::arrival::Plan;
+use super::files::FromFiles;
 use super::mapped_files::InFiles;
 use super::objects::Objects;
 use super::pages::{self, Loaded};
@@ -63,16 +64,18 @@ pub unsafe fn map(
     workers: usize,
 ) -> Result<(), RestoreError> {
     let filled = filled_regions(reader);
-    // Ranges that already hold a file's bytes and are to hold the image's, by address.
-    let mut from_files = Vec::new();
+    let mut from_files = FromFiles::default();
     for (region, filled) in reader.regions().iter().zip(&filled) {
         match region.kind {
             RegionKind::Anonymous | RegionKind::SharedFile => {}
             RegionKind::PrivateFile if in_files.referred(region).is_some() => {
-                from_files.extend(files::leave(region, in_files)?);
+                files::leave(region, in_files, &mut from_files)?;
             }
-            RegionKind::PrivateFile if files::map(region)? => from_files.push(range(region)),
-            RegionKind::PrivateFile => private(region, *filled)?,
+            RegionKind::PrivateFile => {
+                if !files::map(region, in_files.kept(region), &mut from_files)? {
+                    private(region, *filled)?;
+                }
+            }
             RegionKind::SharedAnonymous => shared::anonymous(reader, region, objects)?,
             RegionKind::SystemV => shared::system_v(reader, region)?,
         }

@@ -1,6 +1,5 @@
 //! Reads the pages of an image into their places, on several threads.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -8,8 +7,9 @@ use stillpoint_image::Reader;
 use stillpoint_image::format::{CHUNK_BYTES, ChunkRecord, RunRecord};
 use stillpoint_image::tables::RegionKind;
 
+use super::RestoreError;
 use super::arrival::Plan;
-use super::{RestoreError, files};
+use super::files::FromFiles;
 use crate::arch::PAGE;
 use crate::ground::thread;
 
@@ -98,12 +98,13 @@ pub unsafe fn read(
         (now[later], loaded.chunks[later]) = (false, false);
     }
     let now: Vec<usize> = (0..now.len()).filter(|number| now[*number]).collect();
+    let nothing = FromFiles::default();
     each(reader, &now, workers, |number, room| {
         let chunk = &reader.chunks()[number];
         match loaded.has(number) {
             // SAFETY: the caller says that the runs' memory is mapped, writable and used by nothing else; each chunk is loaded by one worker, and runs do not
             // overlap.
-            true => unsafe { load(reader, number, &[], &loaded, room) },
+            true => unsafe { load(reader, number, &nothing, &loaded, room) },
             false => {
                 let mut wanted = reader.live_runs(chunk).filter(|run| loaded.is_wanted(run));
                 match wanted.next() {
@@ -137,7 +138,7 @@ fn is_private(reader: &Reader, run: &RunRecord) -> bool {
 /// Every run must lie in memory that is mapped, writable and used by nothing else.
 pub unsafe fn fill(
     reader: &Reader,
-    from_files: &[Range<usize>],
+    from_files: &FromFiles,
     loaded: &Loaded,
     workers: usize,
 ) -> Result<(), RestoreError> {
@@ -269,7 +270,7 @@ fn populate(run: &RunRecord) {
 unsafe fn load(
     reader: &Reader,
     number: usize,
-    from_files: &[Range<usize>],
+    from_files: &FromFiles,
     loaded: &Loaded,
     room: &mut WorkerBuffers,
 ) -> Result<(), RestoreError> {
@@ -279,7 +280,7 @@ unsafe fn load(
     if let [run] = runs
         && kept.is_none()
         && loaded.is_wanted(run)
-        && !files::holds(from_files, run.address as usize)
+        && !from_files.have(run.address as usize)
     {
         populate(run);
         // SAFETY: the caller says that the run lies in memory that is mapped, writable and used by nothing else; no other slice of it exists.
@@ -300,8 +301,8 @@ unsafe fn load(
         // SAFETY: the caller says that the run lies in memory that is mapped, writable and used by nothing else; `mine` has as many bytes, in a buffer of our
         // own.
         unsafe {
-            match files::holds(from_files, run.address as usize) {
-                true => files::correct(run.address as usize, mine),
+            match from_files.have(run.address as usize) {
+                true => from_files.correct(run.address as usize, mine),
                 false => {
                     if mine.len() >= MANY {
                         populate(run);

@@ -13,14 +13,19 @@ use super::lasting::Lasting;
 use super::{Candidate, Summed};
 use crate::arch::PAGE;
 
-/// A file that an image refers to.
-pub type Found = MappedFile;
+/// What an image does about a file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It refers to it.
+    Refers(MappedFile),
+    /// It holds the file's bytes. The file has this length.
+    Keeps(u64),
+}
 
-/// Returns the file that a restart is to find, or `None` if the image had better hold the file's bytes. This is so if another file has its
-/// name, if it will not last, if it changes during the check, or if the checkpoint has been given up.
+/// Returns the file that has the candidate's name, or `None` if that is another one.
 pub fn look(
     candidate: &Candidate<'_>,
-    lasting: &Lasting,
+    lasting: Option<&Lasting>,
     sums: &Mutex<BTreeMap<Summed, Sum>>,
     goes_on: &impl Fn() -> bool,
 ) -> Option<Found> {
@@ -31,7 +36,21 @@ pub fn look(
     // Some file systems show another device for a mapped file.
     let is_it = (identity.device, identity.inode) == mapped_as
         || shown_as(&file).is_ok_and(|shown| shown == mapped_as);
-    if !is_it || !lasting.is(candidate, &file, &identity) {
+    let refers = || refers(candidate, &file, identity, lasting?, sums, goes_on);
+    is_it.then(|| refers().map_or(Found::Keeps(identity.bytes), Found::Refers))
+}
+
+/// Returns the file that a restart is to find, or `None` if the image had better hold the file's bytes. This is so if it will not last, if
+/// it changes during the check, or if the checkpoint has been given up.
+fn refers(
+    candidate: &Candidate<'_>,
+    file: &File,
+    identity: FileIdentity,
+    lasting: &Lasting,
+    sums: &Mutex<BTreeMap<Summed, Sum>>,
+    goes_on: &impl Fn() -> bool,
+) -> Option<MappedFile> {
+    if !lasting.is(candidate, file, &identity) {
         return None;
     }
     let mut found = MappedFile {
@@ -41,7 +60,7 @@ pub fn look(
         sum: None,
     };
     if found.mapped_bytes() <= MOST_SUMMED {
-        found.sum = Some(known_or_taken(&file, &found, sums, goes_on)?);
+        found.sum = Some(known_or_taken(file, &found, sums, goes_on)?);
     }
     let after = FileIdentity::of(&file.metadata().ok()?);
     (after == identity).then_some(found)
@@ -119,7 +138,11 @@ mod tests {
         };
         let path = path.to_str().unwrap();
         let (sums, yes) = (Mutex::default(), || true);
-        let found = look(&candidate(path, &mapping), &Lasting::default(), &sums, &yes).unwrap();
+        let lasting = Some(&Lasting::default());
+        let found = look(&candidate(path, &mapping), lasting, &sums, &yes);
+        let Some(Found::Refers(found)) = found else {
+            panic!("{found:?}");
+        };
         assert_eq!(
             (found.identity.bytes, &*found.mapped),
             (5000, &[(0, 5000)][..])
@@ -128,34 +151,30 @@ mod tests {
         // Once more without reading the file. For another part there is no sum yet.
         let no = || false;
         assert_eq!(
-            look(&candidate(path, &mapping), &Lasting::default(), &sums, &no),
-            Some(found)
+            look(&candidate(path, &mapping), lasting, &sums, &no),
+            Some(Found::Refers(found))
         );
         let other = Mapping {
             offset: 4096,
             ..mapping.clone()
         };
         assert_eq!(
-            look(&candidate(path, &other), &Lasting::default(), &sums, &no),
-            None
+            look(&candidate(path, &other), lasting, &sums, &no),
+            Some(Found::Keeps(5000))
         );
         // Another file has the name.
         let other = Mapping {
             inode: mapping.inode + 1,
-            ..mapping
+            ..mapping.clone()
         };
+        assert_eq!(look(&candidate(path, &other), lasting, &sums, &yes), None);
         assert_eq!(
-            look(&candidate(path, &other), &Lasting::default(), &sums, &yes),
+            look(&candidate("/nowhere", &other), lasting, &sums, &yes),
             None
         );
         assert_eq!(
-            look(
-                &candidate("/nowhere", &other),
-                &Lasting::default(),
-                &sums,
-                &yes
-            ),
-            None
+            look(&candidate(path, &mapping), None, &sums, &yes),
+            Some(Found::Keeps(5000))
         );
     }
 

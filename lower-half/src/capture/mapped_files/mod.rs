@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::format::vm_flags;
-use stillpoint_image::mapped_files::{self, FileIdentity, MappedFiles, Referred, Sum};
+use stillpoint_image::mapped_files::{self, FileIdentity, Kept, MappedFiles, Referred, Sum};
 use stillpoint_part::Kind;
 use stillpoint_protocol::launch::{Launch, MappedFiles as How};
 use stillpoint_tracking::pagemap::PageMap;
@@ -30,7 +30,7 @@ use files::Found;
 use lasting::Lasting;
 use stillpoint_image::tables::RegionKind;
 
-/// The payload of an image with these files. An image that has every byte has none.
+/// The payload of an image of a process with such mappings.
 pub const KIND: Kind = Kind {
     name: mapped_files::NAME,
     version: mapped_files::VERSION,
@@ -68,8 +68,8 @@ pub fn carry_on(from: &MappedFiles) {
     known.extend(summed);
 }
 
-/// Returns the files that an image is to refer to, with the pages of their mappings that it holds all the same. Every thread of the upper
-/// half stands still.
+/// Returns the files that an image is to refer to, and the pages of private mappings of files that are the process's own. Every thread of the
+/// upper half stands still.
 ///
 /// # Errors
 /// The process cannot be examined, or the checkpoint has been given up.
@@ -79,19 +79,16 @@ pub fn survey(
     mappings: &[Mapping],
 ) -> Result<MappedFiles, CaptureError> {
     let how = HOW.get().copied().unwrap_or(How::Keep);
-    if how == How::Keep {
-        return Ok(MappedFiles::default());
-    }
     strike(Point::CaptureMapped).map_err(CaptureError::process("mapped files"))?;
     let inside = access.enter()?;
     let below = Below::survey(mappings).map_err(CaptureError::process("memory map"))?;
     let begun = (how == How::Auto).then(|| BEGUN.load(Ordering::Relaxed));
-    let lasting = Lasting::new(begun, mappings);
+    let lasting = (how != How::Keep).then(|| Lasting::new(begun, mappings));
     let candidates = candidates(mappings, &below, own_library(mappings, page));
     drop(inside);
     let look = || {
         let found = candidates.iter().map(|one| {
-            let found = files::look(one, &lasting, &SUMS, &|| !access.revoked())?;
+            let found = files::look(one, lasting.as_ref(), &SUMS, &|| !access.revoked())?;
             Some((found, one))
         });
         found.flatten().collect::<Vec<(Found, &Candidate<'_>)>>()
@@ -108,19 +105,38 @@ pub fn survey(
             let own = pages
                 .own(mapping.addresses())
                 .map_err(CaptureError::process("page map"))?;
-            let mut referred = Referred {
-                start: mapping.start as u64,
-                end: mapping.end as u64,
-                offset: mapping.offset,
-                file: files.files.len(),
-                own: Vec::new(),
-            };
-            referred.set_own(&fewer(own, MOST_STRETCHES));
-            files.regions.push(referred);
+            let own = fewer(own, MOST_STRETCHES);
+            let (start, end) = (mapping.start as u64, mapping.end as u64);
+            match &file {
+                Found::Refers(_) => {
+                    let mut referred = Referred {
+                        start,
+                        end,
+                        offset: mapping.offset,
+                        file: files.files.len(),
+                        own: Vec::new(),
+                    };
+                    referred.set_own(&own);
+                    files.regions.push(referred);
+                }
+                Found::Keeps(bytes) => {
+                    let mut kept = Kept {
+                        start,
+                        end,
+                        bytes: *bytes,
+                        own: Vec::new(),
+                    };
+                    kept.set_own(&own);
+                    files.kept.push(kept);
+                }
+            }
         }
-        files.files.push(file);
+        if let Found::Refers(file) = file {
+            files.files.push(file);
+        }
     }
     files.regions.sort_by_key(|region| region.start);
+    files.kept.sort_by_key(|region| region.start);
     Ok(files)
 }
 

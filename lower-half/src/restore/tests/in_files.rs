@@ -54,6 +54,7 @@ impl Mapped {
                 sum: sum(&file, &mapped, || true).unwrap(),
                 mapped,
             }],
+            kept: vec![],
         };
         assert_eq!(files.regions[0].own, [2, 1, 1, 1]);
         write_but(&image, &[], &files);

@@ -265,6 +265,7 @@ fn files() -> MappedFiles {
         begun: 1,
         files: vec![file],
         regions: vec![referred],
+        kept: vec![],
     }
 }
 
@@ -295,8 +296,8 @@ fn descriptors() -> Descriptors {
                 events: 1,
                 data: 2,
                 through: None,
-            }],
                 told: false,
+            }],
         },
     ];
     let lock = Lock {

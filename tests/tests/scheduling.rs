@@ -83,3 +83,36 @@ fn a_restart_without_the_right_to_a_priority_goes_on_and_says_so() {
         panic!("{failed}");
     }
 }
+
+/// Starts the program behind a script's commands, and restarts it without them.
+fn keeps(trial: &Trial, script: &str) -> Result<(), Failed> {
+    let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
+    command
+        .args(["bash", "-c", script, "bash"])
+        .arg(trial.executable());
+    let mut job = trial.launch(command)?;
+    trial.ready(&mut job)?;
+    trial.suspended(job)?;
+    trial.suspended(trial.resumed()?)?;
+    trial.go()?;
+    trial.ends_well(trial.restarted()?)?;
+    Ok(())
+}
+
+#[test]
+fn what_a_script_has_given_to_the_program_is_given_again() {
+    let given = "nice -n 5 setarch -R choom -n 300 --";
+    for script in [
+        format!("exec {given} \"$1\""),
+        format!("{given} \"$1\"; exit"),
+    ] {
+        let tested = (|| {
+            let program = Program::named(Kind::Special, "given_by_a_script")?;
+            Directory::new("scheduling")?
+                .run(|directory| keeps(&Trial::new(&program, 1, directory)?, &script))
+        })();
+        if let Err(failed) = tested {
+            panic!("{script}: {failed}");
+        }
+    }
+}

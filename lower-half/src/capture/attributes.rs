@@ -201,7 +201,28 @@ static LAUNCHED: OnceLock<(OfThread, OfProcess)> = OnceLock::new();
 
 /// Notes the values of the calling thread and its process, before the application runs.
 pub fn remember() {
-    LAUNCHED.get_or_init(|| (of_this_thread(), of_this_process()));
+    launched();
+}
+
+fn launched() -> &'static (OfThread, OfProcess) {
+    LAUNCHED.get_or_init(|| (of_this_thread(), of_this_process()))
+}
+
+/// The variable that tells a program that the application executes what the process was launched with.
+pub const VARIABLE: &str = "STILLPOINT_ATTRIBUTES";
+
+/// Returns that variable.
+pub fn variable() -> Option<String> {
+    let launched = serde_json::to_string(launched()).ok()?;
+    Some(format!("{VARIABLE}={launched}"))
+}
+
+/// Takes over the knowledge of the program that executed this one.
+pub fn inherit() {
+    let told = std::env::var(VARIABLE).unwrap_or_default();
+    if let Ok(known) = serde_json::from_str(&told) {
+        LAUNCHED.get_or_init(|| known);
+    }
 }
 
 /// The numbers that the application has chosen, by name.

@@ -1,7 +1,8 @@
 //! The state that the kernel's schedulers keep for each thread: nice value, policy, processors, timer slack, I/O priority.
 //!
 //! The values at launch are the launcher's choice, and another launch has others. Only values that differ from them belong to the
-//! application: they go into an image, and a restart sets them again (`restore::scheduling`).
+//! application: they go into an image, and a restart sets them again (`restore::scheduling`). So do values that an earlier image had, if this
+//! launch has the same ones by chance. Programs that the application executes, such as the one behind `nice`, are told the values at launch.
 
 use std::mem::size_of;
 use std::sync::{Mutex, PoisonError};
@@ -53,7 +54,7 @@ pub struct Chosen {
 }
 
 /// The values that can be read of one thread; a field is `None` if the kernel does not tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
     pub nice: Option<i32>,
     pub policy: Option<Policy>,
@@ -65,12 +66,36 @@ pub struct Attributes {
 /// The values that the process was launched with.
 static LAUNCHED: Mutex<Option<Attributes>> = Mutex::new(None);
 
-/// Notes the calling thread's values, before the application runs on it.
+/// The application's choices of an earlier launch, which this one has given to its threads.
+static GIVEN: Mutex<Vec<Own>> = Mutex::new(Vec::new());
+
+/// Notes the calling thread's values, before the application runs on it, unless they are known.
 pub fn remember() {
     // SAFETY: prctl with this argument only reads a number, and touches no memory.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
-    let attributes = Attributes::of(0, u64::try_from(slack).unwrap_or(0));
-    *LAUNCHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(attributes);
+    let mut launched = LAUNCHED.lock().unwrap_or_else(PoisonError::into_inner);
+    launched.get_or_insert_with(|| Attributes::of(0, u64::try_from(slack).unwrap_or(0)));
+}
+
+/// The variable that tells a program that the application executes what the process was launched with.
+pub const VARIABLE: &str = "STILLPOINT_SCHEDULING";
+
+/// Returns that variable.
+pub fn variable() -> Option<String> {
+    remember();
+    let launched = serde_json::to_string(&launched()).ok()?;
+    Some(format!("{VARIABLE}={launched}"))
+}
+
+/// Takes over the knowledge of the program that executed this one.
+pub fn inherit() {
+    let told = std::env::var(VARIABLE).unwrap_or_default();
+    *LAUNCHED.lock().unwrap_or_else(PoisonError::into_inner) = serde_json::from_str(&told).ok();
+}
+
+/// Notes the choices of an earlier launch that the threads have been given.
+pub fn are_given(own: Vec<Own>) {
+    *GIVEN.lock().unwrap_or_else(PoisonError::into_inner) = own;
 }
 
 /// Returns the values that the process was launched with.
@@ -99,8 +124,12 @@ pub fn while_mpi_binds<R>(start: impl FnOnce() -> R) -> R {
 /// Returns the application's choices for these threads, without threads for which it has chosen nothing.
 pub fn survey(threads: &[Thread]) -> Vec<Own> {
     let launched = launched();
+    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let own = threads.iter().map(|thread| {
-        Attributes::of(thread.real_tid(), thread.timer_slack()).own(thread.virtual_tid(), &launched)
+        let attributes = Attributes::of(thread.real_tid(), thread.timer_slack());
+        let tid = thread.virtual_tid();
+        let given = given.iter().find(|own| own.virtual_tid == tid);
+        attributes.own(tid, &launched, given)
     });
     own.filter(|own| !own.is_nothing()).collect()
 }
@@ -128,27 +157,31 @@ impl Attributes {
         }
     }
 
-    /// Returns the values that differ from `launched`.
-    fn own(self, virtual_tid: u32, launched: &Attributes) -> Own {
+    /// Returns the values that differ from `launched`, and those that the thread has been `given` as its own.
+    fn own(self, virtual_tid: u32, launched: &Attributes, given: Option<&Own>) -> Own {
+        let none = Own::default();
+        let given = given.unwrap_or(&none);
+        let chosen = given.processors.as_ref();
+        let before = chosen.map(|chosen| chosen.processors.clone());
         let policy = |of: &Attributes| Some(of.policy.clone()?.beside(launched.policy.as_ref()));
         let allowed = launched.processors.as_deref().unwrap_or_default();
-        let processors = differing(self.processors.clone(), &launched.processors);
+        let processors = differing(self.processors.clone(), &launched.processors, &before);
         Own {
             virtual_tid,
-            nice: differing(self.nice, &launched.nice),
-            policy: differing(policy(&self), &policy(launched)),
+            nice: differing(self.nice, &launched.nice, &given.nice),
+            policy: differing(policy(&self), &policy(launched), &given.policy),
             processors: processors.map(|processors| Chosen {
                 beyond: !within(&processors, allowed),
                 processors,
             }),
-            timer_slack: differing(self.timer_slack, &launched.timer_slack),
-            io_priority: differing(self.io_priority, &launched.io_priority),
+            timer_slack: differing(self.timer_slack, &launched.timer_slack, &given.timer_slack),
+            io_priority: differing(self.io_priority, &launched.io_priority, &given.io_priority),
         }
     }
 }
 
-fn differing<T: PartialEq>(value: Option<T>, launched: &Option<T>) -> Option<T> {
-    value.filter(|value| launched.as_ref() != Some(value))
+fn differing<T: PartialEq>(value: Option<T>, launched: &Option<T>, given: &Option<T>) -> Option<T> {
+    value.filter(|value| launched.as_ref() != Some(value) || given.as_ref() == Some(value))
 }
 
 /// Returns whether all these processors are among the allowed ones.
@@ -258,8 +291,25 @@ mod tests {
 
     #[test]
     fn what_the_launch_has_given_is_not_the_applications_own() {
-        assert!(some().own(7, &some()).is_nothing());
-        assert!(Attributes::default().own(7, &some()).is_nothing());
+        assert!(some().own(7, &some(), None).is_nothing());
+        assert!(Attributes::default().own(7, &some(), None).is_nothing());
+    }
+
+    #[test]
+    fn what_it_had_chosen_before_stays_its_own_if_the_launch_has_the_same() {
+        let given = Own {
+            virtual_tid: 7,
+            nice: Some(5),
+            timer_slack: Some(1),
+            processors: Some(Chosen {
+                processors: vec![0, 1, 70],
+                beyond: true,
+            }),
+            ..Own::default()
+        };
+        let own = some().own(7, &some(), Some(&given));
+        assert_eq!((own.nice, own.timer_slack), (Some(5), None));
+        assert_eq!(own.processors.unwrap().processors, [0, 1, 70]);
     }
 
     #[test]
@@ -274,7 +324,7 @@ mod tests {
             }),
             ..some()
         };
-        let own = changed.own(7, &some());
+        let own = changed.own(7, &some(), None);
         assert_eq!((own.virtual_tid, own.nice), (7, Some(0)));
         let chosen = own.processors.unwrap();
         assert!(chosen.beyond && chosen.processors == [1, 2]);

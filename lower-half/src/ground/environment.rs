@@ -39,10 +39,12 @@ pub fn keeper(name: &[u8]) -> &'static [u8] {
 }
 
 /// Variables that each process sets anew for programs that it executes or starts.
-const TOLD_ANEW: [&str; 3] = [
+const TOLD_ANEW: [&str; 5] = [
     super::input::VARIABLE,
     super::inherited::HELD_VARIABLE,
     "STILLPOINT_STREAMS",
+    "STILLPOINT_SCHEDULING",
+    "STILLPOINT_ATTRIBUTES",
 ];
 
 /// Switches off caches of registered memory, their watching of memory, and handlers of crashes in libraries below MPI.

@@ -18,8 +18,8 @@ use stillpoint_wrappers::contract;
 
 use crate::agent;
 use crate::arch::{enter, layout, syscall};
-use crate::capture::appearance;
 use crate::capture::descriptors::streams;
+use crate::capture::{appearance, attributes, scheduling};
 use crate::gate::{exec, filter, identity, paths, signals};
 use crate::ground::environment::{self, Environment};
 use crate::ground::{inherited, input, say, space, starters};
@@ -64,6 +64,8 @@ pub fn run(
         Entrance::Run => input::start().unwrap_or_default(),
         Entrance::Exec => {
             input::inherit();
+            scheduling::inherit();
+            attributes::inherit();
             inherited::take_held();
         }
     }
@@ -284,7 +286,12 @@ pub fn configure_exec(
     let library = library.map(|path| &**Box::leak(Box::new(text(path))));
     let mut kept = environment::kept();
     kept.extend(CString::new(process::filter_variable(low_text)));
-    let told = [input::variable(), streams::variable()];
+    let told = [
+        input::variable(),
+        streams::variable(),
+        scheduling::variable(),
+        attributes::variable(),
+    ];
     kept.extend(
         told.into_iter()
             .flatten()

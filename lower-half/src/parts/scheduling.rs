@@ -39,6 +39,7 @@ impl Part<Still<'_>, Back> for Scheduling {
         pass(Point::RestartScheduling);
         let own: Vec<Own> = restore::read(&back.restore, &KIND)?;
         restore::scheduling::give(&own, back);
+        scheduling::are_given(own);
         Ok(())
     }
 }

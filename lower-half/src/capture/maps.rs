@@ -37,6 +37,8 @@ pub struct Mapping {
     pub userfault: bool,
     /// Kept from being swapped out.
     pub locked: bool,
+    /// Locked page by page, as the pages are touched.
+    pub on_fault: bool,
 }
 
 impl Mapping {
@@ -281,6 +283,7 @@ fn detail(mapping: &mut Mapping, line: &str) {
                     "io" | "pf" => mapping.device_memory = true,
                     "mw" => mapping.may_write = true,
                     "lo" => mapping.locked = true,
+                    "lf" => mapping.on_fault = true,
                     "um" | "uw" | "ui" => mapping.userfault = true,
                     _ => {
                         let known = vm_flags::LETTERS

@@ -4,6 +4,7 @@ use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 use stillpoint_refusals::Refusal;
 
 use super::put;
+use crate::capture::CaptureError;
 use crate::capture::locked::{self, KIND, Locked};
 use crate::capture::stopped_process::Still;
 use crate::gate::memory;
@@ -23,7 +24,8 @@ impl Part<Still<'_>, Back> for LockedMemory {
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
         let _inside = still.enter()?;
-        match locked::survey(still.mappings()?) {
+        let locked = locked::survey(still.mappings()?);
+        match locked.map_err(CaptureError::process("locked memory"))? {
             Some(locked) => put(payloads, KIND, &locked),
             None => Ok(()),
         }

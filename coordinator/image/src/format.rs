@@ -285,9 +285,10 @@ pub mod vm_flags {
     pub const SEQUENTIAL: u64 = 1 << 9;
     pub const RANDOM: u64 = 1 << 10;
     pub const NO_RESERVE: u64 = 1 << 11;
+    pub const DROPPABLE: u64 = 1 << 12;
 
     /// Each bit with the two letters that `/proc/PID/smaps` shows for it.
-    pub const LETTERS: [(&str, u64); 12] = [
+    pub const LETTERS: [(&str, u64); 13] = [
         ("lo", LOCKED),
         ("dd", DONT_DUMP),
         ("hg", HUGE_PAGE),
@@ -300,6 +301,7 @@ pub mod vm_flags {
         ("sr", SEQUENTIAL),
         ("rr", RANDOM),
         ("nr", NO_RESERVE),
+        ("dp", DROPPABLE),
     ];
 }
 

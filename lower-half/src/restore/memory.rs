@@ -207,6 +207,9 @@ pub(super) fn map_at(
     Ok(())
 }
 
+/// A kind of memory like `MAP_PRIVATE`, whose pages the kernel may drop when it needs room.
+const MAP_DROPPABLE: i32 = 8;
+
 fn private(region: &Region, filled: bool) -> Result<(), RestoreError> {
     let protection = if filled {
         READ_WRITE
@@ -219,6 +222,20 @@ fn private(region: &Region, filled: bool) -> Result<(), RestoreError> {
     }
     if region.vm_flags & vm_flags::NO_RESERVE != 0 || !filled {
         flags |= libc::MAP_NORESERVE;
+    }
+    if region.vm_flags & vm_flags::DROPPABLE != 0 {
+        match map_at(
+            region,
+            protection,
+            MAP_DROPPABLE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        ) {
+            Ok(()) => return Ok(()),
+            // Kernels before 6.11 have no such memory: what may be dropped may stay as well.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            Err(error) => return Err(failed(region, "map", error)),
+        }
     }
     if region.vm_flags & vm_flags::HUGE_TLB != 0 {
         match map_at(region, protection, flags | libc::MAP_HUGETLB, -1, 0) {

@@ -38,9 +38,10 @@ use plan::{PartialPages, cut};
 /// How often idle readers check whether the rest may be loaded. A trap's handler may permit it, and cannot wake a thread here.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Whether a region's pages may come late. Memory that is shared, locked or grows by itself is loaded before the application runs.
+/// Whether a region's pages may come late. Memory that is shared, locked, dropped or grows by itself is loaded before the application runs.
 fn may_come_late(region: &Region) -> bool {
-    const NOT: u64 = vm_flags::LOCKED | vm_flags::HUGE_TLB | vm_flags::GROWS_DOWN;
+    const NOT: u64 =
+        vm_flags::LOCKED | vm_flags::HUGE_TLB | vm_flags::GROWS_DOWN | vm_flags::DROPPABLE;
     region.kind == RegionKind::Anonymous && region.vm_flags & NOT == 0
 }
 

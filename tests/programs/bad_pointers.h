@@ -212,6 +212,7 @@ static inline void bad_pointers(told tell) {
         CALL(process_vm_writev, ".i.i..", self, AT(&local), 1, AT(&remote), 1, 0),
         CALL(move_pages, "..iIo.", self, 1, AT(page_list), 0, AT(page_status), 0),
         CALL(migrate_pages, "..II", self, 64, AT(nodes), AT(nodes)),
+        CALL(mbind, "...I..", AT(pages), PAGE, 2 /* MPOL_BIND */, AT(nodes), 64, 0),
     };
 #undef CALL
 #undef AT
@@ -272,7 +273,7 @@ static inline void bad_pointers(told tell) {
  *   socket dup dup2 dup3 epoll_create epoll_create1 eventfd eventfd2 timerfd_create inotify_init inotify_init1 fanotify_init
  *   memfd_secret userfaultfd pidfd_open pidfd_getfd ioctl close close_range getpid getppid gettid getpgrp getpgid setpgid getsid
  *   setsid kill tgkill tkill getpriority setpriority ioprio_get ioprio_set sched_getscheduler kcmp mprotect munmap shmdt pkey_mprotect
- *   pause madvise mlock mlock2 munlock mlockall munlockall
+ *   msync remap_file_pages pause madvise mlock mlock2 munlock mlockall munlockall
  *   ptrace prctl pivot_root chroot iopl ioperm io_destroy add_key request_key keyctl unshare setns membarrier pkey_alloc pkey_free
  *   landlock_create_ruleset landlock_restrict_self fsopen fsmount fspick open_tree open_tree_attr lsm_set_self_attr mseal
  *   semget msgget

@@ -121,6 +121,14 @@ fn alternative((when, answer): (When, Answer)) -> Vec<Step> {
             one(AT_LEAST, high(ARENA_END), 1, over + 1),
             one(AT_LEAST, high(LOW_END), 0, over),
         ],
+        When::Outside(address, length) => vec![
+            load(length, 4),
+            one(EQUAL, 0, 0, 4),
+            load(address, 4),
+            one(AT_LEAST, high(ARENA_END) - 1, 2, 0),
+            one(AT_LEAST, high(ARENA_START), 1 + over, 0),
+            one(AT_LEAST, high(LOW_END) - 1, 0, over),
+        ],
         When::Negative(argument) => {
             vec![load(argument, 0), one(AT_LEAST, 1 << 31, 0, over)]
         }

@@ -7,6 +7,7 @@
 
 mod arena;
 mod details;
+mod gaps;
 mod outside_ranges;
 mod ranges;
 mod saved;
@@ -27,10 +28,14 @@ use crate::ground::arriving;
 use crate::ground::lock::Lock;
 use arena::{Arena, WORTH_REUSING};
 pub use details::{
-    ADVICE_ON_PAGES, MADV_GUARD_INSTALL, are_guarded, changed, changes, large, may_be_guarded,
-    on_details,
+    ADVICE_ON_PAGES, ADVICE_TO_OTHERS, MADV_GUARD_INSTALL, are_guarded, changed, changes, large,
+    may_be_guarded, on_details,
 };
-pub use outside_ranges::{on_mprotect, on_munmap, on_shmdt};
+pub use gaps::{
+    on_bind, on_lock, on_mprotect, on_munmap, on_process_advice, on_remap_file_pages, on_seal,
+    on_sync,
+};
+pub use outside_ranges::on_shmdt;
 pub use saved::{restore, save};
 pub use segments::on_shmat;
 pub use window_advice::{on_advice, parts as held};
@@ -207,8 +212,8 @@ fn remap(call: &Call) -> isize {
     arriving::wait();
     let [old, old_bytes, new_bytes, flags, to, _] = call.arguments();
     let remap = |flags: i32, to: usize| {
-        // SAFETY: the application asks for this, and `old` is taken to be its own, without a look; `to` was chosen by it and looked at, has been reserved
-        // in the arena, or is 0 and not used.
+        // SAFETY: the application asks for this, and `remapped` has found `old` to be its own; `to` was chosen by it and looked at, has been reserved in the
+        // arena, or is 0 and not used.
         unsafe {
             syscall6(
                 libc::SYS_mremap,

@@ -57,6 +57,7 @@ fn trials() -> impl Iterator<Item = [u64; 6]> {
         .chain([0, 1, 1 << 31, 1 << 40, u64::MAX, 12345])
         .chain([LOW_END, ARENA_START, ARENA_END].map(|end| end as u64))
         .chain([LOW_END, ARENA_START, ARENA_END].map(|end| end as u64 - 1))
+        .chain([LOW_END, ARENA_END].map(|end| end as u64 - HIGH_TEXT as u64 - 1))
         .collect();
     values.sort_unstable();
     values.dedup();
@@ -189,7 +190,12 @@ fn an_argument_that_is_absent_means_no_trap() {
             libc::SECCOMP_RET_ALLOW
         );
     }
-    for address in [0, LOW_END - 1, ARENA_START, ARENA_END - 1] {
+    for address in [
+        0,
+        LOW_END - HIGH_TEXT - 1,
+        ARENA_START,
+        ARENA_END - HIGH_TEXT - 1,
+    ] {
         let found = verdict(
             &code,
             libc::SYS_munmap,
@@ -211,6 +217,32 @@ fn an_argument_that_is_absent_means_no_trap() {
         ),
         libc::SECCOMP_RET_ALLOW
     );
+}
+
+#[test]
+fn ranges_that_may_reach_beyond_the_upper_half_are_trapped() {
+    let code = program(None, false);
+    let room = HIGH_TEXT as u64;
+    for (address, length, trapped) in [
+        (0x10_0000, room - 1, false),
+        (0x10_0000, room, true),
+        (LOW_END as u64 - 0x1000, 0x2000, true),
+        (LOW_END as u64, 1, true),
+        (ARENA_START as u64 - 1, 1, true),
+        (ARENA_START as u64, 0x1000, false),
+        (ARENA_END as u64 - 2 * room, room - 1, false),
+        (ARENA_END as u64 - 0x1000, 0x2000, true),
+        (u64::MAX, 1, true),
+    ] {
+        for number in [libc::SYS_munmap, libc::SYS_mprotect, libc::SYS_msync] {
+            let found = verdict(&code, number, UPPER, [address, length, 0, 0, 0, 0]);
+            let expected = match trapped {
+                true => libc::SECCOMP_RET_TRAP,
+                false => libc::SECCOMP_RET_ALLOW,
+            };
+            assert_eq!(found, expected, "{address:#x}, {length:#x}");
+        }
+    }
 }
 
 #[test]

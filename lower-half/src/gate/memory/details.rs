@@ -44,6 +44,17 @@ pub const ADVICE_ON_PAGES: &[u32] = &{
     ]
 };
 
+/// Advice that one process can give to another.
+pub const ADVICE_TO_OTHERS: &[u32] = &{
+    const MADV_COLLAPSE: u32 = 25;
+    [
+        libc::MADV_WILLNEED as u32,
+        libc::MADV_COLD as u32,
+        libc::MADV_PAGEOUT as u32,
+        MADV_COLLAPSE,
+    ]
+};
+
 /// Advice that makes pages inaccessible, since Linux 6.13 (linux/mman.h).
 pub const MADV_GUARD_INSTALL: libc::c_int = 102;
 
@@ -70,14 +81,19 @@ pub fn changed() {
     LARGE.changes.fetch_add(1, Ordering::SeqCst);
 }
 
-/// `madvise`, `mlock` and others that change details of mappings.
+/// `mlockall` and others that change details of mappings.
 pub fn on_details(call: &mut Call) -> isize {
+    counted(call, |call| call.make())
+}
+
+/// Counts a change of details that `make` makes.
+pub fn counted(call: &Call, make: impl FnOnce(&Call) -> isize) -> isize {
     // The advice is an argument of `madvise`, or of `process_madvise`.
     let advice = [call.argument(2), call.argument(3)];
     if advice.contains(&(MADV_GUARD_INSTALL as usize)) {
         are_guarded();
     }
-    let result = call.make();
+    let result = make(call);
     changed();
     result
 }

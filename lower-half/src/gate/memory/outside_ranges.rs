@@ -11,7 +11,7 @@ use core::ops::Range;
 
 use super::arena::Arena;
 use super::ranges::elsewhere;
-use super::{ARENA, PAGE, map, map_free, pages, settled, touches_gate};
+use super::{ARENA, PAGE, gaps, map, map_free, pages, touches_gate};
 use crate::arch::syscall::{failed, syscall3, syscall4};
 use crate::gate::call::{Call, errno};
 
@@ -127,6 +127,10 @@ pub fn remapped(call: &Call, action: impl FnOnce(&mut Arena) -> isize) -> isize 
     let [old, old_bytes, new_bytes, flags, ..] = call.arguments();
     let before = pages(old, old_bytes);
     let mut arena = ARENA.lock();
+    // Without a length, a shared mapping is doubled.
+    if pages(old, old_bytes.max(1)).is_some_and(|old| gaps::first(&arena, old).is_some()) {
+        return gaps::not_to_be_moved(call);
+    }
     let result = action(&mut arena);
     if failed(result) {
         return result;
@@ -164,54 +168,41 @@ pub fn attach(range: Range<usize>, flags: usize, action: impl FnOnce() -> isize)
     result
 }
 
-/// Answers `munmap` of addresses that belong to neither half: unmaps only the application's ranges.
-pub fn on_munmap(call: &mut Call) -> isize {
-    let [address, bytes, ..] = call.arguments();
-    let Some(range) = pages(address, bytes).filter(|_| address.is_multiple_of(PAGE)) else {
-        return call.make();
-    };
+/// Unmaps the application's parts of a range.
+pub fn unmap_parts(range: Range<usize>) -> isize {
     let mut arena = ARENA.lock();
     if !arena.asked.has_room() {
         return errno(libc::ENOMEM);
     }
-    let mut rest = range.clone();
-    loop {
-        let Some(part) = arena.asked.parts(rest.clone()).next() else {
-            break;
-        };
-        let result = unmap(part.clone());
-        if failed(result) {
-            return result;
+    let mut rest = range;
+    while !rest.is_empty() {
+        let gap = gaps::first(&arena, rest.clone()).unwrap_or(rest.end..rest.end);
+        let own = rest.start..gap.start;
+        if !own.is_empty() {
+            let result = unmap(own.clone());
+            if failed(result) {
+                return result;
+            }
+            forget(&mut arena, &own);
         }
-        forget(&mut arena, &part);
-        rest.start = part.end;
+        rest.start = gap.end;
     }
-    // The part of the range behind these addresses, in the arena, is the application's too.
-    match super::ranges::by_address(range).next() {
-        Some(part) => unmap(part),
-        None => 0,
-    }
-}
-
-/// Answers `mprotect` of addresses that belong to neither half.
-pub fn on_mprotect(call: &mut Call) -> isize {
-    let [address, bytes, protection, ..] = call.arguments();
-    let foreign = |range: &Range<usize>| !settled(range);
-    match pages(address, bytes).filter(foreign) {
-        Some(_) if protection & libc::PROT_EXEC as usize != 0 => errno(libc::EACCES),
-        _ => call.make(),
-    }
+    0
 }
 
 /// Answers `shmdt` of addresses that belong to neither half.
 pub fn on_shmdt(call: &mut Call) -> isize {
     let mut arena = ARENA.lock();
+    let start = call.argument(0);
+    if arena.asked.parts(start..start + 1).next().is_none() {
+        return errno(libc::EINVAL);
+    }
     let result = call.make();
     if failed(result) {
         return result;
     }
     // The segment's length is not known any more: its pages are those that are no longer mapped.
-    let mut page = call.argument(0);
+    let mut page = start;
     while arena.asked.parts(page..page + PAGE).next().is_some() && !is_mapped(page) {
         forget(&mut arena, &(page..page + PAGE));
         page += PAGE;

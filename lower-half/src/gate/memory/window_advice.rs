@@ -5,8 +5,8 @@
 
 use core::ops::Range;
 
-use super::pages;
 use super::ranges::Ranges;
+use super::{gaps, pages};
 use crate::arch::frame::PC;
 use crate::arch::syscall::failed;
 use crate::gate::call::Call;
@@ -19,7 +19,7 @@ static ELSEWHERE: Lock<Ranges> = Lock::new(Ranges::new());
 /// Answers `madvise` that changes details of mappings.
 pub fn on_advice(call: &mut Call) -> isize {
     let [address, bytes, advice, ..] = call.arguments();
-    let result = super::on_details(call);
+    let result = gaps::advise(call);
     // A library that does not report where its code is can only give this advice.
     let by_stubs = || sites::stubs().is_none_or(|code| code.contains(&call.frame().register(PC)));
     if !failed(result)

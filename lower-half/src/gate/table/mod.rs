@@ -40,8 +40,14 @@ pub enum When {
     Negative(u8),
     /// The argument is an address that belongs to neither half by address.
     Elsewhere(u8),
+    /// The arguments are address and length of a range, some part of which may belong to neither half by address.
+    Outside(u8, u8),
     /// The argument lacks this bit of its low half.
     Without(u8, u32),
+}
+
+const fn high_half(address: usize) -> usize {
+    address >> 32
 }
 
 impl When {
@@ -58,10 +64,17 @@ impl When {
             }
             When::Negative(index) => (argument(index) as i32) < 0,
             When::Elsewhere(index) => {
-                let high = |address: usize| address >> 32;
-                let address = high(argument(index));
-                let arena = high(ARENA_START)..high(ARENA_END);
-                address >= high(LOW_END) && !arena.contains(&address)
+                let address = high_half(argument(index));
+                let arena = high_half(ARENA_START)..high_half(ARENA_END);
+                address >= high_half(LOW_END) && !arena.contains(&address)
+            }
+            When::Outside(address, length) => {
+                let high = |index: u8| high_half(argument(index));
+                // A range of less than 4 GiB can leave its room only from that room's last 4 GiB.
+                let arena = high_half(ARENA_START)..high_half(ARENA_END) - 1;
+                let inside =
+                    high(address) < high_half(LOW_END) - 1 || arena.contains(&high(address));
+                high(length) != 0 || !inside
             }
             When::Without(index, bit) => argument(index) as u32 & bit == 0,
         }

@@ -19,7 +19,9 @@ fn trapped(entry: &super::Entry) -> String {
                 format!("for some commands, with argument {argument}")
             }
             When::Negative(_) => "for clocks of a process or thread".to_owned(),
-            When::Elsewhere(_) => "outside of the application's own range".to_owned(),
+            When::Elsewhere(_) | When::Outside(..) => {
+                "outside of the application's own range".to_owned()
+            }
             When::Without(..) => "for paths".to_owned(),
         };
         let verb = match (rule.answer, rule.restarted) {

@@ -15,24 +15,11 @@ use super::contents::{Contents, FileKey, data};
 use super::guarded;
 use super::maps::{self, Mapping};
 use super::reading::{self, Loadable};
+use super::segments::Segment;
 use super::window_memory::Below;
 use crate::arch::PAGE;
 use crate::gate::memory::held;
 use crate::ground::ranges;
-
-/// Returns whether a System V segment goes with its last attachment. `/proc/self/maps` shows all of them as deleted.
-fn marked_for_removal(id: libc::c_int) -> bool {
-    const SHM_DEST: u32 = 0o1000;
-    let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
-    // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
-    let status = unsafe {
-        if libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) != 0 {
-            return true;
-        }
-        status.assume_init()
-    };
-    u32::from(status.shm_perm.mode) & SHM_DEST != 0
-}
 
 /// The text behind the name of a System V segment that is marked for removal.
 pub const REMOVED: &str = " removed";
@@ -159,8 +146,8 @@ impl Memory {
                     }
                     if region.kind == RegionKind::SystemV {
                         region.name = format!("{} {}", mapping.path(), mapping.inode);
-                        if marked_for_removal(mapping.inode as libc::c_int) {
-                            // Attached, then marked for removal: it goes with its last attachment.
+                        if Segment::of(mapping.inode as libc::c_int).is_none_or(|it| it.goes) {
+                            // `/proc/self/maps` shows all segments as deleted.
                             region.name.push_str(REMOVED);
                         }
                     }

@@ -33,6 +33,7 @@ pub mod rank;
 pub mod reading;
 pub mod records;
 pub mod scheduling;
+pub mod segments;
 pub mod signals;
 pub mod snapshot;
 pub mod stopped_process;

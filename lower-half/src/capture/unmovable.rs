@@ -9,7 +9,9 @@ use super::descriptors::holders;
 use super::increment;
 use super::maps::Mapping;
 use super::memory;
+use super::segments::Segment;
 use super::window_memory::Below;
+use crate::arch::PAGE;
 
 /// The name under which memory that a process shares with its children alone is shown.
 const ANONYMOUS: &str = "/dev/zero";
@@ -66,7 +68,7 @@ pub fn mapping(mapping: &Mapping, below: &Below) -> Option<Refusal> {
         ));
     }
     match memory::kind(mapping) {
-        RegionKind::SystemV => attached_elsewhere(mapping),
+        RegionKind::SystemV => unmovable_segment(mapping),
         _ if mapping.path().starts_with("anon_inode:") => Some(refusal!(
             UnmovableMemory,
             "{} at {} cannot be carried over a restart",
@@ -106,23 +108,23 @@ fn other_process_that_maps(mapping: &Mapping) -> Option<u32> {
     })
 }
 
-/// Returns a refusal if a System V segment is attached by more than this process.
-fn attached_elsewhere(mapping: &Mapping) -> Option<Refusal> {
-    let id = mapping.inode as libc::c_int;
-    let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
-    // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
-    let attached = unsafe {
-        if libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) != 0 {
-            return None;
-        }
-        status.assume_init().shm_nattch
-    };
-    let all = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let word = format!(" {} ", mapping.inode);
-    let starts_here =
-        |line: &&str| line.contains("/SYSV") && line.contains(&word) && line.contains(" 00000000 ");
-    let own = all.lines().filter(starts_here).count() as u64;
-    (attached > own).then(|| {
-        refusal!(SharedMemory, "it shares System V memory segment {id} with another process: detach it before a checkpoint")
+/// Returns a refusal if a System V segment is attached by more than this process, or not as a whole.
+fn unmovable_segment(mapping: &Mapping) -> Option<Refusal> {
+    let segment = Segment::of(mapping.inode as libc::c_int)?;
+    if segment.is_attached_elsewhere() {
+        return Some(refusal!(
+            SharedMemory,
+            "it shares System V memory segment {} with another process: detach it before a checkpoint",
+            mapping.inode
+        ));
+    }
+    let is_whole = mapping.offset == 0 && mapping.bytes() >= segment.bytes.next_multiple_of(PAGE);
+    (!is_whole).then(|| {
+        refusal!(
+            UnmovableMemory,
+            "System V memory segment {} at {} is attached in parts, or its parts have different protections: detach it before a checkpoint",
+            mapping.inode,
+            mapping.range()
+        )
     })
 }

@@ -15,9 +15,11 @@ use stillpoint_refusals::{Refusal, refusal};
 use super::RestoreError;
 use super::memory::{advise, check, failed, kept, map_at, size};
 use super::objects::{self, Objects};
+use crate::arch::PAGE;
 use crate::capture::descriptors::OWN;
 use crate::capture::maps::Mapping;
 use crate::capture::memory::REMOVED;
+use crate::capture::segments::Segment;
 
 /// Returns shared mappings of files that do not exist here and whose bytes are not in the image.
 pub fn missing(regions: &[Region]) -> Vec<Refusal> {
@@ -194,26 +196,31 @@ pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
     let id = id.strip_suffix(REMOVED).unwrap_or(id);
     let id: libc::c_int = id.parse().map_err(|_| refused("its id is not valid"))?;
     let bytes = size(region);
-    let id = match removed {
-        true => removed_one(id, bytes),
-        false => existing(id, key, bytes).or_else(|| created(id, key, bytes)),
-    };
-    let id = id.ok_or_else(|| {
-        refused(
-            "cannot get its id again: restart on the node where it ran, or as a user who may set \
-             /proc/sys/kernel/shm_next_id",
-        )
-    })?;
     let flags = if kept(region) { libc::SHM_REMAP } else { 0 };
-    // SAFETY: without SHM_REMAP the kernel maps over nothing; with it, the region was reserved for this segment (`kept`).
-    let address = unsafe { libc::shmat(id, region.start as *const _, flags) };
-    let attached = io::Error::last_os_error();
-    if removed {
-        // SAFETY: the segment was made by this process; its attachments stay, and more may be made by its id.
-        unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
-    }
-    if address as isize == -1 {
-        return Err(failed(region, "attach", attached));
+    let attach = |id: libc::c_int| {
+        // SAFETY: without SHM_REMAP the kernel maps over nothing; with it, the region was reserved for this segment (`kept`), which is as large.
+        match unsafe { libc::shmat(id, region.start as *const _, flags) } as isize {
+            -1 => Err(failed(region, "attach", io::Error::last_os_error())),
+            _ => Ok(()),
+        }
+    };
+    if removed || !attached_again(id, key, bytes, attach)? {
+        let made = match removed {
+            true => removed_one(id, bytes),
+            false => created(id, key, bytes),
+        };
+        let made = made.ok_or_else(|| {
+            refused(
+                "cannot get its id again: restart on the node where it ran, or as a user who may set \
+                 /proc/sys/kernel/shm_next_id",
+            )
+        })?;
+        let attached = attach(made);
+        if removed {
+            // SAFETY: the segment was made by this process; its attachments stay, and more may be made by its id.
+            unsafe { libc::shmctl(made, libc::IPC_RMID, std::ptr::null_mut()) };
+        }
+        attached?;
     }
     if let Some(content) = region.content {
         // SAFETY: the segment has just been attached here, writable, and this process alone uses it.
@@ -226,19 +233,39 @@ pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
     })
 }
 
-/// Returns the segment itself, if it has outlived the process and nothing else is attached to it.
-fn existing(id: libc::c_int, key: libc::key_t, bytes: usize) -> Option<libc::c_int> {
-    let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
-    // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
-    let status = unsafe {
-        if libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) != 0 {
-            return None;
-        }
-        status.assume_init()
+/// An attachment that nothing uses, at an address of the kernel's choice.
+struct Held(*mut libc::c_void);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the attachment is this value's own, and nothing uses it.
+        unsafe { libc::shmdt(self.0) };
+    }
+}
+
+/// Attaches the segment itself, if it has outlived the process and no other process has attached it. It is looked at while it is attached: from then on no other
+/// segment can take its place.
+fn attached_again(
+    id: libc::c_int,
+    key: libc::key_t,
+    bytes: usize,
+    attach: impl FnOnce(libc::c_int) -> Result<(), RestoreError>,
+) -> Result<bool, RestoreError> {
+    // SAFETY: the kernel chooses a free address.
+    let held = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+    if held as isize == -1 {
+        return Ok(false);
+    }
+    let _held = Held(held);
+    let Some(segment) = Segment::of(id) else {
+        return Ok(false);
     };
     let same =
-        status.shm_perm.__key == key && status.shm_segsz.div_ceil(4096) == bytes.div_ceil(4096);
-    (same && status.shm_nattch == 0).then_some(id)
+        segment.key == key && segment.bytes.div_ceil(PAGE) == bytes.div_ceil(PAGE) && !segment.goes;
+    match same && !segment.is_attached_elsewhere() {
+        true => attach(id).map(|()| true),
+        false => Ok(false),
+    }
 }
 
 /// Returns a new segment in place of one that was marked for removal, the same one for all attachments of the old one. It gets the old id if this process may

@@ -85,7 +85,7 @@ codes! {
             "unmap it, detach it";
         LostMapping "lost-mapping" "a mapped file that a restart could not map again"
             "unmap it";
-        UnmovableMemory "unmovable-memory" "memory of an inode without a file"
+        UnmovableMemory "unmovable-memory" "memory of an inode without a file, or a System V segment that is attached in parts"
             "unmap it";
         LostFile "lost-file" "a file that no path leads to, that has lost the name that it was opened by, or may no longer be opened"
             "close it; `tmpfile()` and `O_TMPFILE` are carried";

@@ -68,10 +68,6 @@ pub fn run<J: Job>(
     // SAFETY: no application has been started in this process, so the upper half's addresses are free.
     let restore = unsafe { Restore::open(wanted, launch.rank, launch.size, workers, parts::check) };
     let restore = restore.map_err(failed)?;
-    if restore.needs_launchers_input() {
-        // As at a fresh start: if the input cannot be fed, a checkpoint names the reason.
-        input::start().unwrap_or_default();
-    }
     // SAFETY: Stillpoint has no other thread at work: those that read the image have finished.
     let launch = &unsafe { launch::begin::hear(launch) }?;
     at(Point::RestartReserve)?;

@@ -142,6 +142,10 @@ impl Restore {
         )?;
         let mut restore = Restore::check(reader, &environment::here(), workers, parts)?;
         restore.fetched = fetched;
+        if restore.needs_launchers_input() {
+            // As at a fresh start: if the input cannot be fed, a checkpoint names the reason. No thread has been started yet.
+            input::start().unwrap_or_default();
+        }
         let late = match (wanted.lazy, Door::open()) {
             (false, _) => None,
             (true, Ok(_)) => Some(arrival::plan(&restore.reader)),
@@ -169,6 +173,8 @@ impl Restore {
         parts: impl FnOnce(&Reader) -> Vec<Refusal>,
     ) -> Result<Restore, RestoreError> {
         let path = reader.path().to_owned();
+        // First of all, since this process may execute itself again: a part may have begun to read the launch's input.
+        reserved_addresses::keep(reader.regions())?;
         let mut reasons = environment::forbids(reader.environment(), here);
         reasons.extend(parts(&reader));
         reasons.extend(descriptors::missing(reader.descriptors()));
@@ -181,7 +187,6 @@ impl Restore {
             return Err(refused(Refusal::together(reasons)));
         }
         let in_files = InFiles::hold(&reader).map_err(refused)?;
-        reserved_addresses::keep(reader.regions())?;
         Ok(Restore {
             path,
             fetched: Fetched::default(),
@@ -285,7 +290,7 @@ impl Restore {
     }
 
     /// Whether the program continues with this launch's standard input, whatever that is.
-    pub fn needs_launchers_input(&self) -> bool {
+    fn needs_launchers_input(&self) -> bool {
         let mut descriptions = self.reader.descriptors().descriptions.iter();
         descriptions.any(|one| matches!(one.kind, DescriptorKind::Inherited { stream: 0 }))
     }

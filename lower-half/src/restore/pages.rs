@@ -198,11 +198,14 @@ fn each(
     // For a few chunks, starting a thread takes longer than reading them.
     let workers = workers.clamp(1, numbers.len().div_ceil(8).max(1));
     std::thread::scope(|scope| {
-        for _ in 1..workers {
-            // If no thread can be started, this one does all the work.
-            let _started = thread::start_in(scope, "stillpoint-pages", thread::LARGE, work);
-        }
+        let start = |_| thread::start_in(scope, "stillpoint-pages", thread::LARGE, work);
+        // If no thread can be started, this one does all the work.
+        let started: Vec<_> = (1..workers).map_while(|it| start(it).ok()).collect();
         work();
+        // The scope alone waits for the work, not for the threads. Callers change the environment next.
+        for thread in started {
+            let _ended = thread.join();
+        }
     });
     let error = first_error
         .into_inner()

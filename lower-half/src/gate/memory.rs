@@ -212,8 +212,8 @@ fn remap(call: &Call) -> isize {
     arriving::wait();
     let [old, old_bytes, new_bytes, flags, to, _] = call.arguments();
     let remap = |flags: i32, to: usize| {
-        // SAFETY: the application asks for this, and `remapped` has found `old` to be its own; `to` was chosen by it and looked at, has been reserved in the
-        // arena, or is 0 and not used.
+        // SAFETY: the application asks for this, and `remapped` has found `old` to be its own, or only to be mapped a second time; `to` was chosen by it and
+        // looked at, has been reserved in the arena, or is 0 and not used.
         unsafe {
             syscall6(
                 libc::SYS_mremap,

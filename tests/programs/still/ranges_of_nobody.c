@@ -61,6 +61,7 @@ static void try_all(const struct range *range) {
     SAYS(EFAULT, mremap(at, bytes, 2 * bytes, MREMAP_MAYMOVE));
     SAYS(EFAULT, mremap(at, bytes, bytes + PAGE, 0));
     SAYS(EFAULT, mremap(at, bytes, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, elsewhere));
+    SAYS(EFAULT, mremap(at, 0, PAGE, MREMAP_MAYMOVE));
     SAYS(EINVAL, mremap((char *)at + 1, bytes, PAGE, MREMAP_MAYMOVE));
     SAYS(EINVAL, mremap(at, bytes, 0, MREMAP_MAYMOVE));
     SAYS(0, munmap(at, bytes));

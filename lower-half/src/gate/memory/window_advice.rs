@@ -20,16 +20,19 @@ static ELSEWHERE: Lock<Ranges> = Lock::new(Ranges::new());
 pub fn on_advice(call: &mut Call) -> isize {
     let [address, bytes, advice, ..] = call.arguments();
     let result = gaps::advise(call);
-    // A library that does not report where its code is can only give this advice.
-    let by_stubs = || sites::stubs().is_none_or(|code| code.contains(&call.frame().register(PC)));
     if !failed(result)
         && advice == libc::MADV_DONTDUMP as usize
-        && by_stubs()
+        && by_stubs(call)
         && let Some(range) = pages(address, bytes)
     {
         let _ = ELSEWHERE.lock().insert(range);
     }
     result
+}
+
+/// Whether the library of stubs makes the call. A library that does not report where its code is may always be the one.
+pub fn by_stubs(call: &Call) -> bool {
+    sites::stubs().is_none_or(|code| code.contains(&call.frame().register(PC)))
 }
 
 /// Notes that new memory has come to these addresses, with no advice yet. For windows, only `mremap` brings new memory.

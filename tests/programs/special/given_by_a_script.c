@@ -1,4 +1,4 @@
-/* What a script has given to the program that it started - nice value, processors, personality, out-of-memory score - is there until the end.
+/* A script has given a nice value, processors, a personality and an out-of-memory score to the program that it started: it has them until the end.
  * trial: ranks=1 */
 #include "../common.h"
 #include <sched.h>

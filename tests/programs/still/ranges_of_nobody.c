@@ -1,5 +1,5 @@
-/* Calls about addresses where the program has nothing, or half a range of its own, change nothing there and say what the kernel says of unmapped memory. What may
- * lie there instead stays: where the program runs under another, that one's memory.
+/* Calls about addresses where the program has nothing, or half a range of its own, change nothing there and say what the kernel says of unmapped memory. Another
+ * program's memory may lie there, if that one runs this: it stays as it is.
  * trial: ranks=2 */
 #include "../common.h"
 #include <sys/mman.h>

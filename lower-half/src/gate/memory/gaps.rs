@@ -13,7 +13,7 @@ use crate::gate::call::{Call, errno};
 use crate::gate::holdings::{self, Holding};
 use crate::gate::user;
 
-/// What the kernel does if nothing is mapped in some part of a call's range.
+/// The kernel's way with a call if nothing is mapped in some part of its range.
 #[derive(Clone, Copy)]
 enum Gap {
     /// It goes as far as that, and then fails.

@@ -213,22 +213,37 @@ fn without_overlap(mut runs: Vec<PageRun<'_>>) -> Vec<PageRun<'_>> {
 
 /// Returns the stretches of a file that are not holes, within a range; starts are multiples of a page.
 pub fn data(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    unmoved(|offset, whence| seek(file, offset, whence), range)
+}
+
+/// Finds them by seeks, and puts the offset back, which the file's owner sees: also after a seek that has failed.
+fn unmoved(
+    mut seek: impl FnMut(u64, i32) -> io::Result<u64>,
+    range: Range<u64>,
+) -> io::Result<Vec<Range<u64>>> {
+    let keep = seek(0, libc::SEEK_CUR)?;
+    let found = sought(&mut seek, range);
+    seek(keep, libc::SEEK_SET)?;
+    found
+}
+
+fn sought(
+    mut seek: impl FnMut(u64, i32) -> io::Result<u64>,
+    range: Range<u64>,
+) -> io::Result<Vec<Range<u64>>> {
     let mut found = Vec::new();
     let mut at = range.start;
-    // The file's owner sees the offset, so it must be the same afterwards.
-    let keep = seek(file, 0, libc::SEEK_CUR)?;
     while at < range.end {
-        let start = match seek(file, at, libc::SEEK_DATA) {
+        let start = match seek(at, libc::SEEK_DATA) {
             Ok(start) if start < range.end => start,
             Ok(_) => break,
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => break,
             Err(error) => return Err(error),
         };
-        let end = seek(file, start, libc::SEEK_HOLE)?.min(range.end);
+        let end = seek(start, libc::SEEK_HOLE)?.min(range.end);
         found.push(start & !(PAGE as u64 - 1)..end);
         at = end;
     }
-    seek(file, keep, libc::SEEK_SET)?;
     Ok(found)
 }
 
@@ -259,5 +274,27 @@ mod tests {
             .map(|run| (run.address, run.bytes.len()))
             .collect();
         assert_eq!(ranges, [(0, 10), (10, 5), (20, 10)]);
+    }
+
+    #[test]
+    fn the_offset_stays_when_a_seek_fails() {
+        for fails in [libc::SEEK_DATA, libc::SEEK_HOLE, -1] {
+            let mut at = 7;
+            let seek = |offset, whence| match whence {
+                libc::SEEK_CUR => Ok(at),
+                whence if whence == fails => Err(io::ErrorKind::TimedOut.into()),
+                libc::SEEK_HOLE => {
+                    at = 8192;
+                    Ok(at)
+                }
+                _ => {
+                    at = offset;
+                    Ok(at)
+                }
+            };
+            let found = unmoved(seek, 4096..8192);
+            assert_eq!(found.is_err(), fails >= 0);
+            assert_eq!(at, 7, "{fails}");
+        }
     }
 }

@@ -41,22 +41,23 @@ impl Reader {
 
     /// Announces that these chunks are going to be loaded soon.
     pub fn expect<'a>(&'a self, chunks: impl Iterator<Item = &'a ChunkRecord>) {
-        let mut gathered: Option<(u32, Range<u64>)> = None;
-        let tell = |(origin, bytes): (u32, Range<u64>)| {
-            let origin = (origin as usize).checked_sub(1);
-            match origin.and_then(|origin| self.origins.get(origin)) {
-                None => self.file.expect(bytes),
-                Some(origin) => origin.file.expect(bytes),
+        let mut gathered: Option<(&ChunkRecord, Range<u64>)> = None;
+        let tell = |(first, bytes): (&ChunkRecord, Range<u64>)| {
+            // Loading a chunk in a file that is not open names that file.
+            if let Ok((file, _)) = self.holder(first) {
+                file.expect(bytes);
             }
         };
         for chunk in chunks {
             let end = chunk.offset + u64::from(chunk.stored_bytes);
             match &mut gathered {
-                Some((origin, bytes)) if *origin == chunk.origin && bytes.end == chunk.offset => {
+                Some((first, bytes))
+                    if first.origin == chunk.origin && bytes.end == chunk.offset =>
+                {
                     bytes.end = end;
                 }
                 other => {
-                    let next = (chunk.origin, chunk.offset..end);
+                    let next = (chunk, chunk.offset..end);
                     other.replace(next).into_iter().for_each(&tell);
                 }
             }
@@ -178,5 +179,116 @@ impl Reader {
             }
         }
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::descriptors::Descriptors;
+    use crate::{
+        Compression, Environment, Identity, Index, PageRun, Region, Sharing, Writer, image_name,
+    };
+
+    const START: u64 = 0x1000_0000_0000;
+    const BYTES: usize = 8 << 20;
+
+    /// A file that notes which of its bytes are expected.
+    #[derive(Debug)]
+    struct Noted(File, Arc<Mutex<Vec<Range<u64>>>>);
+
+    impl Source for Noted {
+        fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+            Source::read_exact_at(&self.0, bytes, offset)
+        }
+
+        fn length(&self) -> io::Result<u64> {
+            Source::length(&self.0)
+        }
+
+        fn expect(&self, bytes: Range<u64>) {
+            self.1.lock().unwrap().push(bytes);
+        }
+    }
+
+    /// Writes the image of a rank with this memory, whose chunks others may hold.
+    fn write(path: &Path, rank: u32, memory: &[u8], index: Index) {
+        let mut writer = Writer::create(path, Compression::Lz4).unwrap();
+        writer.share(Sharing::with(index, rank));
+        let run = PageRun {
+            address: START,
+            bytes: memory.into(),
+        };
+        writer.memory(&[run]).unwrap();
+        let identity = Identity {
+            rank,
+            size: 2,
+            ..Identity::default()
+        };
+        writer.identity(&identity).unwrap();
+        writer.environment(&Environment::default()).unwrap();
+        let region = Region {
+            start: START,
+            end: START + memory.len() as u64,
+            ..Region::default()
+        };
+        writer.regions(&[region]).unwrap();
+        writer.threads(&[]).unwrap();
+        writer.descriptors(&Descriptors::default()).unwrap();
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn a_chunk_is_expected_in_the_file_that_holds_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let words: Arc<Vec<_>> = Arc::new(
+            (0..Index::words_for(1 << 26))
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+        );
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) as u8
+        };
+        let common: Vec<u8> = (0..BYTES).map(|_| random()).collect();
+        let own: Vec<u8> = (0..BYTES).map(|_| random()).collect();
+        let path = |rank| directory.path().join(image_name(rank));
+        write(
+            &path(0),
+            0,
+            &common,
+            Index::in_words(Words(Arc::clone(&words))),
+        );
+        let memory = [own, common].concat();
+        write(&path(1), 1, &memory, Index::in_words(Words(words)));
+
+        let noted = Arc::new(Mutex::new(vec![]));
+        let file = File::open(path(1)).unwrap();
+        let bytes = file.metadata().unwrap().len();
+        let file = Noted(file, Arc::clone(&noted));
+        let mut reader = Reader::from_source(&path(1), Box::new(file), bytes).unwrap();
+        reader.open_siblings().unwrap();
+        let lies_here = |chunk: &&ChunkRecord| reader.tables.holder(chunk) == Holder::Itself;
+        let here = reader.chunks().iter().filter(lies_here);
+        let here: u64 = here.map(|chunk| u64::from(chunk.stored_bytes)).sum();
+        assert!(reader.chunks().iter().any(|chunk| !lies_here(&chunk)));
+        reader.expect(reader.chunks().iter());
+        let noted = noted.lock().unwrap();
+        let expected: u64 = noted.iter().map(|range| range.end - range.start).sum();
+        assert_eq!(expected, here);
+    }
+
+    struct Words(Arc<Vec<AtomicU64>>);
+
+    impl AsRef<[AtomicU64]> for Words {
+        fn as_ref(&self) -> &[AtomicU64] {
+            &self.0
+        }
     }
 }

@@ -274,6 +274,3 @@ pub(super) fn owned(number: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: the number has just been made for us, and no other code knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
-
-#[cfg(test)]
-mod tests;

@@ -22,6 +22,8 @@ pub trait Records: Send {
     fn line(&mut self, at: u64, text: &str);
     /// Replaces job.json. It is on the disk when this returns.
     fn job(&mut self, file: &JobFile) -> Result<(), JobFileError>;
+    /// Nothing comes any more.
+    fn finish(&mut self);
 }
 
 /// Records in the checkpoint directory.
@@ -57,6 +59,10 @@ impl Records for InDirectory {
         self.fence.wrote(file);
         Ok(())
     }
+
+    fn finish(&mut self) {
+        self.log.finish();
+    }
 }
 
 /// The result of writing job.json.
@@ -87,6 +93,7 @@ impl Recorder {
                     }
                 }
             }
+            records.finish();
         };
         let thread = thread::Builder::new().name("records".into()).spawn(write)?;
         Ok(Recorder { orders, thread })

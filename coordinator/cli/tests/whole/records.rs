@@ -64,6 +64,10 @@ impl Records for Stalling {
         self.1.work(1);
         Ok(())
     }
+
+    fn finish(&mut self) {
+        self.0.finish();
+    }
 }
 
 fn job_on(disk: &Disk) -> (Job, std::sync::mpsc::Receiver<Result<(), String>>) {

@@ -5,6 +5,7 @@
 //! stillpoint-lower-openmpi run -- APP ARGS...          executed by `stillpoint run`
 //! stillpoint-lower-openmpi restart                     executed by `stillpoint restart`
 //! stillpoint-lower-openmpi exec PATH -- ARGV...        executed by an application's own execve (`gate::exec`)
+//! stillpoint-lower-openmpi unsplit PATH -- ARGV...     the same, for a program that cannot be split
 //! ```
 //!
 //! The folders are floors, and each imports only from lower ones; `tests/tests/floors.rs` has their order.
@@ -65,6 +66,7 @@ fn start(arguments: &[Vec<u8>]) -> Result<std::convert::Infallible, LaunchError>
         [b"exec", file, b"--", _, ..] => {
             launch::run(Entrance::Exec, path(file), arguments[3..].to_vec())
         }
+        [b"unsplit", file, b"--", _, ..] => launch::unsplit::run(path(file), &arguments[3..]),
         [b"restart"] => {
             let launch = Launch::from_environment()?;
             restart::run(&launch, |launch| {

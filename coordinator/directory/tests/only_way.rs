@@ -89,7 +89,7 @@ const ELSEWHERE: [(&str, usize, &str); 27] = [
     ("coordinator/cli/src/mpi.rs", 2, "/proc/PID"),
     ("coordinator/cli/src/program.rs", 2, "the program"),
     ("coordinator/cli/src/title.rs", 3, "/proc/self"),
-    ("coordinator/protocol/src/process.rs", 2, "/proc"),
+    ("coordinator/protocol/src/process.rs", 3, "/proc"),
     ("coordinator/protocol/src/namespace.rs", 2, "/proc"),
     (
         "coordinator/image/src/mapped_files.rs",

@@ -36,6 +36,7 @@
 //!   Released                 ──────▶                      after Committed and Abort
 //!
 //!   Exiting                  ──────▶                      last, before the process ends
+//!   BecomesUnsplit           ──────▶                      last, before the process executes a program without an agent
 //! ```
 //!
 //! If the job has storage tiers, there are more messages: see [`crate::tier`].
@@ -94,6 +95,8 @@ pub enum FromAgent {
     },
     /// Before the application comes back: the id by which it has known this rank since the job began.
     KnownAs(KnownAs),
+    /// The process is about to execute this program, which cannot be split: no agent comes any more.
+    BecomesUnsplit { program: String },
 }
 
 /// The process id by which an application knows a rank, in all launches.

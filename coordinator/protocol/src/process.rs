@@ -60,6 +60,15 @@ impl Process {
         })
     }
 
+    /// Returns how it is stopped, if it is, and this process can see it.
+    pub fn stop(&self) -> Option<Stop> {
+        if !self.is_here() || self.alive() != Some(true) {
+            return None;
+        }
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        stop_in(&status)
+    }
+
     /// Whether its number means the same process here.
     pub fn is_here(&self) -> bool {
         self.is_in(Namespace::here())
@@ -74,6 +83,30 @@ impl Process {
         let same = self.namespace.is_unknown() || self.namespace.is_same(here);
         self.host == host_name() && !here.is_unknown() && same
     }
+}
+
+/// The stop of a process, by a signal or a debugger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The process that traces it.
+    pub tracer: Option<u32>,
+    /// How often it has left a processor. If the number stays the same, it has not run.
+    left: u64,
+}
+
+/// Reads a stop in the text of `/proc/PID/status`.
+fn stop_in(status: &str) -> Option<Stop> {
+    let field = |name: &str| {
+        let mut lines = status.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.unwrap_or_default().trim()
+    };
+    let number = |name| field(name).parse().unwrap_or(0);
+    let tracer: u32 = field("TracerPid").parse().unwrap_or(0);
+    field("State").starts_with(['T', 't']).then(|| Stop {
+        tracer: (tracer != 0).then_some(tracer),
+        left: number("voluntary_ctxt_switches") + number("nonvoluntary_ctxt_switches"),
+    })
 }
 
 /// This host's name; empty if it has none that is text.
@@ -99,6 +132,23 @@ pub fn start_time(pid: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stop_is_read_with_its_tracer() {
+        let text = |state, tracer| {
+            format!(
+                "Name:\tState: R\nState:\t{state}\nTracerPid:\t{tracer}\nvoluntary_ctxt_switches:\t5\n\
+                 nonvoluntary_ctxt_switches:\t2\n"
+            )
+        };
+        let stop = |tracer| Stop { tracer, left: 7 };
+        assert_eq!(stop_in(&text("T (stopped)", 0)), Some(stop(None)));
+        assert_eq!(stop_in(&text("t (tracing stop)", 9)), Some(stop(Some(9))));
+        for runs in ["R (running)", "S (sleeping)", "D (disk sleep)"] {
+            assert_eq!(stop_in(&text(runs, 9)), None);
+        }
+        assert_eq!(Process::this().stop(), None);
+    }
 
     #[test]
     fn a_process_is_known_by_more_than_its_number() {

@@ -242,6 +242,15 @@ impl Attempt {
         }
     }
 
+    /// Whether the phase waits for a rank.
+    pub fn awaits(&self, rank: u32) -> bool {
+        match self.phase {
+            Phase::Flag => self.safe.clocks_missing().any(|missing| missing == rank),
+            Phase::Reach => self.safe.not_parked().any(|(running, _)| running == rank),
+            _ => self.done.get(rank as usize) == Some(&false),
+        }
+    }
+
     /// Describes what the phase waits for, to explain a timeout.
     pub fn waits_for(&self) -> String {
         let size = self.done.len();

@@ -59,8 +59,7 @@ impl Job {
 
     fn on_lost(&mut self, rank: u32, now: Duration) {
         if !self.suspended {
-            let named = self.roster.named(rank).to_string();
-            self.fail(format!("{named} died unexpectedly (killed?)"), None);
+            self.fail(self.roster.loss(rank), None);
         }
         self.on_rank_gone(rank, now);
     }
@@ -130,9 +129,13 @@ impl Job {
         } else if !starting.is_empty() {
             let who = ranks_in_words(&starting, self.roster.size());
             self.fate.state = JobState::Failed;
-            self.fate.reason = Some(match self.starter_gone && starting.contains(&0) {
-                true => "rank 0 ended before its application ran".to_owned(),
-                false => format!("{who} never connected to the coordinator"),
+            let mut ended = starting.iter();
+            let other = ended.find_map(|rank| self.roster.end_of_other_program(*rank));
+            let begun = self.starter_gone && starting.contains(&0);
+            self.fate.reason = Some(match (other, begun) {
+                (Some(other), _) => other,
+                (None, true) => "rank 0 ended before its application ran".to_owned(),
+                (None, false) => format!("{who} never connected to the coordinator"),
             });
         } else {
             self.fate.state = JobState::Finished;

@@ -46,8 +46,18 @@ pub enum Input {
     ProcessGone { rank: u32 },
     /// The process that started the job as rank 0 has ended, and no rank is connected.
     StarterGone,
+    /// Of the ranks that [`Job::awaited`] names, those whose processes have been stopped since the last look.
+    Stopped { ranks: Vec<StoppedRank> },
     /// [`Job::deadline`] has come.
     Tick,
+}
+
+/// A rank whose process is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoppedRank {
+    pub rank: u32,
+    /// The debugger that has stopped it; `None`: a signal has.
+    pub tracer: Option<u32>,
 }
 
 /// An action.

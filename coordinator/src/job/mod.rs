@@ -22,6 +22,7 @@ mod roster;
 mod settings;
 mod silent;
 mod staging;
+mod stopped;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -37,7 +38,7 @@ use stillpoint_protocol::job_file::JobState;
 use stillpoint_refusals::Refusal;
 
 use attempt::Attempt;
-pub use exchange::{Fate, Input, Output};
+pub use exchange::{Fate, Input, Output, StoppedRank};
 pub use phase::Phase;
 pub use rank::{Life, Location};
 use recovery::Recovery;
@@ -202,6 +203,7 @@ impl Job {
                     self.deserted = Some(now);
                 }
             }
+            Input::Stopped { ranks } => self.on_stopped(&ranks, now),
             Input::Tick => {}
         }
         self.on_time(now);
@@ -290,6 +292,13 @@ impl Job {
             }
             FromAgent::AtBarrier { name } => self.on_barrier(rank, name),
             FromAgent::KnownAs(known) => self.on_known_as(rank, known),
+            FromAgent::BecomesUnsplit { program } => {
+                self.log(format!(
+                    "{} becomes {program}, a statically linked program: no checkpoints from now on",
+                    self.roster.named(rank)
+                ));
+                self.roster.becomes_unsplit(rank, program);
+            }
             FromAgent::Tier(announced) => self.on_tier(rank, announced),
             FromAgent::Measured { rates, problem } => {
                 self.on_measured(rank, rates, problem, now);

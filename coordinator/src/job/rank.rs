@@ -47,6 +47,8 @@ pub struct Rank {
     /// Whether its connection has ended because its host was silent. It may live, and come back.
     pub silent: bool,
     pub hello: Option<Hello>,
+    /// The program without an agent that its process has become.
+    pub unsplit: Option<String>,
 }
 
 /// A process's location. It differs for hosts of the same name, and for containers of one host.
@@ -80,6 +82,7 @@ impl Rank {
             connected: false,
             silent: false,
             hello: None,
+            unsplit: None,
         }
     }
 

@@ -140,16 +140,28 @@ impl Job {
             );
             return self.give_up_wanted(&reason, |_| true);
         }
-        if let Some(twice) = self.roster.twice() {
-            let reasons = [twice.clone()];
+        if let Some(never) = self
+            .roster
+            .twice()
+            .cloned()
+            .or_else(|| self.roster.unsplit())
+        {
             let refused: Vec<CheckpointRequest> = self.wanted.drain(..).collect();
             self.hindered = None;
-            return self.tell_refused(refused, &reasons);
+            self.log(format!("no checkpoint: {never}"));
+            self.tell_refused(refused, std::slice::from_ref(&never));
+            self.last_failure = Some(never);
+            return;
         }
         let hindered = self.hindered.as_ref().map(|hindered| hindered.again);
-        if let Some(out_of_reach) = self.out_of_reach() {
+        let replaced = match self.settings.recovers {
+            None => self.roster.replaced(),
+            // The processes that gather blocks become the ranks.
+            Some(_) => None,
+        };
+        if let Some(for_now) = self.out_of_reach().or(replaced) {
             if hindered.is_none_or(|again| again <= now) {
-                self.wait_for_all(vec![out_of_reach], now);
+                self.wait_for_all(vec![for_now], now);
             }
             return;
         }

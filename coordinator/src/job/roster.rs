@@ -1,5 +1,7 @@
 //! The ranks of a job: which have come, which have gone, and how.
 
+mod other_programs;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -118,6 +120,7 @@ impl Roster {
         rank.life = Life::Connected;
         rank.connected = true;
         rank.hello = Some(hello);
+        rank.unsplit = None;
         Ok(())
     }
 

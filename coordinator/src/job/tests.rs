@@ -8,6 +8,7 @@ mod ranks;
 mod requests;
 mod silent;
 mod staging;
+mod stopped;
 mod write_behind;
 
 use std::time::Duration;
@@ -19,9 +20,9 @@ use stillpoint_protocol::agent::{
 use stillpoint_protocol::command::{Requester, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 use stillpoint_protocol::namespace::Namespace;
-use stillpoint_refusals::{Refusal, refusal};
+use stillpoint_refusals::{Code, Refusal, refusal};
 
-use super::{Input, Job, Location, Output, Patience, Settings};
+use super::{Input, Job, Location, Output, Patience, Settings, StoppedRank};
 
 /// A job with its time and its outputs.
 struct World {

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use super::actions::Agenda;
 use super::files::Files;
 use super::records::{Recorder, Records};
+use super::stops::Stops;
 use super::{Event, Listening, Outbox, ServerState, Spec, connection, door, send, watch};
 use crate::batch;
 use crate::epoch::{Epochs, Mark};
@@ -42,6 +43,7 @@ pub struct Coordinator {
     sessions_begun: u64,
     /// The time of the last report to waiting commands.
     told: Instant,
+    stops: Stops,
 }
 
 /// The pause between two reports to commands that wait for a checkpoint.
@@ -91,6 +93,7 @@ impl Coordinator {
             sessions: vec![0; spec.ranks as usize],
             sessions_begun: 0,
             told: Instant::now(),
+            stops: Stops::default(),
             spec,
         })
     }
@@ -117,7 +120,7 @@ impl Coordinator {
                 }
             };
             let told = self.told;
-            let waits = self.job.is_waited_for();
+            let waits = self.job.is_waited_for() || self.job.awaits_ranks();
             let look = async move {
                 match waits {
                     true => tokio::time::sleep_until((told + LOOK_PAUSE).into()).await,
@@ -160,8 +163,7 @@ impl Coordinator {
                 }
                 () = look => {
                     self.told = Instant::now();
-                    let now = self.began.elapsed();
-                    self.job.tell_what_takes_long(now)
+                    self.look()
                 }
             };
             self.carry_out(outputs);
@@ -183,6 +185,19 @@ impl Coordinator {
         self.last_words().await;
         self.recorder.finish();
         self.file.state
+    }
+
+    /// Looks for what keeps the attempt under way, and tells the commands that wait.
+    fn look(&mut self) -> Vec<Output> {
+        let now = self.began.elapsed();
+        let awaited = self.job.awaited(now);
+        let ranks = self.stops.look(&awaited, &self.processes);
+        let mut outputs = match ranks.is_empty() {
+            true => vec![],
+            false => self.job.on(now, Input::Stopped { ranks }),
+        };
+        outputs.extend(self.job.tell_what_takes_long(now));
+        outputs
     }
 
     /// Opens the job's door for clients without a key. The job can do without.

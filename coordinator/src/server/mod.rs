@@ -12,6 +12,7 @@ mod listen;
 mod records;
 mod requeue;
 mod spec;
+mod stops;
 mod watch;
 
 use std::sync::Arc;

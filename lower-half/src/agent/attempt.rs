@@ -92,7 +92,8 @@ impl Attempt {
                 reason: refusal!(
                     MpiNotRunning,
                     "the program has not called MPI_Init, or has called MPI_Finalize: there is \
-                     nothing to checkpoint; try again while it computes"
+                     nothing to checkpoint; try again while it computes (a program inside an emulator is not \
+                     seen: start it without)"
                 ),
             })?;
             return Ok(None);

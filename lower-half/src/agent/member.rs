@@ -1,6 +1,8 @@
 //! Joins a rank to its job: at once, or when the program that is the rank starts MPI.
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use stillpoint_protocol::agent::{FromAgent, Hello, KnownAs, Neighbour, ToAgent};
 use stillpoint_protocol::client::AgentConnection;
@@ -53,6 +55,20 @@ fn join_as(launch: &Launch, late: bool) -> Result<Member, AgentError> {
         early: Vec::new(),
         neighbours: Vec::new(),
     })
+}
+
+/// How long a process that becomes another program waits for its coordinator.
+const BRIEF: Duration = Duration::from_secs(5);
+
+/// Tells the coordinator that this process is about to become a program without an agent. If another process is the rank, the coordinator turns this one away.
+pub fn becomes_unsplit(launch: &Launch, program: &Path) -> Result<(), AgentError> {
+    let coming = Coming {
+        returns: true,
+        late: false,
+    };
+    let (sender, _receiver) = enter(launch, launch.try_connect(BRIEF)?, coming)?;
+    let program = program.display().to_string();
+    Ok(sender.send(&FromAgent::BecomesUnsplit { program })?)
 }
 
 /// The way in which a process comes to its coordinator, for its [`Hello`].

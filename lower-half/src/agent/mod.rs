@@ -45,7 +45,7 @@ use crate::ground::{aside as stepping, thread, wake};
 use crate::threads::lower;
 use attempt::{Attempt, OrderOutcome};
 
-pub use member::{join, join_late, join_later};
+pub use member::{becomes_unsplit, join, join_late, join_later};
 
 /// How long a rank looks for its coordinator.
 const PATIENCE: Duration = Duration::from_secs(60);

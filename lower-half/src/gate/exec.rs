@@ -4,8 +4,9 @@
 //! for it.
 //!
 //! Before MPI runs in the process, the new program may be the MPI program (`#!/bin/sh` ... `exec app`). It is therefore started in a split process of its own,
-//! through the lower half's executable. Once MPI runs, a new program is a helper (`system`, `popen`), and is started as it is. A helper inherits the filter,
-//! which matches nothing in a process without an arena.
+//! through the lower half's executable. A program that cannot be split, such as a static one, becomes the rank for good: the lower half's executable tells
+//! the coordinator, and starts it as it is. Once MPI runs, a new program is a helper (`system`, `popen`), and is started as it is. A helper inherits the
+//! filter, which matches nothing in a process without an arena.
 
 mod lists;
 
@@ -24,6 +25,8 @@ use lists::{ExecLists, sound};
 
 /// The argument that makes the lower half's executable start a program on behalf of `execve`.
 pub const VERB: &CStr = c"exec";
+/// The same for a program that cannot be split.
+pub const UNSPLIT: &CStr = c"unsplit";
 
 /// NUL-terminated path of the lower half's executable; null: programs start as they are.
 static LOWER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
@@ -131,21 +134,25 @@ fn start(
         // The kernel reports the error.
         return with_own_mask(call, 0, || call.make());
     }
-    let split = !natively() && can_be_split(path);
+    let verb = match natively() {
+        true => None,
+        false => verb(path).filter(|verb| *verb == VERB || is_the_rank()),
+    };
+    let split = verb == Some(VERB);
     let Some(mut room) = ExecLists::map(path, arguments, environment) else {
         return super::call::errno(libc::ENOMEM);
     };
     let (mut file, mut list) = (path, arguments);
-    if split {
+    if let Some(verb) = verb {
         file = LOWER.load(Ordering::Relaxed) as usize;
-        list = room.arguments(path, arguments);
+        list = room.arguments(verb, path, arguments);
     }
     // If a suspend is requested meanwhile, the signal stays pending until the new program can handle it, and does not end it before.
     let held = match split && is_the_rank() {
         true => signals::suspending() & !believed(call),
         false => 0,
     };
-    let environment = room.environment(environment, split.then_some(held));
+    let environment = room.environment(environment, verb.map(|_| held));
     let result = with_own_mask(call, held, || {
         if let Some(signal) = wake::asked_for_suspend().filter(|_| held != 0) {
             // The suspend has not been announced yet: it waits in the kernel.
@@ -193,8 +200,9 @@ fn with_own_mask(call: &Call, held: u64, action: impl FnOnce() -> isize) -> isiz
     result
 }
 
-/// Whether the file is a script or a dynamically linked executable that `execve` would accept. The kernel itself decides about all other files.
-fn can_be_split(path: usize) -> bool {
+/// Returns how the lower half's executable starts a file that `execve` would accept: a script or a dynamically linked executable is split, a static one is
+/// not. The kernel itself decides about all other files.
+fn verb(path: usize) -> Option<&'static CStr> {
     let here = libc::AT_FDCWD as usize;
     // SAFETY: the path ends in NUL, as the caller has seen (`user::text`), or the kernel refuses it; the call makes a descriptor.
     let fd = unsafe {
@@ -204,7 +212,7 @@ fn can_be_split(path: usize) -> bool {
             path,
             libc::X_OK as usize,
         )) {
-            return false;
+            return None;
         }
         syscall4(
             libc::SYS_openat,
@@ -215,7 +223,7 @@ fn can_be_split(path: usize) -> bool {
         )
     };
     if failed(fd) {
-        return false;
+        return None;
     }
     let mut head = [0u8; 1024];
     // SAFETY: the kernel writes at most `head.len()` bytes to this stack; the descriptor was opened above and is closed once.
@@ -230,10 +238,11 @@ fn can_be_split(path: usize) -> bool {
         syscall3(libc::SYS_close, fd as usize, 0, 0);
         bytes
     };
-    match head.get(..bytes.max(0) as usize) {
-        Some(head) => head.starts_with(b"#!") || elf::is_dynamic(head),
-        None => false,
+    let head = head.get(..bytes.max(0) as usize)?;
+    if head.starts_with(b"#!") || elf::is_dynamic(head) {
+        return Some(VERB);
     }
+    elf::header(head).is_ok().then_some(UNSPLIT)
 }
 
 /// Unmaps memory that an `execve` was prepared in.

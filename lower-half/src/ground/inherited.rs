@@ -141,6 +141,27 @@ fn note(fd: usize) {
     }
 }
 
+/// Undoes what Rust's runtime has changed for a program that this process executes: SIGPIPE is ignored, and closed standard streams are open.
+pub fn give_back() {
+    if ignored_signals() & 1 << (libc::SIGPIPE - 1) == 0 {
+        let action = [libc::SIG_DFL, 0, 0, 0];
+        // SAFETY: four words are the kernel's `struct sigaction`, without a handler.
+        unsafe {
+            syscall4(
+                libc::SYS_rt_sigaction,
+                libc::SIGPIPE as usize,
+                action.as_ptr() as usize,
+                0,
+                8,
+            )
+        };
+    }
+    for fd in (0..3).filter(|fd| !descriptors().any(|open| open == *fd)) {
+        // SAFETY: the runtime has opened this number, and nothing is read or written on it any more.
+        unsafe { syscall3(libc::SYS_close, fd, 0, 0) };
+    }
+}
+
 /// Notes that a descriptor is Stillpoint's: the application does not inherit it.
 pub fn let_go(fd: usize) {
     if let Some(word) = DESCRIPTORS.get(fd / 64) {

@@ -6,6 +6,7 @@ pub mod error;
 pub mod process;
 pub mod region;
 pub mod restart;
+pub mod unsplit;
 
 use std::ffi::CString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -22,7 +23,7 @@ use crate::capture::descriptors::streams;
 use crate::capture::{appearance, attributes, scheduling};
 use crate::gate::{exec, filter, identity, paths, signals};
 use crate::ground::environment::{self, Environment};
-use crate::ground::{inherited, input, say, space, starters};
+use crate::ground::{inherited, input, space, starters};
 use crate::loader::{map, stack, vdso};
 use crate::mpi::{self, backend::BACKEND};
 use crate::threads::registry::Thread;
@@ -89,7 +90,7 @@ pub fn run(
         Err(LaunchError::Program {
             source: map::MapError::Elf(crate::ground::elf::ElfError::Static),
             ..
-        }) if entrance == Entrance::Exec => start_as_it_is(&path, &arguments),
+        }) if entrance == Entrance::Exec => unsplit::run(&path, &arguments),
         other => other?,
     };
     let application = environment::of_application(library.as_deref(), &mapped.program.needed);
@@ -219,34 +220,6 @@ fn load(program: &command::Program) -> Result<Loaded, LaunchError> {
         program: mapped,
         interpreter: linker,
     })
-}
-
-/// Starts a program without a split, as the original `execve` would have.
-fn start_as_it_is(path: &Path, arguments: &[Vec<u8>]) -> ! {
-    use std::os::unix::process::CommandExt;
-    let arguments: Vec<std::ffi::OsString> = arguments
-        .iter()
-        .map(|argument| std::ffi::OsString::from_vec(argument.clone()))
-        .collect();
-    let mut command = std::process::Command::new(path);
-    if let Some((first, rest)) = arguments.split_first() {
-        command.arg0(first).args(rest);
-    }
-    command.env_clear();
-    for variable in environment::of_application(None, &[]).variables {
-        let variable = variable.into_bytes();
-        if let Some(at) = variable.iter().position(|byte| *byte == b'=') {
-            let (name, value) = (variable[..at].to_vec(), variable[at + 1..].to_vec());
-            command.env(
-                std::ffi::OsString::from_vec(name),
-                std::ffi::OsString::from_vec(value),
-            );
-        }
-    }
-    syscall::set_mask(inherited::mask());
-    let error = command.exec();
-    say::line(format_args!("{}: {error}", path.display()));
-    std::process::exit(126)
 }
 
 /// Returns the upper half's library and the contract that it was built with. The library is the launch's, that of STILLPOINT_UPPER (`none`: none), or the one

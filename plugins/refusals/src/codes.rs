@@ -203,6 +203,8 @@ codes! {
             "try again";
         RankComputes "rank-computes" "a rank that computes, yet to come to what others have returned from"
             "wait, or raise `--timeout`";
+        StoppedRank "stopped-rank" "a rank whose process is stopped, by a signal or a debugger"
+            "let it run on (`kill -CONT`), or detach the debugger";
         NoAnswer "no-answer" "a thread of the program, or a rank, that does not answer or stand still"
             "try again";
         GpuUnsupported "gpu-unsupported" "GPUs that the driver cannot checkpoint: parts (MIG), an old driver"
@@ -233,6 +235,8 @@ codes! {
             "wait, or see [lost hosts](../operators/hosts.md)";
         RanksMissing "ranks-missing" "ranks that are not connected yet, or have started another program"
             "wait until all ranks run";
+        UnsplitProgram "unsplit-program" "a rank whose process has become a statically linked program, such as one of valgrind's tools"
+            "start the MPI program without it; it runs as natively, but cannot be checkpointed";
         RankTwice "rank-twice" "two processes that start MPI as one rank"
             "let one program of each rank use MPI";
         JobBusy "job-busy" "an epoch that is still being written or copied"

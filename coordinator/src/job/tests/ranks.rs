@@ -82,6 +82,116 @@ fn the_program_that_one_becomes_is_waited_for_by_a_checkpoint_that_waits() {
 }
 
 #[test]
+fn a_program_that_starts_no_mpi_in_the_place_of_a_rank_refuses_within_ten_seconds() {
+    let mut world = World::starting();
+    for rank in 0..RANKS {
+        world.job.admit(hello(rank), world.now).unwrap();
+    }
+    world.input(Input::Disconnected { rank: 1 });
+    let ask = |world: &mut World, watcher| {
+        world.input(Input::Checkpoint {
+            watcher,
+            suspend: false,
+            timeout: None,
+            waits: true,
+            asked: None,
+        });
+    };
+    ask(&mut world, 1);
+    assert!(matches!(world.told(1)[..], [ToCommand::Hindered { .. }]));
+    while world.now < Duration::from_secs(10) {
+        world.sleep();
+    }
+    let Some(ToCommand::Refused { reasons }) = world.told(1).last() else {
+        panic!("{:?}", world.told(1));
+    };
+    let text = reasons[0].to_string();
+    assert!(
+        text.starts_with("rank 1 (process 11 on h) has become another program"),
+        "{text}"
+    );
+    // One that comes late is served.
+    ask(&mut world, 2);
+    let late = Hello {
+        late: true,
+        ..hello(1)
+    };
+    world.job.admit(late, world.now).unwrap();
+    for rank in 0..RANKS {
+        world.agent(rank, FromAgent::MpiReady);
+    }
+    world.sleep();
+    world.up_to_commit(1);
+}
+
+#[test]
+fn a_process_that_becomes_a_program_without_an_agent_refuses_at_once() {
+    let mut world = World::starting();
+    for rank in 0..RANKS {
+        world.job.admit(hello(rank), world.now).unwrap();
+    }
+    world.input(Input::Disconnected { rank: 1 });
+    let back = Hello {
+        returns: true,
+        ..hello(1)
+    };
+    // Another process is not the rank.
+    let other = Hello {
+        pid: 99,
+        ..back.clone()
+    };
+    world.job.admit(hello(1), world.now).unwrap();
+    world.job.admit(other, world.now).unwrap_err();
+    world.input(Input::Disconnected { rank: 1 });
+    world.job.admit(back, world.now).unwrap();
+    let program = "/a/tool".to_owned();
+    world.agent(1, FromAgent::BecomesUnsplit { program });
+    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Checkpoint {
+        watcher: 1,
+        suspend: true,
+        timeout: None,
+        waits: true,
+        asked: None,
+    });
+    let [ToCommand::Refused { reasons }] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert_eq!(reasons[0].code(), Code::UnsplitProgram);
+    assert!(reasons[0].details().contains("has become /a/tool"));
+    world.input(Input::ProcessGone { rank: 1 });
+    let reason = world.job.fate().reason.clone().unwrap();
+    assert!(reason.contains("has ended as /a/tool"), "{reason}");
+}
+
+#[test]
+fn a_job_whose_starter_has_become_another_program_ends_with_that_program() {
+    for program in [None, Some("/a/tool".to_owned())] {
+        let mut world = World::starting();
+        for rank in 0..RANKS {
+            world.job.admit(hello(rank), world.now).unwrap();
+        }
+        let expected = match &program {
+            Some(_) => "has ended as /a/tool",
+            None => "has ended as another program, which never started MPI",
+        };
+        if let Some(program) = program {
+            world.agent(0, FromAgent::BecomesUnsplit { program });
+        }
+        for rank in 0..RANKS {
+            world.input(Input::Disconnected { rank });
+        }
+        // The end of the process as a starter may be seen before its end as a rank.
+        world.input(Input::StarterGone);
+        world.sleep();
+        let reason = world.job.fate().reason.clone().unwrap();
+        assert!(reason.starts_with("rank 0 (process 10 on h) "), "{reason}");
+        assert!(reason.contains(expected), "{reason}");
+        assert!(world.has(&Output::Ended));
+    }
+}
+
+#[test]
 fn the_first_failure_is_the_jobs() {
     let mut world = World::running();
     world.agent(1, FromAgent::Exiting { status: 3 });

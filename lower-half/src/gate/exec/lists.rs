@@ -5,7 +5,7 @@
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering;
 
-use super::{KEPT, KEPT_COUNT, LIBRARY, LOWER, VERB, give_back};
+use super::{KEPT, KEPT_COUNT, LIBRARY, LOWER, give_back};
 use crate::arch::syscall::{failed, syscall6};
 use crate::gate::{holdings, user};
 use crate::ground::environment::{AUDIT, PRELOAD, keeper};
@@ -110,11 +110,11 @@ impl ExecLists {
         self.start + self.used
     }
 
-    /// `lower exec PATH -- ARGUMENTS`.
-    pub fn arguments(&mut self, path: usize, arguments: usize) -> usize {
+    /// `lower VERB PATH -- ARGUMENTS`.
+    pub fn arguments(&mut self, verb: &'static CStr, path: usize, arguments: usize) -> usize {
         let list = self.list();
         self.push(LOWER.load(Ordering::Relaxed) as usize);
-        self.push(VERB.as_ptr() as usize);
+        self.push(verb.as_ptr() as usize);
         self.push(path);
         self.push(c"--".as_ptr() as usize);
         let given = count(arguments);

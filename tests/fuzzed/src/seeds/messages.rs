@@ -137,6 +137,9 @@ fn from_agents() -> Vec<FromAgent> {
             late: false,
         }),
         FromAgent::Exiting { status: -7 },
+        FromAgent::BecomesUnsplit {
+            program: "/a".into(),
+        },
         FromAgent::Tier(announced()),
         FromAgent::Recovered {
             epoch: 1,

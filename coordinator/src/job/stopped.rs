@@ -38,16 +38,14 @@ impl Job {
         let phase = attempt.phase;
         let awaited = ranks.iter().filter(|stopped| attempt.awaits(stopped.rank));
         let awaited: Vec<StoppedRank> = awaited.copied().collect();
-        let reasons: Vec<Refusal> = awaited.iter().map(|stopped| self.stop(*stopped)).collect();
-        match phase {
-            Phase::Release => {
-                for (stopped, reason) in awaited.iter().zip(reasons) {
-                    self.log(format!("not waiting until a rank runs on: {reason}"));
-                    self.on_released(stopped.rank, now);
-                }
+        if phase == Phase::Release {
+            for stopped in awaited {
+                self.on_released(stopped.rank, now);
             }
-            _ if reasons.is_empty() => {}
-            _ => self.abort(AbortReason::Refused(reasons), now),
+        } else if !awaited.is_empty() {
+            let reasons = awaited.into_iter().map(|stopped| self.stop(stopped));
+            let reasons: Vec<Refusal> = reasons.collect();
+            self.abort(AbortReason::Refused(reasons), now);
         }
     }
 

@@ -49,6 +49,7 @@ impl Log {
     pub fn line(&mut self, at: u64, text: &str) {
         if self.bytes > MAX_BYTES && !self.failed {
             self.rotate();
+            self.newest.clear();
         }
         let line = format!(
             "{} {}\n",
@@ -87,7 +88,14 @@ impl Log {
     /// Opens the file anew, which asks the storage what it has, and writes the newest lines that it lacks.
     fn write_what_is_missing(&mut self) -> io::Result<()> {
         let mut file = self.directory.append(NAME)?;
-        let held = self.directory.read(NAME, 4 * MAX_BYTES)?;
+        let held = match self.directory.read(NAME, 4 * MAX_BYTES) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                self.rotate();
+                file = self.directory.append(NAME)?;
+                Vec::new()
+            }
+            held => held?,
+        };
         let held = String::from_utf8_lossy(&held);
         let mut rest = &*held;
         let mut missing = String::new();

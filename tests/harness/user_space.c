@@ -1,6 +1,6 @@
 /* A file system in user space (FUSE) that shows a directory, and does what it is told late: `user_space LOWER SETTINGS MOUNTPOINT [cached]`. The file SETTINGS has
  * a line `OPERATION MILLISECONDS` for each operation that is to be late; it is read again each time. The operation `open-image` is an open of a rank's image.
- * With `cached`, the kernel writes whole pages of its cache, as a client of NFS does: a page that a program fills in part is read first. */
+ * With `cached`, the kernel writes whole pages of images from its cache, as a client of NFS does: a page that a program fills in part is read first. */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -124,8 +124,10 @@ static int flags(const struct fuse_file_info *info) {
     return (info->flags & ~(O_ACCMODE | O_APPEND)) | access;
 }
 
-static int opened(int descriptor, struct fuse_file_info *info) {
+static int opened(const char *path, int descriptor, struct fuse_file_info *info) {
     if (descriptor == -1) return -errno;
+    /* The kernel would keep the length of a file that another client has replaced, as no client of NFS does. */
+    info->direct_io = cached && !strstr(path, "/rank-");
     info->fh = (uint64_t)descriptor;
     return 0;
 }
@@ -133,14 +135,14 @@ static int opened(int descriptor, struct fuse_file_info *info) {
 static int on_create(const char *path, mode_t mode, struct fuse_file_info *info) {
     late("create");
     BELOW(at, path);
-    return opened(open(at, (flags(info) & ~O_NOFOLLOW) | O_CREAT | O_CLOEXEC, mode), info);
+    return opened(path, open(at, (flags(info) & ~O_NOFOLLOW) | O_CREAT | O_CLOEXEC, mode), info);
 }
 
 static int on_open(const char *path, struct fuse_file_info *info) {
     late("open");
     if (strstr(path, "/rank-")) late("open-image");
     BELOW(at, path);
-    return opened(open(at, flags(info) | O_CLOEXEC), info);
+    return opened(path, open(at, flags(info) | O_CLOEXEC), info);
 }
 
 static int on_read(const char *path, char *bytes, size_t length, off_t from, struct fuse_file_info *info) {
@@ -186,7 +188,7 @@ static int on_flock(const char *path, struct fuse_file_info *info, int operation
 static int on_opendir(const char *path, struct fuse_file_info *info) {
     late("opendir");
     BELOW(at, path);
-    return opened(open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC), info);
+    return opened(path, open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC), info);
 }
 
 static int on_readdir(const char *path, void *out, fuse_fill_dir_t fill, off_t from, struct fuse_file_info *info, enum fuse_readdir_flags flags) {

@@ -71,3 +71,30 @@ fn a_program_inside_a_static_one_runs_and_a_checkpoint_names_that_one() {
         panic!("{failed}");
     }
 }
+
+/// Runs a static program in a process of its own, before the script becomes the MPI program.
+const HELPER: &str = r#"exec sh -c 'sh -c "exec \"\$0\" /bin/true" "$0"; exec "$1"' "$0" "$1""#;
+
+#[test]
+fn a_static_helper_of_a_script_is_not_the_rank() {
+    let tested = (|| {
+        let program = Program::named(Kind::Still, "self_messages")?;
+        Directory::new("unsplit-helper")?.run(|directory| {
+            let trial = Trial::new(&program, 2, directory)?;
+            let target = trial.epochs_at();
+            let runner = static_runner(directory)?;
+            let mut command = job::under_stillpoint(2, &target)?;
+            command.args(["sh", "-c", HELPER]).arg(&runner);
+            command.arg(trial.executable());
+            let mut job = trial.launch(command)?;
+            trial.ready(&mut job)?;
+            trial.suspended(job)?;
+            let job = trial.restarted()?;
+            trial.go()?;
+            trial.ends_well(job).map(drop)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}

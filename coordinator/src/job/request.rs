@@ -159,7 +159,7 @@ impl Job {
             // The processes that gather blocks become the ranks.
             Some(_) => None,
         };
-        if let Some(for_now) = self.out_of_reach().or(replaced) {
+        if let Some(for_now) = self.out_of_reach() {
             if hindered.is_none_or(|again| again <= now) {
                 self.wait_for_all(vec![for_now], now);
             }
@@ -170,12 +170,15 @@ impl Job {
             Some(_) => self.roster.gathering().collect(),
         };
         if !starting.is_empty() {
+            self.hindered = None;
             let start = self.settings.patience.start;
             let who = ranks_in_words(&starting, self.roster.size());
-            let reason = refusal!(
-                RanksMissing,
-                "the job is still starting: {who} not connected yet"
-            );
+            let reason = replaced.unwrap_or_else(|| {
+                refusal!(
+                    RanksMissing,
+                    "the job is still starting: {who} not connected yet"
+                )
+            });
             return self.give_up_wanted(&reason, |w| w.since + w.timeout.unwrap_or(start) <= now);
         }
         if hindered.is_some_and(|again| now < again) {

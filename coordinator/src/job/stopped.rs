@@ -15,10 +15,12 @@ use super::{Job, StoppedRank};
 const LONG: Duration = Duration::from_secs(1);
 
 impl Job {
-    /// Whether the attempt under way waits for answers of ranks.
+    /// Whether the application stands still, or soon will, while the attempt under way waits for answers of ranks.
     pub fn awaits_ranks(&self) -> bool {
         let attempt = self.attempt.as_ref();
-        self.may_abort() || attempt.is_some_and(|attempt| attempt.phase == Phase::Release)
+        let runs_on = attempt.is_some_and(|attempt| attempt.ran_on);
+        let releases = attempt.is_some_and(|attempt| attempt.phase == Phase::Release);
+        self.may_abort() && !runs_on || releases
     }
 
     /// The ranks that the attempt under way has waited for so long that their processes are looked at.

@@ -5,7 +5,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
 
-use super::maps::{self, Mapping};
+use super::maps::Mapping;
 use crate::ground::proc_files;
 
 /// The payload of an image with locked memory: JSON, [`Locked`]. An image without locked memory has none.
@@ -59,11 +59,12 @@ fn locked_kilobytes() -> Option<u64> {
     all.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
 
-/// Returns whether new mappings are locked only as they are touched, or `None` if they are not locked. It maps a page and looks whether one
-/// more is locked then.
+/// Returns whether new mappings are locked only as they are touched, or `None` if they are not locked. It maps a page, and looks whether one
+/// more is locked then, and whether that one is there before it is touched.
 fn of_new_mappings() -> io::Result<Option<bool>> {
     use crate::arch::PAGE;
-    let (protection, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let before = locked_kilobytes();
     // SAFETY: the kernel chooses a free address for the page, and nothing touches it.
     let probe = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0) };
@@ -71,16 +72,16 @@ fn of_new_mappings() -> io::Result<Option<bool>> {
         return Ok(None);
     }
     let locked = locked_kilobytes() > before;
-    let details = locked.then(|| proc_files::bytes("/proc/self/smaps"));
+    let mut there = 0u8;
+    // SAFETY: the kernel writes one byte for the one page.
+    let looked = unsafe { libc::mincore(probe, PAGE, &raw mut there) } == 0;
+    let error = io::Error::last_os_error();
     // SAFETY: this unmaps exactly the page that was mapped above, which nothing else uses.
     unsafe { libc::munmap(probe, PAGE) };
-    let Some(details) = details else {
-        return Ok(None);
-    };
-    let holds = |one: &Mapping| one.addresses().contains(&(probe as usize));
-    let mappings = maps::read(details?.as_slice())?;
-    let page = mappings.iter().find(|one| holds(one));
-    Ok(Some(page.is_some_and(|page| page.on_fault)))
+    match looked {
+        true => Ok(locked.then_some(there & 1 == 0)),
+        false => Err(error),
+    }
 }
 
 impl Locked {
@@ -112,6 +113,7 @@ impl Locked {
 
 #[cfg(test)]
 mod tests {
+    use super::super::maps;
     use super::*;
 
     /// Returns what is known of the page at an address: whether it is locked, whether on fault; and the same of new mappings.

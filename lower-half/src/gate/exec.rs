@@ -136,7 +136,7 @@ fn start(
     }
     let verb = match natively() {
         true => None,
-        false => verb(path).filter(|verb| *verb == VERB || is_the_rank()),
+        false => verb(path).filter(|verb| *verb == VERB || is_the_rank() && lasts(path)),
     };
     let split = verb == Some(VERB);
     let Some(mut room) = ExecLists::map(path, arguments, environment) else {
@@ -198,6 +198,12 @@ fn with_own_mask(call: &Call, held: u64, action: impl FnOnce() -> isize) -> isiz
     };
     syscall::set_mask(mask);
     result
+}
+
+/// Whether the path leads to the file in the next program of this process too: descriptors may be closed then.
+fn lasts(path: usize) -> bool {
+    let path = user::text(path).unwrap_or_default();
+    !path.starts_with(b"/proc/") && !path.starts_with(b"/dev/fd/")
 }
 
 /// Returns how the lower half's executable starts a file that `execve` would accept: a script or a dynamically linked executable is split, a static one is

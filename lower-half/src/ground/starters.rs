@@ -38,6 +38,11 @@ pub struct Starter {
     pub command: String,
 }
 
+/// Whether this process is the launcher's own child.
+pub fn is_first() -> bool {
+    std::env::var(FIRST).is_ok_and(|first| first == std::process::id().to_string())
+}
+
 /// Returns the processes that have started this one, the launcher's own child first; empty if this is the launcher's own child.
 pub fn all() -> Vec<Starter> {
     let own = std::process::id();

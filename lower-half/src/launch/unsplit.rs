@@ -11,11 +11,14 @@ use stillpoint_protocol::launch::Launch;
 
 use crate::agent;
 use crate::arch::syscall;
-use crate::ground::{environment, inherited, say};
+use crate::ground::{environment, inherited, say, starters};
 
 /// Executes the program, as the original `execve` would have. Without a coordinator it starts all the same.
 pub fn run(path: &Path, arguments: &[Vec<u8>]) -> ! {
-    if let Ok(launch) = Launch::from_environment() {
+    // A helper that the rank has started is not the rank.
+    if starters::is_first()
+        && let Ok(launch) = Launch::from_environment()
+    {
         // The reason is of no use to the program.
         let _ = agent::becomes_unsplit(&launch, path);
     }

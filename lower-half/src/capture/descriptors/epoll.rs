@@ -95,13 +95,17 @@ fn ask(set: RawFd, watched: &mut [Watched]) -> io::Result<()> {
     }
     let told = events(set, watched.len())?;
     let data: Vec<u64> = told.iter().map(|event| event.u64).collect();
+    let mut failed = None;
     for entry in watched.iter_mut().filter(|entry| !is_spent(entry)) {
         if data.contains(&entry.data) {
             entry.told = false;
-            tell_again(set, entry)?;
+            // The application waits for the other entries all the same.
+            if let Err(error) = tell_again(set, entry) {
+                failed.get_or_insert(error);
+            }
         }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// Whether the file that an entry watches has one of these events, an error or a hangup.

@@ -149,17 +149,19 @@ impl State {
             open(lane) && copies.is_none_or(open)
         };
         let (page, within) = (offset / PAGE, offset % PAGE);
-        if let Some(begun) = self.begun.get(&page) {
-            let length = bytes.min((PAGE - within) as usize);
-            return may(&self.lanes[begun.lane]).then_some((begun.lane, length));
-        }
         // The block ends before the next page that has a lane already.
-        let next = self.begun.range(page..).next();
+        let next = self.begun.range(page + 1..).next();
         let bound = next.map_or(u64::MAX, |(next, _)| next * PAGE - offset);
         let length = bytes
             .min(BLOCK)
             .min(usize::try_from(bound).unwrap_or(BLOCK));
         let pages = |lane: &Lane| lane.share.saturating_sub(lane.taken) / PAGE;
+        if let Some(begun) = self.begun.get(&page) {
+            let lane = &self.lanes[begun.lane];
+            let room = (pages(lane).min(BLOCK as u64) + 1) * PAGE - within;
+            let length = (length as u64).min(room) as usize;
+            return may(lane).then_some((begun.lane, length));
+        }
         let left = || (0..self.lanes.len()).filter(|lane| pages(&self.lanes[*lane]) > 0);
         if left().next().is_none() {
             return may(&self.lanes[0]).then_some((0, length));

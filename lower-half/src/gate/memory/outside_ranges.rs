@@ -196,7 +196,12 @@ pub fn unmap_parts(range: Range<usize>) -> isize {
 pub fn on_shmdt(call: &mut Call) -> isize {
     let mut arena = ARENA.lock();
     let start = call.argument(0);
-    if arena.asked.parts(start..start + 1).next().is_none() {
+    if arena
+        .asked
+        .parts(start..start.saturating_add(1))
+        .next()
+        .is_none()
+    {
         return errno(libc::EINVAL);
     }
     let result = call.make();

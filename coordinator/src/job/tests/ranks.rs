@@ -120,7 +120,6 @@ fn a_program_that_starts_no_mpi_in_the_place_of_a_rank_is_waited_for_and_named()
     for rank in 0..RANKS {
         world.agent(rank, FromAgent::MpiReady);
     }
-    world.sleep();
     world.up_to_commit(1);
 }
 

@@ -73,7 +73,8 @@ fn a_program_inside_a_static_one_runs_and_a_checkpoint_names_that_one() {
 }
 
 /// Runs a static program in a process of its own, some time before the script becomes the MPI program.
-const HELPER: &str = r#"exec sh -c 'sh -c "exec \"\$0\" /bin/true" "$0"; sleep 3; exec "$1"' "$0" "$1""#;
+const HELPER: &str =
+    r#"exec sh -c 'sh -c "exec \"\$0\" /bin/true" "$0"; sleep 3; exec "$1"' "$0" "$1""#;
 
 #[test]
 fn a_static_helper_of_a_script_is_not_the_rank() {

@@ -78,8 +78,8 @@ pub struct Referred {
     pub own: Vec<u64>,
 }
 
-/// A private mapping of a file of which the image has every byte. What the process has not written to is the file's all the same, as long as
-/// the file has these bytes.
+/// A private mapping of a file of which the image has every byte. Pages that the process has not written to are the file's
+/// all the same, as long as the file has these bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     pub start: u64,

@@ -1,8 +1,8 @@
 //! The state that the kernel's schedulers keep for each thread: nice value, policy, processors, timer slack, I/O priority.
 //!
 //! The values at launch are the launcher's choice, and another launch has others. Only values that differ from them belong to the
-//! application: they go into an image, and a restart sets them again (`restore::scheduling`). So do values that an earlier image had, if this
-//! launch has the same ones by chance. Programs that the application executes, such as the one behind `nice`, are told the values at launch.
+//! application: they go into an image, and a restart sets them again (`restore::scheduling`). Values of an
+//! earlier image belong to it too, if this launch has the same ones by chance. Programs that the application executes, such as the one behind `nice`, are told the values at launch.
 
 use std::mem::size_of;
 use std::sync::{Mutex, PoisonError};

@@ -28,7 +28,7 @@ pub fn run(path: &Path, arguments: &[Vec<u8>]) -> ! {
 }
 
 fn execute(path: &Path, arguments: &[Vec<u8>]) -> io::Error {
-    // Neither can hold a NUL: both come from an argument list.
+    // Both come from an argument list, so they hold no NUL.
     let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
     let path = text(path.as_os_str().as_bytes());
     let arguments: Vec<CString> = arguments.iter().map(|argument| text(argument)).collect();

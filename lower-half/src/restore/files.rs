@@ -101,7 +101,7 @@ pub fn map(
     Ok(true)
 }
 
-/// Moves the mapping of a file that the image refers to into its place. What the image has bytes for is writable then.
+/// Moves the mapping of a file that the image refers to into its place. Regions with bytes in the image are writable then.
 pub fn leave(
     region: &Region,
     in_files: &mut InFiles,

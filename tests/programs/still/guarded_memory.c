@@ -2,8 +2,8 @@
  * are there afterwards, with what lies around them, and can be taken away again.
  * trial: ranks=2 flags=-pthread */
 #include "../common.h"
+#include "../signal_at.h"
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -11,16 +11,6 @@
 #define REMOVE 103
 #define PAGE 4096
 #define PAGES 16
-
-static sigjmp_buf back;
-static void caught(int signal) { siglongjmp(back, signal); }
-
-/* The signal that a load from there gets. */
-static int signal_at(volatile char *at) {
-    int signal = sigsetjmp(back, 1);
-    if (!signal) (void)*at;
-    return signal;
-}
 
 struct area {
     char *at;

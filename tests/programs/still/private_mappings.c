@@ -2,21 +2,11 @@
  * that was what the file had. So it does behind the file's end, once the file is longer.
  * trial: ranks=2 */
 #include "../common.h"
-#include <setjmp.h>
+#include "../signal_at.h"
 #include <signal.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096, PAGES = 8, MORE = 4 };
-
-static sigjmp_buf back;
-static void caught(int signal) { siglongjmp(back, signal); }
-
-/* The signal that a load from there gets. */
-static int signal_at(volatile char *at) {
-    int signal = sigsetjmp(back, 1);
-    if (!signal) (void)*at;
-    return signal;
-}
 
 static int is_all(const char *page, char value) {
     for (int i = 0; i < PAGE; i++)

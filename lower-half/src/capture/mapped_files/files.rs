@@ -13,7 +13,7 @@ use super::lasting::Lasting;
 use super::{Candidate, Summed};
 use crate::arch::PAGE;
 
-/// What an image does about a file.
+/// The way of an image with a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     /// It refers to it.

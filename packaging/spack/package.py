@@ -32,6 +32,7 @@ class Stillpoint(Package):
         "libstillpoint_upper_openmpi.so",
         "libstillpoint_upper_abi.so",
         "libstillpoint_upper_mpich.so",
+        "libstillpoint_preload.so",
     ]
     crates = [
         "stillpoint",
@@ -41,6 +42,7 @@ class Stillpoint(Package):
         "stillpoint_upper_openmpi",
         "stillpoint_upper_abi",
         "stillpoint_upper_mpich",
+        "stillpoint_preload",
         "stillpoint-gpu",
     ]
 

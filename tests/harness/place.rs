@@ -41,6 +41,7 @@ pub fn stillpoint() -> Result<PathBuf, Failed> {
         "stillpoint",
         "stillpoint-lower-openmpi",
         "libstillpoint_upper_openmpi.so",
+        "libstillpoint_preload.so",
     ] {
         crate::ensure!(
             binaries().join(needed).exists(),

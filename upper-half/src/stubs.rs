@@ -21,6 +21,8 @@ pub mod isendrecv;
 #[cfg(not(application = "openmpi"))]
 mod large;
 pub mod later_standards;
+#[cfg(application = "openmpi")]
+mod layer_names;
 #[cfg(not(application = "openmpi"))]
 pub mod library_facts;
 pub mod local;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stillpoint_wrappers::openmpi::{INTERNAL, LATER, LIBRARY, PREDEFINED, UNSERVED};
+use stillpoint_wrappers::openmpi::{INTERNAL, LATER, LIBRARY, OF_LAYERS, PREDEFINED};
 
 /// Defined dynamic symbols with their sizes.
 fn symbols(library: &Path) -> BTreeMap<String, usize> {
@@ -34,7 +34,8 @@ fn ours() -> BTreeMap<String, usize> {
     symbols(&test.with_file_name("libstillpoint_upper_openmpi.so"))
 }
 
-fn open_mpi() -> BTreeMap<String, usize> {
+/// Returns the path of an installed library.
+fn installed(name: &str) -> PathBuf {
     let cache = Command::new("/sbin/ldconfig")
         .arg("-p")
         .output()
@@ -42,11 +43,34 @@ fn open_mpi() -> BTreeMap<String, usize> {
     let cache = String::from_utf8_lossy(&cache.stdout).to_string();
     let line = cache
         .lines()
-        .find(|line| line.split_whitespace().next() == Some(LIBRARY));
-    let path = line
-        .and_then(|line| line.split("=> ").nth(1))
-        .expect("Open MPI is installed");
-    symbols(&PathBuf::from(path))
+        .find(|line| line.split_whitespace().next() == Some(name));
+    let path = line.and_then(|line| line.split("=> ").nth(1));
+    path.unwrap_or_else(|| panic!("{name} is installed")).into()
+}
+
+fn open_mpi() -> BTreeMap<String, usize> {
+    symbols(&installed(LIBRARY))
+}
+
+/// The same, with the libraries below it.
+fn open_mpi_and_below() -> BTreeMap<String, usize> {
+    let below = ["libopen-rte.so.40", "libopen-pal.so.40"];
+    let all = [LIBRARY].into_iter().chain(below);
+    all.flat_map(|name| symbols(&installed(name))).collect()
+}
+
+/// The names that a library needs of others.
+fn needed(library: &Path) -> Vec<String> {
+    let output = Command::new("nm")
+        .args(["-D", "--undefined-only"])
+        .arg(library)
+        .output()
+        .expect("nm runs");
+    let text = String::from_utf8(output.stdout).expect("symbol names are ASCII");
+    let names = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().last());
+    names.map(str::to_owned).collect()
 }
 
 fn is_mpi(name: &str) -> bool {
@@ -59,7 +83,7 @@ fn is_mpi(name: &str) -> bool {
 fn every_function_of_the_installed_mpi_is_exported_and_no_other() {
     let wanted: Vec<String> = open_mpi()
         .into_keys()
-        .filter(|name| is_mpi(name) && !UNSERVED.contains(&name.as_str()))
+        .filter(|name| is_mpi(name))
         .collect();
     let found: Vec<String> = ours().into_keys().filter(|name| is_mpi(name)).collect();
     // A program that a later release was linked with calls these too.
@@ -96,23 +120,58 @@ fn predefined_handles_are_data_of_the_same_size() {
 
 #[test]
 fn internal_functions_and_data_are_the_installed_ones_and_no_other() {
-    let (ours, theirs) = (ours(), open_mpi());
-    for name in INTERNAL {
+    let (ours, theirs) = (ours(), open_mpi_and_below());
+    for name in INTERNAL.iter().chain(&OF_LAYERS) {
+        assert!(theirs.contains_key(*name), "{name} in Open MPI");
+        assert!(ours.contains_key(*name), "{name} in ours");
+    }
+    let internal = |name: &&String| name.starts_with("ompi_") || name.starts_with("opal_");
+    for name in ours.keys().filter(internal) {
         assert!(theirs.contains_key(name), "{name} in Open MPI");
     }
-    let handle = |name: &str| {
-        PREDEFINED
+}
+
+#[test]
+fn data_for_fortrans_layers_has_the_installed_sizes() {
+    let (ours, theirs) = (ours(), open_mpi_and_below());
+    let is_data = |name: &&String| {
+        ["mpi_fortran_", "ompi_registered_", "ompi_errcode", "opal_list_"]
             .iter()
-            .any(|it| it.symbol.to_bytes() == name.as_bytes())
+            .any(|beginning| name.starts_with(beginning))
     };
-    let found = ours.keys().map(String::as_str);
-    let mut found: Vec<&str> = found
-        .filter(|name| name.starts_with("ompi_") && !handle(name))
-        .collect();
-    let mut told = INTERNAL;
-    told.sort_unstable();
-    found.sort_unstable();
-    assert_eq!(found, told);
+    let data: Vec<&String> = theirs.keys().filter(is_data).collect();
+    let mut compared = 0;
+    for name in data.iter().filter(|name| ours.contains_key(**name)) {
+        assert_eq!(ours[*name], theirs[*name], "{name}");
+        compared += 1;
+    }
+    assert!(compared > 10, "{compared} were compared");
+}
+
+/// Names that no program needs.
+const OF_ITS_OWN_TESTS: [&str; 2] = ["mpi_conversion_fn_null_f", "OMPI_TEST_FORTRAN_CONSTANTS"];
+
+#[test]
+fn every_name_that_a_layer_or_a_fortran_program_needs_is_exported() {
+    let (ours, theirs) = (ours(), open_mpi_and_below());
+    let mut wanted: Vec<String> = open_mpi().into_keys().collect();
+    let of_programs = |name: &str| {
+        let begins = ["mpi_", "OMPI_"].iter().any(|it| name.starts_with(it));
+        begins && !OF_ITS_OWN_TESTS.contains(&name)
+    };
+    wanted.retain(|name| of_programs(name));
+    for layer in [
+        "libmpi_mpifh.so.40",
+        "libmpi_usempif08.so.40",
+        "libmpi_cxx.so.40",
+    ] {
+        let needed = needed(&installed(layer));
+        assert!(!needed.is_empty(), "{layer}");
+        wanted.extend(needed.into_iter().filter(|it| theirs.contains_key(it)));
+    }
+    assert!(wanted.len() > 400, "{} names", wanted.len());
+    wanted.retain(|name| !ours.contains_key(name));
+    assert!(wanted.is_empty(), "missing: {wanted:?}");
 }
 
 #[test]

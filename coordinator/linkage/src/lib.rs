@@ -6,10 +6,12 @@
 //!
 //! * [`cache`] - `/etc/ld.so.cache`
 //! * [`library`] - one file: what it needs, whether it is an MPI
+//! * [`names`] - names that files define and need
 //! * [`search`] - from a name to a file, as `ld.so` searches
 
 mod cache;
 mod library;
+mod names;
 mod search;
 
 use std::collections::{HashSet, VecDeque};
@@ -38,18 +40,89 @@ pub fn found(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<
 /// Returns the MPI that `program`, or a library that it needs, is linked to. Returns `None` if there is none to be found: the program may
 /// use none, or load one later. `variable` gives the environment that the program is to be started with.
 pub fn needed(program: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Option<Needed> {
+    let mut found = None;
+    each_loaded(program, variable, |library| {
+        found = library.family.map(|family| Needed {
+            family,
+            library: library.path.clone(),
+        });
+        match found {
+            Some(_) => Next::End,
+            None => Next::Below,
+        }
+    });
+    found
+}
+
+/// A name of its MPI that a program needs, and that a library in the MPI's place lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingName {
+    /// The file that needs it.
+    pub by: PathBuf,
+    pub name: String,
+}
+
+/// Returns the first such name of the program and of the libraries that it loads at its start. `stands_in`: the library in the MPI's place.
+pub fn missing(
+    program: &Path,
+    stands_in: &Path,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Option<MissingName> {
+    let (mut users, mut real) = (vec![], vec![]);
+    each_loaded(program, variable, |library| {
+        if library.family.is_some() || is_part_of_mpi(&library.path) {
+            real.push(library.path.clone());
+            return Next::Beside;
+        }
+        if library.needs.iter().any(|name| is_part_of_mpi(name.as_ref())) {
+            users.push(library.path.clone());
+        }
+        Next::Below
+    });
+    if users.is_empty() || real.is_empty() {
+        return None;
+    }
+    names::missing(&users, stands_in, &real)
+}
+
+/// Whether a file's name is that of an MPI library, or of one that it consists of.
+fn is_part_of_mpi(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default();
+    ["libmpi.", "libmpich.", "libmpi_abi.", "libopen-"]
+        .iter()
+        .any(|beginning| name.starts_with(beginning))
+}
+
+/// What to look at after a library.
+enum Next {
+    /// The libraries that it needs too.
+    Below,
+    /// Other libraries only.
+    Beside,
+    /// Nothing.
+    End,
+}
+
+/// Calls `look` for a program and each library that `ld.so` would load for it, in the order of `ld.so`: the program, preloaded libraries, and then breadth
+/// first what these need.
+fn each_loaded(
+    program: &Path,
+    variable: impl Fn(&str) -> Option<OsString>,
+    mut look: impl FnMut(&Library) -> Next,
+) {
     let search = Search::new(&variable);
     let mut seen = HashSet::new();
     let mut next = VecDeque::new();
-    // In the order of `ld.so`: the program, preloaded libraries, and then breadth first what these need.
     next.extend(Library::open(program).map(|library| (library, vec![])));
     for path in search.preloaded() {
         next.extend(Library::open(&path).map(|library| (library, vec![])));
     }
     while let Some((library, mut loaders)) = next.pop_front() {
-        if let Some(family) = library.family {
-            let library = library.path;
-            return Some(Needed { family, library });
+        match look(&library) {
+            Next::Below => {}
+            Next::Beside => continue,
+            Next::End => return,
         }
         loaders.push(search.rpath(&library));
         for name in &library.needs {
@@ -60,5 +133,4 @@ pub fn needed(program: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Op
             }
         }
     }
-    None
 }

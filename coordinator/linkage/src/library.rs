@@ -5,9 +5,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
-use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64, SHN_UNDEF, gnu_hash};
-use object::read::elf::{Dyn, ElfFile64, GnuHashTable, Sym, SymbolTable, VersionTable};
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64};
+use object::read::elf::{Dyn, ElfFile64};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, StringTable};
+
+use crate::names::Names;
 
 /// The length of the longest path (PATH_MAX), and so of names that lead to a library.
 const LONGEST: usize = 4096;
@@ -33,13 +35,18 @@ macro_rules! families {
                     $(Family::$name => $word,)*
                 }
             }
+
+            /// Returns its name in messages.
+            pub fn shown(self) -> &'static str {
+                match self {
+                    $(Family::$name => $shown,)*
+                }
+            }
         }
 
         impl fmt::Display for Family {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Family::$name => $shown,)*
-                })
+                f.write_str(self.shown())
             }
         }
     };
@@ -169,78 +176,4 @@ fn family(elf: &ElfFile64<'_, LittleEndian>) -> Option<Family> {
     } else {
         Family::Mpich
     })
-}
-
-/// The names that a file defines for others.
-struct Names<'data, 'file> {
-    symbols: &'file SymbolTable<'data, FileHeader64<LittleEndian>>,
-    /// The file's own hash table of them, which the loader uses, too. A file without one is read name by name.
-    table: Option<GnuHashTable<'data, FileHeader64<LittleEndian>>>,
-}
-
-impl<'data, 'file> Names<'data, 'file> {
-    fn of(elf: &'file ElfFile64<'data, LittleEndian>) -> Names<'data, 'file> {
-        /// The bits of a name's hash.
-        const BITS: u32 = 32;
-        let (sections, bytes) = (elf.elf_section_table(), elf.data());
-        let header = sections.gnu_hash_header(LittleEndian, bytes).ok().flatten();
-        let sound = header.is_some_and(|header| header.bloom_shift.get(LittleEndian) < BITS);
-        let table = sections.gnu_hash(LittleEndian, bytes).ok().flatten();
-        Names {
-            symbols: elf.elf_dynamic_symbol_table(),
-            table: table.filter(|_| sound).map(|(table, _)| table),
-        }
-    }
-
-    fn has(&self, wanted: &[u8]) -> bool {
-        if let Some(table) = &self.table {
-            let (hash, any) = (gnu_hash(wanted), VersionTable::default());
-            let found = table.find(LittleEndian, wanted, hash, None, self.symbols, &any);
-            return found.is_some_and(|(_, symbol)| defines(symbol));
-        }
-        self.symbols.iter().any(|symbol| {
-            defines(symbol) && symbol.name(LittleEndian, self.symbols.strings()) == Ok(wanted)
-        })
-    }
-}
-
-fn defines(symbol: &impl Sym<Endian = LittleEndian>) -> bool {
-    symbol.st_shndx(LittleEndian) != SHN_UNDEF
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the C library that this test runs with.
-    fn libc() -> PathBuf {
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let mut lines = maps
-            .lines()
-            .filter_map(|line| line.find('/').map(|at| &line[at..]));
-        lines.find(|path| path.contains("/libc.so")).unwrap().into()
-    }
-
-    #[test]
-    fn a_files_own_table_says_what_its_names_say() {
-        let bytes = std::fs::read(libc()).unwrap();
-        let elf = ElfFile64::<LittleEndian>::parse(&*bytes).unwrap();
-        let by_table = Names::of(&elf);
-        assert!(by_table.table.is_some());
-        let by_name = Names {
-            symbols: by_table.symbols,
-            table: None,
-        };
-        // A name that the file needs of the loader is not defined by it.
-        for (name, defined) in [
-            ("malloc", true),
-            ("pthread_create", true),
-            ("PMPI_Init", false),
-            ("__tls_get_addr", false),
-            ("", false),
-        ] {
-            let found = [&by_table, &by_name].map(|names| names.has(name.as_bytes()));
-            assert_eq!(found, [defined; 2], "{name}");
-        }
-    }
 }

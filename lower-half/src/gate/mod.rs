@@ -27,6 +27,7 @@ pub mod signals;
 pub mod single_threaded;
 pub mod sites;
 pub mod sleep;
+pub mod stand_in;
 pub mod stop;
 pub mod table;
 pub mod timers;

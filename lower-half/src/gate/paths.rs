@@ -7,7 +7,7 @@ use core::ffi::CStr;
 use std::ffi::CString;
 
 use super::call::{Call, errno};
-use super::{SavedStateError, descriptors, identity, proc_paths, user};
+use super::{SavedStateError, descriptors, identity, proc_paths, stand_in, user};
 use crate::arch::layout::{self, EXE_PATH, EXE_PATH_BYTES};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::syscall4;
@@ -129,6 +129,9 @@ pub fn on_readlink(call: &mut Call, argument: usize) -> isize {
 
 /// Answers `open` and its variants: the path is the argument with this number.
 pub fn on_open(call: &mut Call, argument: usize) -> isize {
+    if let Some(answer) = stand_in::on_open(call, argument) {
+        return answer;
+    }
     if names_executable(directory(call, argument), call.argument(argument)) {
         let piece = if argument == 0 {
             Piece::CallArgument0Noting

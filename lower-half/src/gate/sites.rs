@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering
 
 use stillpoint_wrappers::gate::{self as region, UpperHooks};
 
-use super::{exit, memory, short, table};
+use super::{exit, memory, short, stand_in, table};
 use crate::arch::PAGE;
 use crate::arch::short::{self as way, BEFORE, Makes, SITE, STONE};
 use crate::arch::springboard::SYSCALL;
@@ -130,6 +130,10 @@ fn alone() -> bool {
 fn change(made: i64, behind: usize) -> Option<()> {
     // The site, and at least the byte before it, must lie on the page that the thread has just run.
     if behind % PAGE <= SITE || !region::is_upper(behind) || of_stubs(behind) {
+        return None;
+    }
+    // The loader may open an MPI library there (`gate::stand_in`).
+    if made == libc::SYS_openat && stand_in::is_loader(behind) {
         return None;
     }
     let start = behind - SITE;

@@ -81,8 +81,8 @@ fn must_be_first(library: &str) -> bool {
     name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan")
 }
 
-/// Returns the environment of an application that names the libraries `needed`.
-pub fn of_application(library: Option<&Path>, needed: &[String]) -> Environment {
+/// Returns the environment of an application that names the libraries `needed`. `preloaded`: the libraries that are preloaded before the user's.
+pub fn of_application(preloaded: &[&Path], needed: &[String]) -> Environment {
     let mut own: Vec<Vec<u8>> = vec![];
     for variable in variables() {
         let kept = KEPT_FROM_LOADER.into_iter().find_map(|(name, keeper)| {
@@ -101,12 +101,13 @@ pub fn of_application(library: Option<&Path>, needed: &[String]) -> Environment 
         .find_map(|variable| variable.strip_prefix(PRELOAD));
     let users = String::from_utf8_lossy(users.unwrap_or_default()).into_owned();
     let audited = own.iter().any(|variable| variable.starts_with(AUDIT));
-    let of_loader = library.map(|library| {
+    let of_loader = (!preloaded.is_empty()).then(|| {
         let users = users.split([':', ' ']).filter(|path| !path.is_empty());
         let all = needed.iter().map(String::as_str).chain(users.clone());
         let first = all.filter(|library| must_be_first(library)).take(1);
-        let library = library.to_string_lossy();
-        let list: Vec<&str> = first.chain([&*library]).chain(users).collect();
+        let preloaded: Vec<_> = preloaded.iter().map(|it| it.to_string_lossy()).collect();
+        let preloaded = preloaded.iter().map(|it| &**it);
+        let list: Vec<&str> = first.chain(preloaded).chain(users).collect();
         let mut variables = vec![FOR_LOADER.to_bytes().to_vec()];
         variables.extend(audited.then(|| STATIC_STORAGE.to_vec()));
         variables.push([PRELOAD, list.join(":").as_bytes()].concat());
@@ -174,15 +175,15 @@ mod tests {
 
     #[test]
     fn the_loader_alone_sees_the_library_and_the_address_sanitizer_comes_before_it() {
-        let library = Path::new("/a/libstillpoint_upper_openmpi.so");
+        let library = Path::new("/a/libstillpoint_preload.so");
         let needed = ["libmpi.so.40".to_owned(), "libasan.so.8".to_owned()];
-        let found = of_application(Some(library), &needed);
+        let found = of_application(&[library], &needed);
         // They begin with the word that identifies them, and are an even number: they become pairs.
         let of_loader: Vec<&[u8]> = found.of_loader.iter().map(|text| text.to_bytes()).collect();
-        let preload = b"LD_PRELOAD=libasan.so.8:/a/libstillpoint_upper_openmpi.so";
+        let preload = b"LD_PRELOAD=libasan.so.8:/a/libstillpoint_preload.so";
         assert_eq!(of_loader, [FOR_LOADER.to_bytes(), &preload[..]]);
         let shown = |variable: &CString| variable.to_bytes().starts_with(PRELOAD);
         assert!(!found.variables.iter().any(shown));
-        assert!(of_application(None, &needed).of_loader.is_empty());
+        assert!(of_application(&[], &needed).of_loader.is_empty());
     }
 }

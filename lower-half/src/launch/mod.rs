@@ -6,6 +6,7 @@ pub mod error;
 pub mod process;
 pub mod region;
 pub mod restart;
+pub mod stand_ins;
 pub mod unsplit;
 
 use std::ffi::CString;
@@ -21,7 +22,7 @@ use crate::agent;
 use crate::arch::{enter, layout, syscall};
 use crate::capture::descriptors::streams;
 use crate::capture::{appearance, attributes, scheduling};
-use crate::gate::{exec, filter, identity, paths, signals};
+use crate::gate::{exec, filter, identity, paths, signals, stand_in};
 use crate::ground::environment::{self, Environment};
 use crate::ground::{inherited, input, space, starters};
 use crate::loader::{map, stack, vdso};
@@ -93,7 +94,13 @@ pub fn run(
         }) if entrance == Entrance::Exec => unsplit::run(&path, &arguments),
         other => other?,
     };
-    let application = environment::of_application(library.as_deref(), &mapped.program.needed);
+    let preloaded = library
+        .as_deref()
+        .map(|library| stand_ins::choose(launch.as_ref(), &path, library, &mapped.interpreter))
+        .transpose()?
+        .unwrap_or_default();
+    let preloaded: Vec<&Path> = preloaded.iter().map(PathBuf::as_path).collect();
+    let application = environment::of_application(&preloaded, &mapped.program.needed);
     // The application has its own environment, without the variables for MPI.
     // SAFETY: Stillpoint has started no other thread yet that could look at the environment.
     unsafe {
@@ -256,7 +263,14 @@ pub fn configure_exec(
     let own = installed::this_program().map_err(LaunchError::set_up("finding this executable"))?;
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
     let own: &'static CString = Box::leak(Box::new(text(&own)));
-    let library = library.map(|path| &**Box::leak(Box::new(text(path))));
+    let preload = match library {
+        Some(library) => {
+            stand_in::set_library(Box::leak(Box::new(text(library))));
+            let preload = stand_ins::preload()?;
+            Some(&**Box::leak(Box::new(text(&preload))))
+        }
+        None => None,
+    };
     let mut kept = environment::kept();
     kept.extend(CString::new(process::filter_variable(low_text)));
     let told = [
@@ -273,6 +287,6 @@ pub fn configure_exec(
     let kept: &'static [CString] = kept.leak();
     let pointers: Vec<*const libc::c_char> =
         kept.iter().map(|variable| variable.as_ptr()).collect();
-    exec::configure(own, library, pointers.leak());
+    exec::configure(own, preload, pointers.leak());
     Ok(())
 }

@@ -32,7 +32,7 @@ fn execute(path: &Path, arguments: &[Vec<u8>]) -> io::Error {
     let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
     let path = text(path.as_os_str().as_bytes());
     let arguments: Vec<CString> = arguments.iter().map(|argument| text(argument)).collect();
-    let variables = environment::of_application(None, &[]).variables;
+    let variables = environment::of_application(&[], &[]).variables;
     let list = |texts: &[CString]| -> Vec<*const c_char> {
         let pointers = texts.iter().map(|text| text.as_ptr());
         pointers.chain([std::ptr::null()]).collect()

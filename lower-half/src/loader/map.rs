@@ -48,6 +48,8 @@ impl Coded for MapError {
 pub struct Mapped {
     /// The number that was added to the file's own addresses.
     pub base: usize,
+    /// The end of its addresses in memory.
+    pub end: usize,
     pub entry: usize,
     /// The address of the program headers in memory, and their number.
     pub segments: usize,
@@ -173,6 +175,7 @@ pub fn map(file: &File, wanted: Option<usize>) -> Result<Mapped, MapError> {
         .find(|segment| segment.p_type == PT_GNU_STACK);
     Ok(Mapped {
         base,
+        end: base.wrapping_add(high),
         entry: base.wrapping_add(header.entry),
         segments: at,
         segment_count: header.segments,

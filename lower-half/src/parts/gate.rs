@@ -38,6 +38,12 @@ const USED: Kind = Kind {
     version: 1,
     always: false,
 };
+/// The loader that gets the library with the stubs when it opens libmpi.
+const STAND_IN: Kind = Kind {
+    name: "gate:stand-in",
+    version: 1,
+    always: false,
+};
 /// A mark without bytes, there only if the application's code leads to the short way.
 const SHORT_WAY: Kind = Kind {
     name: "gate:short way",
@@ -61,6 +67,7 @@ impl Part<Still<'_>, Back> for Gate {
             EXECUTABLE,
             SHORT_WAY,
             USED,
+            STAND_IN,
         ]
     }
 
@@ -77,6 +84,7 @@ impl Part<Still<'_>, Back> for Gate {
             (REGISTRATIONS, gate::registrations::save()),
             (EXECUTABLE, gate::paths::save()),
             (USED, gate::processor_time::save()),
+            (STAND_IN, gate::stand_in::save()),
         ];
         payloads.extend(saved.map(put));
         if gate::sites::changed() {
@@ -91,6 +99,9 @@ impl Part<Still<'_>, Back> for Gate {
         give(back, IDENTITY, gate::identity::restore)?;
         give(back, REGISTRATIONS, gate::registrations::restore)?;
         give(back, EXECUTABLE, gate::paths::restore)?;
+        if back.restore.payload(&STAND_IN).is_some() {
+            give(back, STAND_IN, gate::stand_in::restore)?;
+        }
         if back.restore.payload(&SHORT_WAY).is_some() {
             gate::sites::carried_on();
         }

@@ -30,6 +30,7 @@ fn copy_template(program: &Program, to: &Path) -> Result<(), Failed> {
         "stillpoint",
         "stillpoint-lower-openmpi",
         "libstillpoint_upper_openmpi.so",
+        "libstillpoint_preload.so",
     ] {
         kept = kept.on_file(&place::binaries().join(name))?;
     }

@@ -60,6 +60,7 @@ impl House {
             "stillpoint",
             "stillpoint-lower-openmpi",
             "libstillpoint_upper_openmpi.so",
+            "libstillpoint_preload.so",
         ];
         let copies = binaries.map(|name| (place::binaries().join(name), house.root.join(name)));
         let copies = copies.into_iter().chain([(program, house.program.clone())]);

@@ -1,11 +1,11 @@
 //! The library's dynamic symbols against those of the MPICH that `ci/setup` unpacks: every symbol that a program, or MPICH's Fortran and C++ layers, can ask
-//! for is here, or is listed as left to the application's own copy.
+//! for is here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stillpoint_wrappers::mpich::{INTERNAL, UNSERVED};
+use stillpoint_wrappers::mpich::{INTERNAL, OF_LAYERS};
 
 /// Dynamic symbols, defined or not.
 fn symbols(library: &Path, which: &str) -> BTreeSet<String> {
@@ -46,8 +46,7 @@ fn is_mpi(name: &str) -> bool {
 
 fn missing(wanted: &BTreeSet<String>) -> Vec<String> {
     let ours = ours();
-    let is_missing = |name: &&String| !ours.contains(*name) && !UNSERVED.contains(&name.as_str());
-    wanted.iter().filter(is_missing).cloned().collect()
+    wanted.difference(&ours).cloned().collect()
 }
 
 #[test]
@@ -69,14 +68,10 @@ fn whatever_its_fortran_and_cxx_layers_ask_for_is_exported() {
 }
 
 #[test]
-fn what_is_left_to_the_applications_copy_is_there_and_not_here() {
+fn names_by_hand_are_names_of_mpich() {
     let (theirs, ours) = (of_mpich("libmpich.so.12", "--defined-only"), ours());
-    for name in UNSERVED {
-        assert!(theirs.contains(name), "{name} of MPICH");
-        assert!(!ours.contains(name), "{name}");
-    }
-    for name in INTERNAL {
-        assert!(theirs.contains(name), "{name} of MPICH");
-        assert!(ours.contains(name), "{name}");
+    for name in OF_LAYERS.iter().chain(&INTERNAL) {
+        assert!(theirs.contains(*name), "{name} of MPICH");
+        assert!(ours.contains(*name), "{name}");
     }
 }

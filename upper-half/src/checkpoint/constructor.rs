@@ -1,5 +1,4 @@
-//! The library's start. Before anything of the application runs, it lists in the gate page the functions that the lower
-//! half may call, and takes itself out of the environment that children inherit.
+//! The library's start: when a program loads it, at its start or later, it lists in the gate page the functions that the lower half may call.
 //!
 //! If there is no gate, because a program inherited the library by accident, it does nothing.
 //! It uses no libc and allocates nothing from the application's memory.
@@ -8,7 +7,7 @@ use core::ffi::{c_char, c_int};
 use core::sync::atomic::{Ordering, fence};
 
 use stillpoint_wrappers::contract;
-use stillpoint_wrappers::gate::{self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, Reach};
+use stillpoint_wrappers::gate::{self, GATE_ADDRESS, GATE_MAGIC, Reach};
 
 use crate::checkpoint::{answer, end_object, park, standing};
 use crate::ground::arch;
@@ -69,14 +68,13 @@ static ABOVE: Above = Above {
 unsafe extern "C" fn construct(
     _arguments: c_int,
     _vector: *const *const c_char,
-    environment: *mut *mut c_char,
+    _environment: *mut *mut c_char,
 ) {
     if !gate_is_there() {
         return;
     }
-    // SAFETY: the loader gives the environment; no other thread exists yet.
+    // SAFETY: the gate page is mapped. Threads of a program that loads this library late find the hooks empty or whole.
     unsafe {
-        leave_environment(environment);
         upward_calls::lay(&ABOVE);
         let hooks = HOOKS.place();
         (*hooks).clock_cells = collective::map_cells() as u64;
@@ -107,83 +105,9 @@ unsafe extern "C" fn construct(
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *mut *mut c_char) = construct;
 
-/// An entry of the auxiliary vector that says nothing (`elf.h`).
-const AT_IGNORE: usize = 1;
-
-/// Removes from the environment the variables that are for the dynamic loader alone ([`FOR_LOADER`]). The auxiliary vector lies behind the list's NULL
-/// and cannot be moved, for the loader knows where it is. So the NULL goes where the first of these variables was, and the words from
-/// there on become entries of the vector that say nothing. Code that walks on from the list finds the vector, as on every stack that the
-/// kernel has made.
-///
-/// # Safety
-/// `environment` must be a null-terminated list of strings, writable, the one that the program was started with; or null.
-unsafe fn leave_environment(environment: *mut *mut c_char) {
-    if environment.is_null() {
-        return;
-    }
-    // SAFETY: within the list, up to its NULL.
-    unsafe {
-        let (mut entries, mut first) = (0, None);
-        while let Some(text) = (*environment.add(entries)).as_ref() {
-            if first.is_none() && core::ffi::CStr::from_ptr(text) == FOR_LOADER {
-                first = Some(entries);
-            }
-            entries += 1;
-        }
-        let Some(first) = first.filter(|first| (entries - first) % 2 == 0) else {
-            return;
-        };
-        *environment.add(first) = core::ptr::null_mut();
-        for pair in (first + 1..entries).step_by(2) {
-            *environment.add(pair) = core::ptr::without_provenance_mut(AT_IGNORE);
-            *environment.add(pair + 1) = core::ptr::null_mut();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use core::ffi::CStr;
-
     use super::*;
-
-    /// The list as a walker finds it, and the two words behind its NULL.
-    fn left(list: &[&CStr]) -> (Vec<String>, [usize; 2]) {
-        let mut words: Vec<*mut c_char> =
-            list.iter().map(|text| text.as_ptr().cast_mut()).collect();
-        words.resize(list.len() + 3, core::ptr::null_mut());
-        // SAFETY: the list ends with a null, and two words lie behind it; the strings live until the test is over.
-        unsafe {
-            leave_environment(words.as_mut_ptr());
-            let entries: Vec<String> = words
-                .iter()
-                .take_while(|text| !text.is_null())
-                .map(|text| CStr::from_ptr(*text).to_str().unwrap().to_owned())
-                .collect();
-            let behind = entries.len() + 1;
-            (entries, [words[behind].addr(), words[behind + 1].addr()])
-        }
-    }
-
-    #[test]
-    fn what_is_for_the_loader_becomes_an_entry_of_the_auxiliary_vector() {
-        let ours = c"LD_PRELOAD=/a/libstillpoint_upper_openmpi.so:/b/libx.so";
-        let (entries, behind) = left(&[c"A=1", c"LD_PRELOAD=/b/libx.so", FOR_LOADER, ours]);
-        assert_eq!(entries, ["A=1", "LD_PRELOAD=/b/libx.so"]);
-        assert_eq!(behind, [AT_IGNORE, 0]);
-        assert_eq!(left(&[FOR_LOADER, ours]), (vec![], [AT_IGNORE, 0]));
-        let two = left(&[c"A=1", FOR_LOADER, c"GLIBC_TUNABLES=", ours, FOR_LOADER]);
-        assert_eq!(two, (vec!["A=1".to_owned()], [AT_IGNORE, 0]));
-    }
-
-    #[test]
-    fn an_environment_without_the_mark_stays() {
-        assert_eq!(left(&[c"A=1", c"B=2"]).0, ["A=1", "B=2"]);
-        assert_eq!(left(&[FOR_LOADER]).0.len(), 1);
-        assert_eq!(left(&[]).0.len(), 0);
-        // SAFETY: null stands for no list, which the function allows.
-        unsafe { leave_environment(core::ptr::null_mut()) };
-    }
 
     #[test]
     fn without_a_gate_nothing_happens() {

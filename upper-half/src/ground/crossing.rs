@@ -37,6 +37,16 @@ pub fn dispatch() -> &'static Dispatch {
     unsafe { &*(gate().dispatch as *const Dispatch) }
 }
 
+unsafe extern "C" {
+    /// Tells the start and the size of the calling thread's room for the lower half (`upper-half/preload`).
+    #[cfg(not(test))]
+    safe fn stillpoint_room(start: &mut u64, bytes: &mut u64);
+}
+
+/// Tests run without that library, and no thread of theirs comes near.
+#[cfg(test)]
+fn stillpoint_room(_start: &mut u64, _bytes: &mut u64) {}
+
 /// The calling thread's stay inside MPI.
 #[must_use]
 pub struct Inside {
@@ -142,11 +152,12 @@ unsafe fn cross_unless_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
     // SAFETY: the thread is inside with the upper FS, by the caller's promise; `room` outlives the service, and `came_near` is called on a thread that is near.
     unsafe {
         if arch::reach() == Reach::Unknown as u32 {
-            let room = Room {
-                start: arch::room() as u64,
-                bytes: arch::ROOM_BYTES as u64,
+            let mut room = Room {
+                start: 0,
+                bytes: 0,
                 libc: gnu_get_libc_version() as u64,
             };
+            stillpoint_room(&mut room.start, &mut room.bytes);
             cross_service(|services| {
                 if let Some(come_near) = services.come_near {
                     come_near(&room);

@@ -1,5 +1,6 @@
-//! MPICH's own functions whose whole work is an answer.
+//! MPICH's own functions whose whole work is an answer, and its data for Fortran's layers and tools.
 
+use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
 use crate::ground::export::export;
@@ -31,3 +32,33 @@ unsafe extern "C" fn gpu_query_support(_kind: c_int, place: *mut c_int) -> c_int
     0
 }
 export!(PMPIX_GPU_query_support => gpu_query_support);
+
+/// Data under the library's own name.
+#[repr(transparent)]
+struct Shared<T>(UnsafeCell<T>);
+
+// SAFETY: this library does not touch the value; those that do, order their accesses as with the library's own.
+unsafe impl<T> Sync for Shared<T> {}
+
+macro_rules! data {
+    ($($name:ident: $kind:ty = $value:expr;)*) => {$(
+        #[allow(non_upper_case_globals)] // The library's name.
+        #[unsafe(no_mangle)]
+        static $name: Shared<$kind> = Shared(UnsafeCell::new($value));
+    )*};
+}
+
+data! {
+    // Statuses that stand for none in `mpi_f08`, and variables that stand for special addresses: known by their addresses.
+    MPIR_F08_MPI_STATUS_IGNORE_OBJ: [c_int; 5] = [0; 5];
+    MPIR_F08_MPI_STATUSES_IGNORE_OBJ: [c_int; 5] = [0; 5];
+    MPIR_F08_MPI_BOTTOM: c_int = 0;
+    MPIR_F08_MPI_IN_PLACE: c_int = 0;
+    MPI_F08_STATUS_IGNORE: *const c_int = (&raw const MPIR_F08_MPI_STATUS_IGNORE_OBJ).cast();
+    MPI_F08_STATUSES_IGNORE: *const c_int = (&raw const MPIR_F08_MPI_STATUSES_IGNORE_OBJ).cast();
+    // The layer for Fortran writes its own addresses here when it starts.
+    MPI_F_STATUS_IGNORE: *const c_int = core::ptr::null();
+    MPI_F_STATUSES_IGNORE: *const c_int = core::ptr::null();
+    // An address that is no handle's.
+    MPI_T_PVAR_ALL_HANDLES: *const c_int = (&raw const MPIR_F08_MPI_BOTTOM).cast();
+}

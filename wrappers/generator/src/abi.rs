@@ -86,6 +86,8 @@ pub struct Internal {
 pub struct Abi {
     pub word: String,
     pub library: String,
+    /// Other libraries in whose place the upper half stands.
+    pub parts: Vec<String>,
     pub types: Vec<Named>,
     pub status_bytes: usize,
     /// Fields of the status; the value is the offset.
@@ -103,7 +105,8 @@ pub struct Abi {
     /// Data symbols of the library that its Fortran and C++ layers read.
     pub internal_data: Vec<Named>,
     pub undeclared: Vec<String>,
-    pub unserved: Vec<String>,
+    /// Names for its Fortran layers, and data: written by hand.
+    pub of_layers: Vec<String>,
     /// Whether it lacks all functions that the table calls absent.
     pub older: bool,
     /// Whether its functions have twins with large counts.
@@ -169,6 +172,7 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
             [] => {}
             ["abi", word] if word.len() == 8 => abi.word = word.to_string(),
             ["library", name] => abi.library = name.to_string(),
+            ["part", name] => abi.parts.push(name.to_string()),
             ["type", name, kind] => abi.types.push(named(name, kind, "")),
             ["status", bytes] => abi.status_bytes = size(bytes)?,
             ["field", name, offset, kind] => abi.status.push(named(name, kind, offset)),
@@ -185,7 +189,7 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
             ["internal", "data", name, kind] => abi.internal_data.push(named(name, kind, "")),
             ["internal", name, kind, value] => abi.internals.push(named(name, kind, value)),
             ["undeclared", name] => abi.undeclared.push(name.to_string()),
-            ["unserved", name] => abi.unserved.push(name.to_string()),
+            ["layer", name] => abi.of_layers.push(name.to_string()),
             ["older"] => abi.older = true,
             ["large"] => abi.large = true,
             ["called", table, own] => abi.called.push((table.to_string(), own.to_string())),

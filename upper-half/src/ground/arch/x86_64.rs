@@ -343,35 +343,3 @@ pub fn is_address(handle: *const Object) -> bool {
     }
     true
 }
-
-/// Bytes that each thread's static thread-local storage leaves to the lower half. They must cover the places,
-/// seen from FS, at which the lower half's executable and libraries keep theirs: from some 4 KiB below
-/// FS, and the storage that its libc keeps for libraries that are loaded later.
-pub const ROOM_BYTES: usize = 8 * 1024;
-
-core::arch::global_asm!(
-    ".pushsection .tbss.stillpoint_room, \"awT\", @nobits",
-    ".balign 16",
-    ".globl stillpoint_room",
-    ".hidden stillpoint_room",
-    ".type stillpoint_room, @tls_object",
-    "stillpoint_room: .zero {bytes}",
-    ".popsection",
-    bytes = const ROOM_BYTES,
-);
-
-/// The start of the calling thread's room for the lower half.
-pub fn room() -> usize {
-    let start;
-    // SAFETY: the upper FS is in place wherever the upper half's functions run; the library is loaded at the program's start,
-    // so that its thread-local storage is static.
-    unsafe {
-        asm!(
-            "mov {0}, fs:[0]",
-            "add {0}, [rip + stillpoint_room@gottpoff]",
-            out(reg) start,
-            options(nostack, readonly)
-        );
-    }
-    start
-}

@@ -2,8 +2,10 @@
 
 mod gpu;
 mod mpi;
+mod program;
 mod site;
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
@@ -26,6 +28,10 @@ pub struct Check {
     /// Print JSON: {"ok": BOOL, "rows": [{"what", "needed", "ok", "found"}...], "mpi": {"abis", "libraries", "launchers", "pairs"}}
     #[arg(long, env = "STILLPOINT_JSON")]
     json: bool,
+
+    /// Tell how this program, a file, gets the stubs
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Option<PathBuf>,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,7 +55,8 @@ struct Shown {
 
 impl Check {
     pub fn execute(self) -> CommandResult {
-        let rows = rows();
+        let mut rows = rows();
+        rows.extend(self.program.as_deref().map(program::of));
         let missing: Vec<&str> = rows
             .iter()
             .filter(|row| row.needed && !row.ok)

@@ -162,11 +162,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns the MPI that a file is. An MPI defines `PMPI_Init`; tools that stand before one define only `MPI_Init`, and need the other. Its
-/// own names tell which MPI it is: data of Open MPI's and MPICH's binary interfaces, which the standard's does not have.
+/// Functions that every MPI defines. Darshan defines the first one.
+const OF_EVERY_MPI: [&[u8]; 3] = [b"PMPI_Init", b"PMPI_Comm_rank", b"PMPI_Type_size"];
+
+/// Returns the MPI that a file is. An MPI defines all of [`OF_EVERY_MPI`]; tools that stand before one define some of them, and need the others. Its own names
+/// tell which MPI it is: data of Open MPI's and MPICH's binary interfaces, which the standard's does not have.
 fn family(elf: &ElfFile64<'_, LittleEndian>) -> Option<Family> {
     let names = Names::of(elf);
-    if !names.has(b"PMPI_Init") {
+    if !OF_EVERY_MPI.iter().all(|name| names.has(name)) {
         return None;
     }
     Some(if names.has(b"ompi_mpi_comm_world") {

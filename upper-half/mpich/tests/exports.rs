@@ -52,7 +52,8 @@ fn missing(wanted: &BTreeSet<String>) -> Vec<String> {
 #[test]
 fn every_function_of_mpich_is_exported() {
     let mut wanted = of_mpich("libmpich.so.12", "--defined-only");
-    wanted.retain(|name| is_mpi(name));
+    // Its `mpi.h` calls one function of another kind.
+    wanted.retain(|name| is_mpi(name) || name == "MPIR_Dup_fn");
     assert!(wanted.len() > 1000, "{} names", wanted.len());
     assert_eq!(missing(&wanted), Vec::<String>::new());
 }

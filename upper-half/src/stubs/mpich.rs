@@ -1,7 +1,7 @@
 //! MPICH's own functions whose whole work is an answer, and its data for Fortran's layers and tools.
 
 use core::cell::UnsafeCell;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 
 use crate::ground::export::export;
 
@@ -61,4 +61,26 @@ data! {
     MPI_F_STATUSES_IGNORE: *const c_int = core::ptr::null();
     // An address that is no handle's.
     MPI_T_PVAR_ALL_HANDLES: *const c_int = (&raw const MPIR_F08_MPI_BOTTOM).cast();
+}
+
+/// `MPI_DUP_FN` of its `mpi.h`: copies an attribute as it is.
+///
+/// # Safety
+/// As MPICH's function.
+#[allow(non_snake_case)] // The library's name.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPIR_Dup_fn(
+    _object: c_int,
+    _keyval: c_int,
+    _extra: *mut c_void,
+    value: *mut c_void,
+    copy: *mut *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: an attribute's copy function gets places for all that it answers.
+    unsafe {
+        *copy = value;
+        *flag = 1;
+    }
+    0
 }

@@ -79,7 +79,9 @@ fn counts(tools: &[&str], place: Place) {
                 native.len()
             );
             ensure!(
-                native.iter().all(|it| it.contains(": 300 reductions, 300 sent")),
+                native
+                    .iter()
+                    .all(|it| it.contains(": 300 reductions, 300 sent")),
                 "natively {native:?}"
             );
             ensure!(
@@ -120,7 +122,10 @@ fn linked(program: &Program, tools: &[PathBuf], folder: &Path) -> Result<PathBuf
     let executable = folder.join("counted");
     let mut command = Command::new("mpicc");
     command.args(["-std=gnu11", "-O1", "-o"]).arg(&executable);
-    command.arg(&program.source).arg("-Wl,--no-as-needed").args(tools);
+    command
+        .arg(&program.source)
+        .arg("-Wl,--no-as-needed")
+        .args(tools);
     succeeds(command)?;
     Ok(executable)
 }
@@ -194,11 +199,12 @@ fn loaded(program: &str) -> Result<Vec<String>, Failed> {
         let trial = Trial::new(&program, RANKS, directory)?;
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
-        let ranks = job.processes(&program.name);
-        ensure!(!ranks.is_empty(), "no rank is found");
-        for rank in ranks {
-            let maps = fs::read_to_string(format!("/proc/{rank}/maps"))
-                .map_err(|error| error.to_string())?;
+        let read =
+            |path: String| fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"));
+        let launcher = job.id();
+        let ranks = read(format!("/proc/{launcher}/task/{launcher}/children"))?;
+        for rank in ranks.split_whitespace() {
+            let maps = read(format!("/proc/{rank}/maps"))?;
             found.extend(maps.lines().filter_map(of_application));
         }
         trial.go()?;

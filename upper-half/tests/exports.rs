@@ -81,10 +81,7 @@ fn is_mpi(name: &str) -> bool {
 
 #[test]
 fn every_function_of_the_installed_mpi_is_exported_and_no_other() {
-    let wanted: Vec<String> = open_mpi()
-        .into_keys()
-        .filter(|name| is_mpi(name))
-        .collect();
+    let wanted: Vec<String> = open_mpi().into_keys().filter(|name| is_mpi(name)).collect();
     let found: Vec<String> = ours().into_keys().filter(|name| is_mpi(name)).collect();
     // A program that a later release was linked with calls these too.
     let later = |name: &str| {
@@ -135,9 +132,14 @@ fn internal_functions_and_data_are_the_installed_ones_and_no_other() {
 fn data_for_fortrans_layers_has_the_installed_sizes() {
     let (ours, theirs) = (ours(), open_mpi_and_below());
     let is_data = |name: &&String| {
-        ["mpi_fortran_", "ompi_registered_", "ompi_errcode", "opal_list_"]
-            .iter()
-            .any(|beginning| name.starts_with(beginning))
+        [
+            "mpi_fortran_",
+            "ompi_registered_",
+            "ompi_errcode",
+            "opal_list_",
+        ]
+        .iter()
+        .any(|beginning| name.starts_with(beginning))
     };
     let data: Vec<&String> = theirs.keys().filter(is_data).collect();
     let mut compared = 0;

@@ -74,7 +74,11 @@ pub fn missing(
             real.push(library.path.clone());
             return Next::Beside;
         }
-        if library.needs.iter().any(|name| is_part_of_mpi(name.as_ref())) {
+        if library
+            .needs
+            .iter()
+            .any(|name| is_part_of_mpi(name.as_ref()))
+        {
             users.push(library.path.clone());
         }
         Next::Below

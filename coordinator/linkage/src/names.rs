@@ -11,7 +11,11 @@ use object::read::elf::{ElfFile64, GnuHashTable, Sym, SymbolTable, VersionTable}
 use crate::MissingName;
 
 /// Returns the first name that one of the `users` needs, one of the `real` libraries defines, and `stands_in` lacks.
-pub(crate) fn missing(users: &[PathBuf], stands_in: &Path, real: &[PathBuf]) -> Option<MissingName> {
+pub(crate) fn missing(
+    users: &[PathBuf],
+    stands_in: &Path,
+    real: &[PathBuf],
+) -> Option<MissingName> {
     let stands_in = mapped(stands_in)?;
     let stands_in = parsed(&stands_in)?;
     let stands_in = Names::of(&stands_in);
@@ -21,9 +25,9 @@ pub(crate) fn missing(users: &[PathBuf], stands_in: &Path, real: &[PathBuf]) -> 
     users.iter().find_map(|user| {
         let bytes = mapped(user)?;
         let elf = parsed(&bytes)?;
-        let name = Names::of(&elf).needed().find(|name| {
-            !stands_in.has(name) && real.iter().any(|real| real.has(name))
-        })?;
+        let name = Names::of(&elf)
+            .needed()
+            .find(|name| !stands_in.has(name) && real.iter().any(|real| real.has(name)))?;
         Some(MissingName {
             by: user.clone(),
             name: String::from_utf8_lossy(name).into_owned(),

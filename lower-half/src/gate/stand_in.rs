@@ -143,10 +143,17 @@ fn instead(opened: isize, library: *const libc::c_char, name: &[u8]) -> isize {
         unsafe { syscall3(libc::SYS_close, opened as usize, 0, 0) };
         return stubs;
     }
-    let (found, known) = (id(stubs), LOADED.each_ref().map(|it| it.load(Ordering::Relaxed)));
+    let (found, known) = (
+        id(stubs),
+        LOADED.each_ref().map(|it| it.load(Ordering::Relaxed)),
+    );
     // The loader would load another file a second time.
     let other = known != [0; 2] && found != Some(known);
-    let (kept, closed) = if other { (opened, stubs) } else { (stubs, opened) };
+    let (kept, closed) = if other {
+        (opened, stubs)
+    } else {
+        (stubs, opened)
+    };
     // SAFETY: the descriptor was opened for this call.
     unsafe { syscall3(libc::SYS_close, closed as usize, 0, 0) };
     if other && libraries(family())[0].as_bytes() == name {

@@ -1,6 +1,6 @@
 /* Loads MPI by itself, as interpreters do (ctypes, LuaJIT's FFI): no other library of the program needs it. The first argument is the way: name, path, local,
  * deep, closed (loaded, closed and loaded again), late (from a second thread), twice (by name and by path).
- * trial: ranks=2 flags=-Wl,--as-needed */
+ * trial: ranks=2 flags=-Xlinker,--as-needed */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

@@ -469,8 +469,7 @@ unsafe extern "C" fn ompi_fortran_multiple_argvs_f2c(
     let count = usize::try_from(programs).unwrap_or(0);
     // SAFETY: the layer gives an array with a column for each program, and a place; the list has room for all.
     unsafe {
-        let lists: *mut *mut *mut c_char =
-            libc::malloc((count * size_of::<usize>()).max(1)).cast();
+        let lists: *mut *mut *mut c_char = libc::malloc((count * size_of::<usize>()).max(1)).cast();
         if lists.is_null() {
             return NO_MEMORY;
         }
@@ -701,7 +700,9 @@ mod tests {
             assert_eq!(core::ffi::CStr::from_ptr(*first.add(1)), c"-b");
             assert_eq!(core::ffi::CStr::from_ptr(*second), c"-x");
             assert!((*second.add(1)).is_null());
-            [first, second].into_iter().for_each(|it| opal_argv_free(it));
+            [first, second]
+                .into_iter()
+                .for_each(|it| opal_argv_free(it));
             libc::free(lists.cast());
         }
     }

@@ -12,7 +12,12 @@ use crate::siblings::Siblings;
 pub fn of(program: &Path) -> Row {
     const WHAT: &str = "MPI of the program";
     if !program.is_file() {
-        return row(WHAT, true, false, format!("there is no {}", program.display()));
+        return row(
+            WHAT,
+            true,
+            false,
+            format!("there is no {}", program.display()),
+        );
     }
     let variable = |name: &str| env::var_os(name);
     let Some(Needed { family, library }) = needed(program, variable) else {

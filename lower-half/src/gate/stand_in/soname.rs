@@ -22,7 +22,13 @@ fn read(fd: isize, into: &mut [u8], at: u64) -> &[u8] {
     // SAFETY: the kernel writes at most `into.len()` bytes there.
     let bytes = unsafe {
         let place = into.as_mut_ptr() as usize;
-        syscall4(libc::SYS_pread64, fd as usize, place, into.len(), at as usize)
+        syscall4(
+            libc::SYS_pread64,
+            fd as usize,
+            place,
+            into.len(),
+            at as usize,
+        )
     };
     into.get(..bytes.max(0) as usize).unwrap_or_default()
 }

@@ -4,8 +4,9 @@
 //! `MPI_User_function` has no argument for a context, so every operator gets a small function of its own, made at run time, that adds it. Generalized requests
 //! carry their context as `extra_state`.
 //!
-//! Between the two switches of the thread pointer, this half's libc and runtime are not used. Callbacks come on threads of the upper half only: Open MPI
-//! reduces in the thread that waits.
+//! Between the two switches of the thread pointer, this half's libc and runtime are not used. Callbacks come on threads of the upper half only: the real MPI
+//! reduces in the thread that waits, and progress threads that would reduce are switched off (`mpi/backend`). A library that calls back on another thread
+//! ends the process with a reason: the application's code needs storage of its own threads.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
@@ -16,6 +17,7 @@ use stillpoint_wrappers::gate::{self, Callback, Inside, UpperHooks};
 use stillpoint_wrappers::neutral::{Status, Word};
 
 use crate::arch::{registers, trampoline};
+use crate::ground::say;
 
 /// Returns the functions and data that the upper half has registered.
 fn hooks() -> Option<&'static UpperHooks> {
@@ -26,14 +28,27 @@ fn hooks() -> Option<&'static UpperHooks> {
     }
 }
 
+/// Ends the process: the real MPI calls the application on a thread that is not the application's, and must not go on without an answer.
+#[cold]
+fn not_the_applications() -> ! {
+    say::line(format_args!(
+        "MPI called a function of the program on a thread of its own, where it cannot run; switch off MPI's progress threads, and run the job again"
+    ));
+    // SAFETY: the call ends the process.
+    unsafe { libc::_exit(1) }
+}
+
 /// Runs `call` under the upper half's thread pointer. The application's code runs there, in which a thread could be stopped, so the thread counts as inside,
 /// even if the stub has not set that.
 ///
 /// # Safety
-/// On a thread of the upper half that is in the lower half; `call` must only call the upper half.
+/// On a thread that is in the lower half; `call` must only call the upper half.
 #[inline(always)]
 unsafe fn ascend<R>(call: impl FnOnce() -> R) -> R {
-    // SAFETY: the caller says that this is a thread of the upper half, so GS leads to its record, in which the crossing has noted both thread pointers.
+    if registers::gs() == 0 {
+        not_the_applications();
+    }
+    // SAFETY: GS leads to the record of a thread of the upper half, in which the crossing has noted both thread pointers.
     unsafe {
         let record = registers::record();
         let (upper, lower) = ((*record).fs_upper, (*record).fs_lower);
@@ -65,8 +80,7 @@ unsafe extern "C" fn operate(
     let Some(call) = hooks().and_then(|hooks| hooks.call_op) else {
         return;
     };
-    // SAFETY: MPI gives the arguments of an operator's function, and the upper half made the operator with this context. This relies on MPI calling back on
-    // the thread that called it, which is the upper half's.
+    // SAFETY: MPI gives the arguments of an operator's function, and the upper half made the operator with this context.
     unsafe {
         let word = library::word(*datatype);
         ascend(|| call(context, input.cast(), inout.cast(), len, word));
@@ -101,12 +115,12 @@ unsafe extern "C" fn cancel(context: *mut c_void, complete: i32) -> i32 {
 }
 
 /// # Safety
-/// On a thread of the upper half that is in the lower half; `context` must be that of a request of the upper half.
+/// On a thread that is in the lower half; `context` must be that of a request of the upper half.
 unsafe fn grequest(kind: Callback, context: *mut c_void, argument: u64) -> i32 {
     let Some(call) = hooks().and_then(|hooks| hooks.call_grequest) else {
         return 0;
     };
-    // SAFETY: this relies on MPI calling back on the thread that called it, which is the upper half's; the caller gives the upper half's context.
+    // SAFETY: the caller gives the upper half's context, in the lower half.
     let error =
         unsafe { ascend(|| call(kind as u32, context.expose_provenance() as u64, argument)) };
     abi::error_from_neutral(error)

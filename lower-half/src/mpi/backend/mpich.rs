@@ -14,6 +14,9 @@ pub const BACKEND: Backend = Backend {
         ("FI_MR_CACHE_MONITOR", "disabled"),
         // Windows at one address on all ranks would lie at a random address, perhaps among the application's.
         ("MPIR_CVAR_SHM_SYMHEAP_RETRY", "0"),
+        // A progress thread would call operators of the program, whose thread-local storage it does not have.
+        ("MPIR_CVAR_ASYNC_PROGRESS", "0"),
+        ("I_MPI_ASYNC_PROGRESS", "0"),
     ],
     unless_told: &[rounds::intel::YIELDS],
     loaded: Some(rounds::heavy::loaded),

@@ -34,14 +34,14 @@ static int delete_type(MPI_Datatype type, int key, void *value, void *extra) {
 
 static int at_the_end(MPI_Comm comm, int key, void *value, void *extra) {
     (void)comm, (void)key, (void)extra;
-    finalized = *(int *)value;
+    finalized = finalized * 100 + *(int *)value;
     return MPI_SUCCESS;
 }
 
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
-    static int weight = 10, word = 77;
-    int keys[4], type_key, self_key, flag = 0;
+    static int weight = 10, words[] = {77, 78, 79};
+    int keys[4], type_key, end_keys[2], flag = 0;
     char base[8], *value = NULL;
     MPI_Comm comm, copy;
     MPI_Datatype type, type_copy;
@@ -54,8 +54,11 @@ int main(int argc, char **argv) {
     MUST(MPI_Type_create_keyval(copy_type, delete_type, &type_key, NULL));
     MUST(MPI_Type_contiguous(2, MPI_INT, &type));
     MUST(MPI_Type_set_attr(type, type_key, (void *)13));
-    MUST(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &self_key, NULL));
-    MUST(MPI_Comm_set_attr(MPI_COMM_SELF, self_key, &word));
+    for (int i = 0; i < 2; i++) {
+        MUST(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &end_keys[i], NULL));
+        MUST(MPI_Comm_set_attr(MPI_COMM_WORLD, end_keys[i], &words[2 - i]));
+    }
+    MUST(MPI_Comm_set_attr(MPI_COMM_SELF, end_keys[0], &words[0]));
     trial_hold();
     for (int i = 0; i < 4; i++) {
         MUST(MPI_Comm_get_attr(comm, keys[i], &value, &flag));
@@ -94,7 +97,8 @@ int main(int argc, char **argv) {
     MUST(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag));
     CHECK(flag && *bound >= 32767, "MPI_TAG_UB");
     MPI_Finalize();
-    CHECK(finalized == 77, "the attribute of MPI_COMM_SELF was not deleted first: %d", finalized);
+    /* Those of MPI_COMM_SELF, then those of MPI_COMM_WORLD, the newest first. */
+    CHECK(finalized == 777879, "attributes deleted at the end: %d", finalized);
     if (trial_failures) return 1;
     printf("OK %d\n", trial_rank);
     return 0;

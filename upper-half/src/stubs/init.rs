@@ -264,7 +264,7 @@ pub unsafe fn init_thread(
     }
 }
 
-/// `MPI_Finalize`: collective over all, after the attributes of `MPI_COMM_SELF` are gone.
+/// `MPI_Finalize`: collective over all, after the attributes of `MPI_COMM_SELF` and `MPI_COMM_WORLD` are gone.
 ///
 /// # Safety
 /// As the MPI function.
@@ -283,8 +283,11 @@ pub unsafe fn finalize() -> c_int {
         if !ASKED_FOR.load(Ordering::Relaxed) || FINALIZED.load(Ordering::Relaxed) {
             return raise(ptr::null_mut(), class::OTHER, c"MPI_Finalize");
         }
-        // Errors of the application's delete functions do not keep MPI from ending.
-        let _ = attribute::delete_all(self_communicator());
+        // MPI demands it of `MPI_COMM_SELF`, and the libraries do it for `MPI_COMM_WORLD` too, afterwards. Errors of the application's delete functions do not
+        // keep MPI from ending.
+        for lasting in [self_communicator(), world()] {
+            let _ = attribute::delete_all(lasting);
+        }
         #[cfg(not(application = "openmpi"))]
         if session::are_open() {
             FINALIZED.store(true, Ordering::Relaxed);

@@ -39,6 +39,10 @@ int main(int argc, char **argv) {
     MUST(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &key, NULL));
     MUST(MPI_Comm_delete_attr(MPI_COMM_SELF, key));
     CHECK(deleted == 0, "deleted %d", deleted);
+    /* The empty status of a null request has no error. */
+    MPI_Status status = {.MPI_ERROR = 77};
+    MUST(MPI_Request_get_status(MPI_REQUEST_NULL, &flag, &status));
+    CHECK(flag && status.MPI_ERROR == MPI_SUCCESS && status.MPI_SOURCE == MPI_ANY_SOURCE, "flag %d, error %d", flag, status.MPI_ERROR);
     MPI_Info info;
     char value[8] = "full";
     MUST(MPI_Info_create(&info));

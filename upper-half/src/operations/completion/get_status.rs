@@ -135,7 +135,11 @@ pub unsafe fn request_get_status(
             Ok(Seen::NotYet) => *flag = 0,
             Ok(Seen::Idle) => {
                 *flag = 1;
+                // An empty status has no error (MPI 5.0, section 3.7.3); Open MPI leaves that field as it is.
+                #[cfg(application = "openmpi")]
                 give(status, &EMPTY);
+                #[cfg(not(application = "openmpi"))]
+                give_whole(status, 0, &EMPTY);
             }
             Ok(Seen::Over(over)) => {
                 let communicator = over.communicator();

@@ -1,12 +1,28 @@
 //! The memory that is free on this node, within this process's control groups.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{cores, proc_files, space};
 
 /// With less free memory than this, copies are not made: the image's buffers and page tables have to come from it.
 const TIGHT: u64 = 64 << 20;
+
+/// The memory that a checkpoint takes for itself in each rank, when it takes as little as possible.
+const LEAST: u64 = 8 << 20;
+
+/// Returns the bytes that this rank may still take in its control groups, if a checkpoint needs more: the kernel would end the rank.
+pub fn too_little() -> Option<u64> {
+    proc_files::apart(in_groups).filter(|left| *left < LEAST)
+}
+
+/// Returns the bytes that are left for this rank in its control groups and their parents; `None`: they have no limit.
+fn in_groups() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = groups.lines().filter_map(group);
+    groups.filter_map(|group| group.left()).min()
+}
 
 /// Returns the bytes that this rank may take for copies of its own memory: half of what is free.
 pub fn for_copies() -> u64 {
@@ -20,14 +36,13 @@ pub fn for_copies() -> u64 {
 /// limit on addresses counts too.
 pub fn left() -> u64 {
     let (node, group) = proc_files::apart(|| {
-        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let groups = groups.lines().filter_map(group);
         (
             available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()).unwrap_or(0),
-            groups.filter_map(|group| group.left()).min(),
+            in_groups(),
         )
     });
-    let shared = group.map_or(node, |group| group.min(node)) / cores::ranks_here().max(1) as u64;
+    let node = node / cores::ranks_here().max(1) as u64;
+    let shared = group.map_or(node, |group| group.min(node));
     space::left().map_or(shared, |space| space.min(shared))
 }
 
@@ -114,13 +129,15 @@ fn group(line: &str) -> Option<Group> {
 }
 
 impl Group {
-    /// Returns the memory that is left in the group and its parents, or `None` if it is not limited.
+    /// Returns the memory that is left for one rank in the group and its parents, or `None` if it is not limited.
     fn left(&self) -> Option<u64> {
         let here = Path::new(self.root).join(&self.path);
         let groups = here
             .ancestors()
             .take_while(|group| group.starts_with(self.root));
-        groups.filter_map(|group| self.left_in(group)).min()
+        groups
+            .filter_map(|group| Some(self.left_in(group)? / ranks_in(group)))
+            .min()
     }
 
     fn left_in(&self, group: &Path) -> Option<u64> {
@@ -141,6 +158,27 @@ impl Group {
             .unwrap_or(0);
         Some(limit.saturating_sub(used.saturating_sub(files)))
     }
+}
+
+/// Returns how many ranks share a group: processes in it and below it that run this process's executable. At least 1.
+fn ranks_in(group: &Path) -> u64 {
+    let own = executable("self");
+    let (mut found, mut next) = (0, vec![group.to_owned()]);
+    while let Some(group) = next.pop() {
+        let processes = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        let same = processes.lines().filter(|pid| executable(pid) == own);
+        found += same.count() as u64;
+        let below = fs::read_dir(&group).into_iter().flatten().flatten();
+        let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        next.extend(below.map(|entry| entry.path()));
+    }
+    found.max(1)
+}
+
+/// Returns the device and inode of a process's executable.
+fn executable(pid: &str) -> Option<(u64, u64)> {
+    let about = fs::metadata(Path::new("/proc").join(pid).join("exe")).ok()?;
+    Some((about.dev(), about.ino()))
 }
 
 #[cfg(test)]
@@ -199,5 +237,9 @@ mod tests {
         assert_eq!(group.left(), Some(500));
         write(&inner, "400\n", "390\n", "0");
         assert_eq!(group.left(), Some(10));
+        // The test's own process twice, as two ranks would be.
+        let own = std::process::id();
+        fs::write(inner.join("cgroup.procs"), format!("{own}\n1\n{own}\n")).unwrap();
+        assert_eq!(group.left(), Some(5));
     }
 }

@@ -10,6 +10,7 @@ use crate::capture::stopped_process::Still;
 use crate::capture::unmovable;
 use crate::capture::window_memory::Below;
 use crate::gpu::{held, traces};
+use crate::ground::free;
 use crate::restore::back::Back;
 use crate::restore::rehearsal;
 
@@ -26,6 +27,13 @@ impl Part<Still<'_>, Back> for Memory {
     }
 
     fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<Refusal>) -> Done {
+        if let Some(left) = free::too_little() {
+            reasons.push(refusal!(
+                NoRoom,
+                "its control group has {left} bytes of memory left, and a checkpoint takes up to 8 MiB"
+            ));
+            return Ok(());
+        }
         let inside = still.enter()?;
         let mappings = still.mappings_by_now();
         drop(inside);

@@ -1,13 +1,26 @@
-! Fortran units open for formatted and direct writing go on where they were, without a line twice or missing.
+! Fortran units open for formatted and direct writing go on where they were, without a line twice or missing. A data representation can be asked for.
 ! trial: ranks=2
+module representation
+contains
+  subroutine extent(datatype, bytes, state, failed)
+    use mpi
+    integer :: datatype, failed
+    integer(MPI_ADDRESS_KIND) :: bytes, state
+    bytes = 4
+    failed = MPI_SUCCESS
+  end subroutine
+end module
+
 program fortran_files
   use trial
+  use representation
   use mpi
   implicit none
   integer :: error, unit, direct, i, line, value, ios
   character(1024) :: directory
   character(16) :: digits
   character(80) :: text
+  integer(MPI_ADDRESS_KIND) :: extra = 1
   call MPI_Init(error)
   call MPI_Comm_rank(MPI_COMM_WORLD, trial_rank, error)
   call MPI_Comm_size(MPI_COMM_WORLD, trial_size, error)
@@ -38,6 +51,8 @@ program fortran_files
   end do
   close (unit)
   close (direct)
+  ! Open MPI's layer keeps it in a list of its library's. Libraries may decline.
+  call MPI_Register_datarep("of this test", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent, extra, error)
   call MPI_Barrier(MPI_COMM_WORLD, error)
   call MPI_Finalize(error)
   call finish()

@@ -9,6 +9,8 @@ use stillpoint_generator::{Part, write};
 pub fn for_programs_of(abi: &'static str) -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    // Programs may rely on the libm that the real library brings.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--push-state,--no-as-needed,-lm,--pop-state");
     println!("cargo::rustc-check-cfg=cfg(application, values(\"abi\", \"mpich\", \"openmpi\"))");
     println!("cargo::rustc-cfg=application=\"{abi}\"");
     write(Part::Upper(abi))

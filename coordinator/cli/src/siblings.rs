@@ -1,4 +1,4 @@
-//! The other files of this installation: the lower halves, by library, and the preloaded libraries of stubs, by program.
+//! The other files of this installation: the lower halves, by library, and the libraries of stubs, by program.
 
 use std::path::PathBuf;
 

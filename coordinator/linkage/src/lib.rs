@@ -54,7 +54,7 @@ pub fn needed(program: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Op
     found
 }
 
-/// A name of its MPI that a program needs, and that a library in the MPI's place lacks.
+/// A name of its MPI that a program needs, and that the library in the MPI's place lacks; or the name of an MPI in whose place none stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingName {
     /// The file that needs it.
@@ -62,14 +62,22 @@ pub struct MissingName {
     pub name: String,
 }
 
-/// Returns the first such name of the program and of the libraries that it loads at its start. `stands_in`: the library in the MPI's place.
+/// Returns the first such name of the program and of the libraries that it loads at its start. `stands_in`: the library in the place of MPIs of that family.
 pub fn missing(
     program: &Path,
     stands_in: &Path,
+    family: Family,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Option<MissingName> {
-    let (mut users, mut real) = (vec![], vec![]);
+    let (mut users, mut real, mut others, mut unknown) = (vec![], vec![], vec![], None);
     each_loaded(program, variable, |library| {
+        let name = library.soname.as_deref().unwrap_or_default();
+        if library.family.is_some() && !family.libraries().contains(&name) {
+            unknown.get_or_insert(MissingName {
+                by: library.path.clone(),
+                name: name.to_owned(),
+            });
+        }
         if library.family.is_some() || is_part_of_mpi(&library.path) {
             real.push(library.path.clone());
             return Next::Beside;
@@ -81,12 +89,13 @@ pub fn missing(
         {
             users.push(library.path.clone());
         }
+        others.push(library.path.clone());
         Next::Below
     });
-    if users.is_empty() || real.is_empty() {
-        return None;
+    if unknown.is_some() || users.is_empty() || real.is_empty() {
+        return unknown;
     }
-    names::missing(&users, stands_in, &real)
+    names::missing(&users, stands_in, &real, &others)
 }
 
 /// Whether a file's name is that of an MPI library, or of one that it consists of.
@@ -98,7 +107,7 @@ fn is_part_of_mpi(path: &Path) -> bool {
         .any(|beginning| name.starts_with(beginning))
 }
 
-/// What to look at after a library.
+/// The libraries to look at next.
 enum Next {
     /// The libraries that it needs too.
     Below,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
-use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64};
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, EM_X86_64, FileHeader64};
 use object::read::elf::{Dyn, ElfFile64};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, StringTable};
 
@@ -18,7 +18,7 @@ const MOST: usize = 4096;
 
 /// Makes the family, and all texts about each member, from one list.
 macro_rules! families {
-    ($($(#[$doc:meta])* $name:ident $word:literal $shown:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident $word:literal $shown:literal [$($library:literal)*];)*) => {
         /// MPIs with one binary interface.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Family {
@@ -33,6 +33,14 @@ macro_rules! families {
             pub fn word(self) -> &'static str {
                 match self {
                     $(Family::$name => $word,)*
+                }
+            }
+
+            /// Returns the libraries in whose place the stubs stand, by the names that they give themselves: MPI under each of its names, and libraries
+            /// below it that programs and MPI's layers load too. The first is the one that programs are linked to.
+            pub fn libraries(self) -> &'static [&'static str] {
+                match self {
+                    $(Family::$name => &[$($library),*],)*
                 }
             }
 
@@ -53,11 +61,11 @@ macro_rules! families {
 }
 
 families! {
-    OpenMpi "openmpi" "Open MPI";
+    OpenMpi "openmpi" "Open MPI" ["libmpi.so.40" "libopen-rte.so.40" "libopen-pal.so.40" "libopen-pal.so.80"];
     /// MPICH, and libraries that share its binary interface: Intel MPI, MVAPICH, Cray MPICH.
-    Mpich "mpich" "MPICH";
+    Mpich "mpich" "MPICH" ["libmpich.so.12" "libmpi.so.12"];
     /// Any library with the MPI 5.0 standard's own binary interface (`libmpi_abi.so.1`).
-    Standard "abi" "the standard's MPI ABI";
+    Standard "abi" "the standard's MPI ABI" ["libmpi_abi.so.1" "libmpi_abi.so.0"];
 }
 
 impl Family {
@@ -76,6 +84,8 @@ pub(crate) struct Library {
     /// `DT_RPATH`, which `DT_RUNPATH` switches off.
     pub rpath: Option<String>,
     pub runpath: Option<String>,
+    /// `DT_SONAME`.
+    pub soname: Option<String>,
     /// The MPI that it is, if it is one.
     pub family: Option<Family>,
 }
@@ -116,7 +126,7 @@ impl Library {
         };
         let strings = sections.strings(LittleEndian, bytes, strings).ok()?;
         let bytes = |entry| bytes_of(entry, strings);
-        let (mut asked, mut rpath, mut runpath) = (0, None, None);
+        let (mut asked, mut rpath, mut runpath, mut soname) = (0, None, None, None);
         for entry in entries {
             match entry.tag(LittleEndian) {
                 DT_NEEDED if asked < MOST => {
@@ -127,11 +137,13 @@ impl Library {
                 // The last one counts.
                 DT_RPATH => rpath = Some(entry),
                 DT_RUNPATH => runpath = Some(entry),
+                DT_SONAME => soname = Some(entry),
                 _ => {}
             }
         }
         library.rpath = rpath.and_then(bytes).map(text);
         library.runpath = runpath.and_then(bytes).map(text);
+        library.soname = soname.and_then(bytes).map(text);
         Some(library)
     }
 }

@@ -10,11 +10,12 @@ use object::read::elf::{ElfFile64, GnuHashTable, Sym, SymbolTable, VersionTable}
 
 use crate::MissingName;
 
-/// Returns the first name that one of the `users` needs, one of the `real` libraries defines, and `stands_in` lacks.
+/// Returns the first name that one of the `users` needs, one of the `real` libraries defines, and neither `stands_in` nor one of the `others` does.
 pub(crate) fn missing(
     users: &[PathBuf],
     stands_in: &Path,
     real: &[PathBuf],
+    others: &[PathBuf],
 ) -> Option<MissingName> {
     let stands_in = mapped(stands_in)?;
     let stands_in = parsed(&stands_in)?;
@@ -25,13 +26,23 @@ pub(crate) fn missing(
     users.iter().find_map(|user| {
         let bytes = mapped(user)?;
         let elf = parsed(&bytes)?;
-        let name = Names::of(&elf)
-            .needed()
-            .find(|name| !stands_in.has(name) && real.iter().any(|real| real.has(name)))?;
+        let mut needed = Names::of(&elf).needed();
+        let name = needed.find(|name| {
+            !stands_in.has(name) && real.iter().any(|it| it.has(name)) && !defined(others, name)
+        })?;
         Some(MissingName {
             by: user.clone(),
             name: String::from_utf8_lossy(name).into_owned(),
         })
+    })
+}
+
+/// Whether one of these files defines a name. Few names are looked up here.
+fn defined(files: &[PathBuf], name: &[u8]) -> bool {
+    files.iter().any(|file| {
+        let bytes = mapped(file);
+        let elf = bytes.as_ref().and_then(parsed);
+        elf.is_some_and(|elf| Names::of(&elf).has(name))
     })
 }
 

@@ -54,7 +54,7 @@ pub struct Launch {
     /// The file of the library below, if it is loaded at launch.
     #[serde(default)]
     pub library_file: Option<PathBuf>,
-    /// The library to preload into the application.
+    /// The library of stubs for the application.
     pub upper_library: PathBuf,
     /// The application and its arguments, as the user gave them.
     pub command: Vec<String>,

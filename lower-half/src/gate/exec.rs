@@ -30,7 +30,7 @@ pub const UNSPLIT: &CStr = c"unsplit";
 
 /// NUL-terminated path of the lower half's executable; null: programs start as they are.
 static LOWER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
-/// The upper half's library, as it stands in LD_PRELOAD.
+/// The library that every program preloads, as it stands in LD_PRELOAD.
 static LIBRARY: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 /// Environment strings that the lower half wants back, and their number.
 static KEPT: AtomicPtr<*const c_char> = AtomicPtr::new(core::ptr::null_mut());

@@ -18,10 +18,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use stillpoint_linkage::Family;
 use stillpoint_refusals::Code;
-use stillpoint_wrappers::{abi, gate, mpich, openmpi};
+use stillpoint_wrappers::gate;
 
 use super::call::{Call, errno};
-use super::{SavedStateError, descriptors, user};
+use super::{SavedStateError, descriptors, exit, user};
 use crate::arch::frame::PC;
 use crate::arch::syscall::{failed, syscall3, syscall4};
 
@@ -29,22 +29,29 @@ use crate::arch::syscall::{failed, syscall3, syscall4};
 static LOADER: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 /// The path of the library with the stubs, NUL-terminated.
 static LIBRARY: AtomicPtr<libc::c_char> = AtomicPtr::new(core::ptr::null_mut());
-/// Device and inode of that library as it was loaded; 0: not yet.
+/// Device and inode of that library when its contract was compared; 0: in a process that was restarted.
+static CHECKED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+/// The same as it was loaded; 0: not yet.
 static LOADED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 /// The application's ABI: a place in [`Family::ALL`].
 static FAMILY: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the libraries of a family in whose place the stubs stand. The first one is MPI itself.
-const fn libraries(family: Family) -> &'static [&'static str] {
-    match family {
-        Family::OpenMpi => &openmpi::LIBRARIES,
-        Family::Mpich => &mpich::LIBRARIES,
-        Family::Standard => &abi::LIBRARIES,
-    }
-}
-
 fn family() -> Family {
     Family::ALL[FAMILY.load(Ordering::Relaxed).min(Family::ALL.len() - 1)]
+}
+
+fn set(pair: &[AtomicU64; 2], values: [u64; 2]) {
+    pair[0].store(values[0], Ordering::Relaxed);
+    pair[1].store(values[1], Ordering::Relaxed);
+}
+
+fn get(pair: &[AtomicU64; 2]) -> [u64; 2] {
+    pair.each_ref().map(|it| it.load(Ordering::Relaxed))
+}
+
+/// Notes device and inode of the library whose contract was compared.
+pub fn checked(device: u64, inode: u64) {
+    set(&CHECKED, [device, inode]);
 }
 
 /// Begins: the library stands in for libmpi whenever this loader opens it.
@@ -71,9 +78,8 @@ pub fn save() -> Vec<u8> {
     let [start, end] = LOADER
         .each_ref()
         .map(|it| it.load(Ordering::Relaxed) as u64);
-    let [device, inode] = LOADED.each_ref().map(|it| it.load(Ordering::Relaxed));
-    let family = FAMILY.load(Ordering::Relaxed) as u64;
-    [start, end, device, inode, family]
+    let [device, inode] = get(&LOADED);
+    [start, end, device, inode, word_of(family())]
         .iter()
         .flat_map(|word| word.to_le_bytes())
         .collect()
@@ -82,14 +88,21 @@ pub fn save() -> Vec<u8> {
 /// Takes over the state from [`save`] in another launch.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let words = super::words(saved, "the stand-in", 5)?;
-    let family = Family::ALL.get(words[4] as usize);
-    let family = *family.ok_or(SavedStateError::Value {
+    let family = Family::ALL.into_iter().find(|it| word_of(*it) == words[4]);
+    let family = family.ok_or(SavedStateError::Value {
         part: "the stand-in",
     })?;
-    LOADED[0].store(words[2], Ordering::Relaxed);
-    LOADED[1].store(words[3], Ordering::Relaxed);
+    set(&LOADED, [words[2], words[3]]);
     begin(&(words[0] as usize..words[1] as usize), family);
     Ok(())
+}
+
+/// Returns the name of a family's binary interface as a word of an image.
+fn word_of(family: Family) -> u64 {
+    let mut bytes = [0; 8];
+    let word = family.word().bytes();
+    bytes.iter_mut().zip(word).for_each(|(to, from)| *to = from);
+    u64::from_le_bytes(bytes)
 }
 
 /// Answers the loader's `open` of a file that may be an MPI library; `None`: it is none by its name, or another caller opens it. The path is the argument with
@@ -99,7 +112,7 @@ pub fn on_open(call: &Call, argument: usize) -> Option<isize> {
         return None;
     }
     let path = user::text(call.argument(argument))?;
-    if !may_be_mpi(path) {
+    if !may_be_mpi(path) || path.starts_with(b"/proc/") {
         return None;
     }
     let library = LIBRARY.load(Ordering::Relaxed);
@@ -108,64 +121,80 @@ pub fn on_open(call: &Call, argument: usize) -> Option<isize> {
     }
     // Opening a library does not block.
     let opened = call.make();
+    let (own, loaded) = (family(), get(&LOADED) != [0; 2]);
     if failed(opened) {
-        return Some(opened);
+        // Natively, the loader knows the library by the name that it gives itself, however it was loaded first.
+        let known = loaded && stands_for(own, file_name(path));
+        return Some(match known {
+            true => instead(opened, library, file_name(path)),
+            false => opened,
+        });
     }
     let mut name = [0; soname::LONGEST];
     let name = soname::of(opened, &mut name).unwrap_or_default();
-    let is = |family: &Family| libraries(*family).iter().any(|it| it.as_bytes() == name);
-    let own = family();
-    if is(&own) {
+    if stands_for(own, name) {
         return Some(instead(opened, library, name));
     }
-    if let Some(other) = Family::ALL.iter().find(|it| is(it)) {
-        refuse(*other, own, path);
+    let other = Family::ALL.into_iter().find(|it| stands_for(*it, name));
+    if let Some(other) = other.filter(|_| is_mpi_itself(name) && !loaded && !exit::forked()) {
+        refuse(other, own, path);
     }
     Some(descriptors::noted(opened))
 }
 
-/// Whether a path may lead to an MPI library. Most do not, and are not opened here.
-fn may_be_mpi(path: &[u8]) -> bool {
-    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    [&b"libmpi"[..], b"libopen-"]
-        .iter()
-        .any(|beginning| name.starts_with(beginning))
+/// Whether the stubs of a family stand in the place of the library of that name.
+fn stands_for(family: Family, name: &[u8]) -> bool {
+    family.libraries().iter().any(|it| it.as_bytes() == name)
 }
 
-/// Opens the library in the place of an opened one with that name.
+/// Whether a library has MPI's functions, and is no part below it.
+fn is_mpi_itself(name: &[u8]) -> bool {
+    name.starts_with(b"libmpi")
+}
+
+/// Returns the last part of a path.
+fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// Whether a path may lead to an MPI library. Most do not, and are not opened here.
+fn may_be_mpi(path: &[u8]) -> bool {
+    let name = file_name(path);
+    is_mpi_itself(name) || name.starts_with(b"libopen-")
+}
+
+/// Opens the library in the place of one with that name; `opened` is that one's descriptor, or an error.
 fn instead(opened: isize, library: *const libc::c_char, name: &[u8]) -> isize {
     let here = libc::AT_FDCWD as usize;
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
     // SAFETY: the path ends in NUL and lives as long as the process; the call makes a descriptor.
     let stubs = unsafe { syscall4(libc::SYS_openat, here, library as usize, flags, 0) };
-    if failed(stubs) {
-        // SAFETY: the descriptor was opened for this call.
-        unsafe { syscall3(libc::SYS_close, opened as usize, 0, 0) };
-        return stubs;
-    }
-    let (found, known) = (
-        id(stubs),
-        LOADED.each_ref().map(|it| it.load(Ordering::Relaxed)),
-    );
-    // The loader would load another file a second time.
-    let other = known != [0; 2] && found != Some(known);
-    let (kept, closed) = if other {
-        (opened, stubs)
-    } else {
-        (stubs, opened)
+    let close = |fd: isize| {
+        if !failed(fd) {
+            // SAFETY: the descriptor was opened for this call.
+            unsafe { syscall3(libc::SYS_close, fd as usize, 0, 0) };
+        }
     };
-    // SAFETY: the descriptor was opened for this call.
-    unsafe { syscall3(libc::SYS_close, closed as usize, 0, 0) };
-    if other && libraries(family())[0].as_bytes() == name {
-        // SAFETY: as above.
-        unsafe { syscall3(libc::SYS_close, kept as usize, 0, 0) };
+    let found = if failed(stubs) { None } else { id(stubs) };
+    // The loader would load another file a second time, and another build's contract has not been compared.
+    let known = [get(&LOADED), get(&CHECKED)]
+        .into_iter()
+        .find(|it| *it != [0; 2]);
+    if let Some(found) = found.filter(|found| known.is_none_or(|known| known == *found)) {
+        close(opened);
+        set(&LOADED, found);
+        return descriptors::noted(stubs);
+    }
+    close(stubs);
+    if is_mpi_itself(name) {
+        close(opened);
         return errno(libc::ELIBACC);
     }
-    if !other && let Some([device, inode]) = found {
-        LOADED[0].store(device, Ordering::Relaxed);
-        LOADED[1].store(inode, Ordering::Relaxed);
+    // A part below MPI does no harm beside the stubs, whose names come first.
+    match failed(opened) {
+        true => opened,
+        false => descriptors::noted(opened),
     }
-    descriptors::noted(kept)
 }
 
 /// Returns the device and inode of an open file.
@@ -191,7 +220,7 @@ fn refuse(other: Family, own: Family, path: &[u8]) -> ! {
     // SAFETY: the gate page is mapped as long as the process lives.
     let first = unsafe { gate::page() }.rank.load(Ordering::Relaxed) <= 0;
     let parts = [
-        b"stillpoint: this program loads " as &[u8],
+        b"stillpoint: this program has loaded " as &[u8],
         other.shown().as_bytes(),
         b" (",
         path,
@@ -239,8 +268,15 @@ mod tests {
     }
 
     #[test]
+    fn programs_are_linked_to_the_first_library_of_their_family() {
+        use stillpoint_wrappers::{abi, mpich, openmpi};
+        let described = [openmpi::LIBRARY, mpich::LIBRARY, abi::LIBRARY];
+        assert_eq!(Family::ALL.map(|it| it.libraries()[0]), described);
+    }
+
+    #[test]
     fn no_library_belongs_to_two_families() {
-        let all = Family::ALL.iter().flat_map(|it| libraries(*it));
+        let all = Family::ALL.iter().flat_map(|it| it.libraries());
         let mut all: Vec<&str> = all.copied().collect();
         let count = all.len();
         all.sort_unstable();

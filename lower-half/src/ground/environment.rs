@@ -1,7 +1,7 @@
 //! The environment variables of the application and of the lower half.
 //!
 //! The application's environment is the one that the process was started with, without Stillpoint's own variables. At its end, the application's loader finds
-//! some more, which preload the upper half's library before the user's libraries; that library removes them. The lower half does not preload the user's
+//! some more, which preload Stillpoint's small library before the user's libraries; that library removes them. The lower half does not preload the user's
 //! libraries: a thread would have two views of an allocator's storage (`threads::near`), and a library that counts MPI calls would count those of both halves.
 //!
 //! The lower half's environment also has variables that switch off MPI's caches of registered memory. Those caches are flushed by watching `munmap` in the

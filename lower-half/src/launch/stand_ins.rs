@@ -1,8 +1,9 @@
 //! The way in which a program gets the stubs: in the place of its own libmpi, or preloaded before it.
 //!
 //! The library with the stubs has all names that programs need of libmpi, and that MPI's own layers for Fortran and C++ need. Another library may need other
-//! names of the real one (OpenSHMEM's does). Such a program loads the real library too, and the stubs are preloaded.
+//! names of the real one (OpenSHMEM's does), or MPI itself may have another name. Such a program loads the real library too, and the stubs are preloaded.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use stillpoint_linkage::{Family, missing};
@@ -13,6 +14,8 @@ use super::error::LaunchError;
 use crate::gate::stand_in;
 use crate::loader::map::Mapped;
 
+/// The variable by which a user has the stubs preloaded: for a program that loads a library with such needs later.
+const STUBS: &str = "STILLPOINT_STUBS";
 /// The file name of the library that every program preloads.
 const PRELOAD: &str = "libstillpoint_preload.so";
 
@@ -36,13 +39,15 @@ pub fn choose(
             .find(|(own, _)| *own == name);
         std::env::var_os(kept.map_or(name, |(_, keeper)| keeper))
     };
-    if missing(program, library, variable).is_some() {
+    let family = launch.and_then(|launch| Family::of_abi(&launch.mpi));
+    let family = family.unwrap_or(Family::OpenMpi);
+    let forced = std::env::var_os(STUBS).is_some_and(|way| way == "preload");
+    if forced || missing(program, library, family, variable).is_some() {
         return Ok(vec![preload, library.to_owned()]);
     }
-    let family = launch.and_then(|launch| Family::of_abi(&launch.mpi));
-    stand_in::begin(
-        &(interpreter.base..interpreter.end),
-        family.unwrap_or(Family::OpenMpi),
-    );
+    if let Ok(about) = std::fs::metadata(library) {
+        stand_in::checked(about.dev(), about.ino());
+    }
+    stand_in::begin(&(interpreter.base..interpreter.end), family);
     Ok(vec![preload])
 }

@@ -1,4 +1,4 @@
-//! What depends on the processor.
+//! The parts that depend on the processor.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

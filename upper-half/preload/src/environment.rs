@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_is_for_the_loader_becomes_an_entry_of_the_auxiliary_vector() {
-        let ours = c"LD_PRELOAD=/a/libstillpoint_upper_openmpi.so:/b/libx.so";
+        let ours = c"LD_PRELOAD=/a/libstillpoint_preload.so:/b/libx.so";
         let (entries, behind) = left(&[c"A=1", c"LD_PRELOAD=/b/libx.so", FOR_LOADER, ours]);
         assert_eq!(entries, ["A=1", "LD_PRELOAD=/b/libx.so"]);
         assert_eq!(behind, [AT_IGNORE, 0]);

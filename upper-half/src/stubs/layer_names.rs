@@ -508,7 +508,7 @@ unsafe extern "C" fn opal_argv_free(list: *mut *mut c_char) {
     }
 }
 
-/// What the layers read of the library's own state: it is initialised, no internal errors are known, threads need no locks of the layers'.
+/// The library's own state, as the layers read it: it is initialised, no internal errors are known, threads need no locks of the layers'.
 macro_rules! facts {
     ($($name:ident: $kind:ty = $value:expr;)*) => {
         $(#[allow(non_upper_case_globals)] // The library's name.
@@ -630,7 +630,7 @@ unsafe extern "C" fn opal_class_initialize(class: *mut Class) {
         let bytes = 2 * (depth + 1) * size_of::<Option<Action>>();
         let all: *mut Option<Action> = libc::calloc(1, bytes).cast();
         if all.is_null() {
-            libc::abort();
+            libc::exit(-1);
         }
         let destructors = all.add(depth + 1);
         let (mut above, mut destructed, mut at) = (0, 0, class);

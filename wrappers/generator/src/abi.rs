@@ -86,8 +86,6 @@ pub struct Internal {
 pub struct Abi {
     pub word: String,
     pub library: String,
-    /// Other libraries in whose place the upper half stands.
-    pub parts: Vec<String>,
     pub types: Vec<Named>,
     pub status_bytes: usize,
     /// Fields of the status; the value is the offset.
@@ -172,7 +170,6 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
             [] => {}
             ["abi", word] if word.len() == 8 => abi.word = word.to_string(),
             ["library", name] => abi.library = name.to_string(),
-            ["part", name] => abi.parts.push(name.to_string()),
             ["type", name, kind] => abi.types.push(named(name, kind, "")),
             ["status", bytes] => abi.status_bytes = size(bytes)?,
             ["field", name, offset, kind] => abi.status.push(named(name, kind, offset)),

@@ -6,21 +6,18 @@ use std::path::Path;
 use stillpoint_linkage::{Needed, missing, needed};
 
 use super::{Row, row};
+use crate::program::find_program;
 use crate::siblings::Siblings;
 
 /// Returns the row for a program.
 pub fn of(program: &Path) -> Row {
     const WHAT: &str = "MPI of the program";
-    if !program.is_file() {
-        return row(
-            WHAT,
-            true,
-            false,
-            format!("there is no {}", program.display()),
-        );
-    }
+    let program = match find_program(program.as_os_str()) {
+        Ok(program) => program,
+        Err(failure) => return row(WHAT, true, false, failure.to_string()),
+    };
     let variable = |name: &str| env::var_os(name);
-    let Some(Needed { family, library }) = needed(program, variable) else {
+    let Some(Needed { family, library }) = needed(&program, variable) else {
         let found = "it is linked to none; if it loads one, it gets the library of stubs";
         return row(WHAT, false, true, found);
     };
@@ -29,7 +26,7 @@ pub fn of(program: &Path) -> Row {
         Err(failure) => return row(WHAT, true, false, failure.to_string()),
     };
     let library = library.display();
-    match missing(program, &stubs, variable) {
+    match missing(&program, &stubs, family, variable) {
         None => row(
             WHAT,
             true,

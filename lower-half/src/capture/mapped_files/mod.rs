@@ -140,6 +140,9 @@ pub fn survey(
     Ok(files)
 }
 
+/// The end of the path of the library that every program preloads.
+const PRELOADED: &str = "/libstillpoint_preload.so";
+
 /// A file, as the process's mappings show it, and its private mappings.
 struct Candidate<'a> {
     path: &'a str,
@@ -148,8 +151,7 @@ struct Candidate<'a> {
     mappings: Vec<&'a Mapping>,
 }
 
-/// Returns the files that an image might refer to. Stillpoint's own library is not among them: another lower half may have another one in
-/// its place.
+/// Returns the files that an image might refer to. Stillpoint's own libraries are not among them: another installation may have others in their places.
 fn candidates<'a>(
     mappings: &'a [Mapping],
     below: &Below,
@@ -162,7 +164,8 @@ fn candidates<'a>(
             inode != 0 && !below.has(mapping) && memory::kind(mapping) == RegionKind::PrivateFile;
         let plain = mapping.vm_flags & (vm_flags::HUGE_TLB | vm_flags::GROWS_DOWN) == 0;
         let named = mapping.name.starts_with('/') && !mapping.deleted();
-        if !private || !plain || !named || own == Some((device, inode)) {
+        let is_own = own == Some((device, inode)) || mapping.name.ends_with(PRELOADED);
+        if !private || !plain || !named || is_own {
             continue;
         }
         let known = found

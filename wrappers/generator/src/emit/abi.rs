@@ -18,12 +18,9 @@ pub fn emit(input: &Input) -> String {
         text,
         "/// This ABI among those that [`crate::direct::Direct::abi`] may name.\npub const ABI: u64 = u64::from_le_bytes(*b\"{}\");\n\
          /// The library that programs are linked to.\npub const LIBRARY: &str = \"{}\";\n\
-         /// The libraries in whose place the upper half stands: that one, and libraries that programs load with it.\npub const LIBRARIES: [&str; {}] = {:?};\n\
          /// Names of its library for Fortran's layers, and data: written by hand.\npub const OF_LAYERS: [&str; {}] = [",
         abi.word,
         abi.library,
-        abi.parts.len() + 1,
-        [std::slice::from_ref(&abi.library), &abi.parts].concat(),
         abi.of_layers.len(),
     );
     for name in &abi.of_layers {

@@ -290,6 +290,8 @@ mod tests {
             origin: None,
             recovers: None,
             suspended_by: None,
+            not_suspended: None,
+            requeued: None,
             epoch: None,
             directory: None,
             inode: None,

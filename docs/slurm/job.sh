@@ -3,4 +3,4 @@
 #SBATCH --ntasks=2
 #SBATCH --time=4:00:00
 #SBATCH --signal=USR1@120 --requeue --open-mode=append
-exec srun --mpi=pmix stillpoint run --dir "stillpoint-$SLURM_JOB_ID.d" --resume --requeue --on-term suspend -- "$@"
+exec srun --mpi=pmix stillpoint run --dir stillpoint-%j.d --resume --finished-ok --requeue --on-term suspend -- "$@"

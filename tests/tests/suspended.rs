@@ -188,6 +188,99 @@ fn a_suspended_job_is_requeued_once_it_is_committed_unless_it_was_cancelled() {
     }
 }
 
+/// A script in the place of `scontrol`, in a directory that is first in PATH.
+fn scontrol(directory: &Directory, script: &str) -> Result<String, Failed> {
+    let bin = directory.file("bin");
+    let made = fs::create_dir(&bin)
+        .and_then(|()| fs::write(bin.join("scontrol"), script))
+        .and_then(|()| {
+            fs::set_permissions(bin.join("scontrol"), fs::Permissions::from_mode(0o755))
+        });
+    made.map_err(|error| error.to_string())?;
+    let search = std::env::var("PATH").unwrap_or_default();
+    Ok(format!("{}:{search}", bin.display()))
+}
+
+/// Slurm's controller may be away for a while, as when it starts anew. The ranks stay until it answers, and everybody who waits is told.
+#[test]
+fn a_controller_that_is_away_is_asked_again_until_it_answers() {
+    on_trial("self_messages", Kind::Still, 1, |trial, directory| {
+        let target = trial.epochs_at();
+        let asked = directory.file("asked");
+        let script = format!(
+            "#!/bin/sh\necho \"$1\" >>{asked}\n\
+             if [ \"$(wc -l <{asked})\" -le 3 ]; then\n\
+             echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1; fi\n\
+             [ \"$1\" = requeue ] || echo JobId=17 JobState=RUNNING Reason=None PreemptTime=None\n",
+            asked = asked.display(),
+        );
+        let path = scontrol(directory, &script)?;
+        let mut command = job::mpirun(1);
+        command.arg(place::stillpoint()?);
+        command.args(["run", "--requeue", "--dir"]).arg(&target);
+        command.arg("--").arg(trial.executable());
+        command.env("PATH", path).env("SLURM_JOB_ID", "17");
+        command.env_remove("SLURM_ARRAY_JOB_ID");
+        let mut job = trial.launch(command)?;
+        trial.ready(&mut job)?;
+        let answer = command::suspend(directory, &target)?.expect(command::exit::DONE)?;
+        let away = "Unable to contact slurm controller";
+        ensure!(answer.stderr.contains(away), "not told: {}", answer.show());
+        let again =
+            "the batch system starts it again (scontrol requeue 17), and you need not do anything";
+        ensure!(answer.stdout.contains(again), "{}", answer.show());
+        let ended = job.end(PATIENCE)?;
+        let waits = "suspended, and waiting for the batch system";
+        ensure!(
+            ended.stderr.contains(waits) && ended.stderr.contains(away),
+            "{}",
+            ended.show()
+        );
+        let asked = fs::read_to_string(&asked).unwrap_or_default();
+        ensure!(
+            asked.ends_with("--oneliner\nrequeue\n") && asked.matches("requeue").count() == 1,
+            "{asked}"
+        );
+        let file = strike::job_file(&target)?;
+        ensure!(file["requeued"] == "scontrol requeue 17", "{file}");
+        ensure!(file["reason"].is_null(), "{file}");
+        Ok(())
+    });
+}
+
+/// At its limit, everything of a job is killed, its coordinator too. The reason why it was not suspended is on its stderr and in `status` then.
+#[test]
+fn a_job_that_was_not_suspended_before_its_limit_has_said_why() {
+    on_trial("tcp_socket", Kind::Refused, 2, |trial, directory| {
+        let target = trial.epochs_at();
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        let mut everything = strike::ranks(&target)?;
+        for rank in &everything {
+            strike::signal(*rank, Signal::SIGUSR1)?;
+        }
+        job.until("told", PATIENCE, |job| {
+            job.stderr().contains("a signal asks for a suspend")
+        })?;
+        let kept = || strike::job_file(&target).is_ok_and(|file| file["not_suspended"].is_string());
+        job.until("noted", PATIENCE, |_| kept())?;
+        everything.insert(0, strike::coordinator(&target)?);
+        for process in everything {
+            strike::signal(process, Signal::SIGKILL)?;
+        }
+        let ended = job.end(PATIENCE)?;
+        ensure!(ended.stderr.contains("socket"), "{}", ended.show());
+        let status = command::stillpoint(directory, ["status".as_ref(), target.as_os_str()])?;
+        let why = "no suspend";
+        ensure!(
+            status.stdout.contains(why) && status.stdout.contains("[open-socket]"),
+            "{}",
+            status.show()
+        );
+        Ok(())
+    });
+}
+
 /// This holds even if the request finds the ranks ending: `mpirun` sees no failure, and the job is over or suspended.
 #[test]
 fn a_job_that_is_suspended_while_it_ends_is_finished_or_suspended() {

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 use stillpoint_protocol::Span;
 use stillpoint_protocol::command::CommittedEpoch;
+use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::safe_text::{self, word};
 use stillpoint_refusals::{Refusal, in_words};
 
@@ -132,6 +133,14 @@ impl Request {
         outcome: &CommittedEpoch,
         waited_for: &BTreeSet<Refusal>,
     ) -> super::CommandResult {
+        let end = if outcome.suspended {
+            JobFile::read(&target.directory).ok()
+        } else {
+            None
+        };
+        let end = end.filter(|job| job.launch == target.job.launch);
+        let requeued = end.as_ref().and_then(|job| job.requeued.as_deref());
+        let not_requeued = end.as_ref().and_then(|job| job.reason.as_deref());
         let seconds: f64 = outcome.phases.iter().map(|(_, seconds)| seconds).sum();
         // If the coordinator went before it reported its times, the outcome has no phases and no size of memory.
         let told = !outcome.phases.is_empty();
@@ -150,6 +159,8 @@ impl Request {
                 "phases": phases,
                 "stopped_seconds": told.then_some(outcome.stopped),
                 "suspended": outcome.suspended,
+                "requeued": requeued,
+                "not_requeued": not_requeued,
                 "ahead": outcome.ahead.map(|ahead| json!({
                     "epoch": ahead.epoch,
                     "seconds": ahead.seconds,
@@ -200,12 +211,22 @@ impl Request {
                 bytes(staging.moved.slow),
             ));
         }
-        if outcome.suspended {
-            text.push_str(&format!(
-                "suspended; resume with: mpirun -n {} stillpoint restart {}\n",
-                target.job.ranks,
-                word(&target.directory.display().to_string())
-            ));
+        let resume = format!(
+            "resume with: mpirun -n {} stillpoint restart {}",
+            target.job.ranks,
+            word(&target.directory.display().to_string())
+        );
+        match (requeued, not_requeued) {
+            _ if !outcome.suspended => {}
+            (Some(done), _) => text.push_str(&format!(
+                "suspended; the batch system starts it again ({}), and you need not do anything\n",
+                safe_text::line(done)
+            )),
+            (None, Some(why)) => text.push_str(&format!(
+                "suspended, but {}; {resume}\n",
+                safe_text::line(why)
+            )),
+            (None, None) => text.push_str(&format!("suspended; {resume}\n")),
         }
         print(&text)
     }

@@ -1,4 +1,5 @@
-//! `run --resume` in the directory of a job that has finished: the launch does nothing. So a batch script that is queued once more ends well.
+//! `run --resume` in the directory of a job that has finished: the launch does nothing, and ends with a status of its own, since nothing was computed. A
+//! batch script that may be queued once more asks for status 0 (`--finished-ok`).
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use super::start::take;
 use super::{CommandResult, Failure, lock};
 
 /// Tells the user and the other ranks: job.json names this launch from now on.
-pub fn tell(place: &LaunchPosition, directory: &Path, mut job: JobFile) -> CommandResult {
+pub fn tell(place: &LaunchPosition, directory: &Path, mut job: JobFile, ok: bool) -> CommandResult {
     let held = take(directory)?;
     let _lock = lock::take(&held)?;
     job.launch.clone_from(&place.launch);
@@ -22,13 +23,16 @@ pub fn tell(place: &LaunchPosition, directory: &Path, mut job: JobFile) -> Comma
     });
     Failure::refuse(
         Code::JobFinished,
-        Failure::FAILED,
+        Failure::FINISHED,
         format!(
-            "{}: the job '{}' has finished: there is nothing to continue{epoch}",
+            "{}: the job '{}' has finished: there is nothing to continue, and nothing was computed now{epoch}",
             directory.display(),
             job.name
         ),
     )
     .say();
-    Ok(())
+    match ok {
+        true => Ok(()),
+        false => Err(Failure::silent(Failure::FINISHED)),
+    }
 }

@@ -151,6 +151,8 @@ mod tests {
             origin: None,
             recovers: None,
             suspended_by: None,
+            not_suspended: None,
+            requeued: None,
             epoch: None,
             directory: None,
             inode: None,

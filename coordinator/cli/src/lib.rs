@@ -12,6 +12,7 @@ mod clean;
 mod completions;
 mod coordinator;
 mod copies;
+mod directory_name;
 mod directory_owner;
 mod explain;
 mod finished;
@@ -40,6 +41,7 @@ mod siblings;
 mod site_defaults;
 mod start;
 mod status;
+mod supervisor;
 mod target;
 mod tiers;
 mod title;
@@ -60,7 +62,7 @@ use stillpoint_coordinator::site::Site;
 
 /// Transparent checkpointing for MPI programs
 ///
-/// Start a job under its launcher (`mpirun -n 4 stillpoint run -- ./app`), suspend it at any moment
+/// Start a job under its launcher (`mpirun -n 4 stillpoint run -- ./app`, or `stillpoint launch -- mpirun -n 4 ./app`), suspend it at any moment
 /// (`stillpoint suspend`), and restart it later (`mpirun -n 4 stillpoint restart DIR`).
 #[derive(Debug, Parser)]
 #[command(name = "stillpoint", version, propagate_version = true, after_help = EXIT_STATUS)]
@@ -70,13 +72,15 @@ pub struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: run and restart end as the application does; after a suspend \
-with --suspended-status; with 127 or 126 if the application cannot be found or started. All other commands: 0 done, \
+Exit status: run, restart and launch end as the application does; after a suspend \
+with --suspended-status; with 127 or 126 if the application cannot be found or started; with 6 if the job that \
+--resume finds has finished. All other commands: 0 done, \
 1 failed, 2 wrong usage, 3 no such job or epoch, 4 not allowed, 5 the job refused and runs on.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Launch(supervisor::Supervise),
     Restart(restart::Restart),
     Status(status::Status),
     Checkpoint(checkpoint::Checkpoint),
@@ -121,6 +125,8 @@ impl Failure {
     pub const NOT_ALLOWED: u8 = 4;
     /// The job refused; it runs on.
     pub const REFUSED: u8 = 5;
+    /// The job in the directory has finished, and nothing was started.
+    pub const FINISHED: u8 = 6;
     /// The application cannot be started.
     pub const NOT_EXECUTABLE: u8 = 126;
     /// There is no such application.
@@ -256,6 +262,7 @@ pub fn main() -> ExitCode {
     }
     let outcome = match cli.command {
         Command::Run(run) => run.execute(),
+        Command::Launch(launch) => launch.execute(),
         Command::Restart(restart) => restart.execute(),
         Command::Status(status) => status.execute(),
         Command::Checkpoint(checkpoint) => checkpoint.execute(),
@@ -300,11 +307,13 @@ fn parse() -> Result<Cli, Failure> {
     site_defaults::check(&matches, &site)?;
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match (broken, &cli.command) {
-        (Some(error), Command::Run(_) | Command::Restart(_)) => Err(Failure::refuse(
-            Code::SiteSettings,
-            Failure::FAILED,
-            format!("cannot read this site's settings: {error}"),
-        )),
+        (Some(error), Command::Run(_) | Command::Restart(_) | Command::Launch(_)) => {
+            Err(Failure::refuse(
+                Code::SiteSettings,
+                Failure::FAILED,
+                format!("cannot read this site's settings: {error}"),
+            ))
+        }
         _ => Ok(cli),
     }
 }

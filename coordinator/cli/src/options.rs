@@ -15,9 +15,8 @@ use stillpoint_multilevel::units::parse_bytes;
 use stillpoint_refusals::Code;
 
 use super::tiers::TierOptions;
-use super::units::parse_duration;
 use super::{Failure, batch};
-use parse::{parse_compression, parse_name, parse_signal, parse_silence};
+use parse::{parse_compression, parse_interval, parse_name, parse_signal, parse_silence};
 use stillpoint_coordinator::job::Copies;
 use stillpoint_coordinator::server::BatchJob;
 use values::TrackingOption;
@@ -30,7 +29,7 @@ pub struct LaunchOptions {
     pub name: Option<String>,
 
     /// Write an epoch at this interval (90s, 30m, 2h)
-    #[arg(long, env = "STILLPOINT_INTERVAL", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, env = "STILLPOINT_INTERVAL", value_name = "TIME", value_parser = parse_interval)]
     pub interval: Option<Span>,
 
     /// Number of committed epochs to keep (plus any earlier epochs that they depend on)

@@ -69,17 +69,19 @@ const LAUNCHERS: [&str; 15] = [
     "mpispawn",
 ];
 
+/// The name of a launcher, if this is its path.
+pub(super) fn launcher_named(program: &Path) -> Option<&str> {
+    let name = program.file_name()?.to_str()?;
+    // Names such as `mpiexec.hydra` or `mpirun.openmpi`.
+    let stem = name.split('.').next()?;
+    LAUNCHERS.contains(&stem).then_some(name)
+}
+
 /// Refuses a launcher: all its ranks would be one rank of this job, and no restart could start them.
 pub(super) fn refuse_launcher(program: &Path) -> Result<(), Failure> {
     let real = program.canonicalize().ok();
-    let names = [Some(program), real.as_deref()];
-    let names = names.into_iter().flatten().filter_map(Path::file_name);
-    let launcher = names.filter_map(OsStr::to_str).find(|name| {
-        // Names such as `mpiexec.hydra` or `mpirun.openmpi`.
-        let stem = name.split('.').next();
-        stem.is_some_and(|stem| LAUNCHERS.contains(&stem))
-    });
-    let Some(launcher) = launcher else {
+    let mut names = [Some(program), real.as_deref()].into_iter().flatten();
+    let Some(launcher) = names.find_map(launcher_named) else {
         return Ok(());
     };
     Err(Failure::refuse(
@@ -87,7 +89,7 @@ pub(super) fn refuse_launcher(program: &Path) -> Result<(), Failure> {
         Failure::USAGE,
         format!(
             "{launcher} is a launcher, but stillpoint has to start each of its ranks: put the launcher first, as in \
-             {launcher} -n 2 stillpoint run -- APP"
+             {launcher} -n 2 stillpoint run -- APP, or start it by stillpoint launch -- {launcher} -n 2 APP"
         ),
     ))
 }

@@ -109,13 +109,14 @@ pub fn converse(
     };
     coordinator.ask(&request).map_err(lost)?;
     tell(ProgressReport::Asked);
-    let mut beyond = FOR_AN_ANSWER;
+    let (mut beyond, mut past_return) = (FOR_AN_ANSWER, false);
     loop {
         let limit = wanted.timeout.map(|timeout| timeout + beyond);
         let patience = limit.map(|limit| limit.saturating_sub(asked.elapsed()));
         match coordinator.answer(patience).map_err(lost)? {
             ToCommand::Phase { epoch, phase } => {
                 let committing = PAST_RETURN.contains(&phase.as_str());
+                past_return = committing;
                 beyond = match committing {
                     true => FOR_THE_COMMIT,
                     false => FOR_AN_ANSWER,
@@ -127,7 +128,13 @@ pub fn converse(
                     committing,
                 });
             }
-            ToCommand::Hindered { reasons } => tell(ProgressReport::Hindered(&reasons)),
+            ToCommand::Hindered { reasons } => {
+                if let Some(timeout) = wanted.timeout.filter(|_| past_return) {
+                    // The epoch is committed, and the batch system is waited for.
+                    beyond = asked.elapsed().saturating_sub(timeout) + FOR_THE_COMMIT;
+                }
+                tell(ProgressReport::Hindered(&reasons));
+            }
             ToCommand::Committed(outcome) => return Ok(outcome),
             ToCommand::Refused { reasons } => {
                 let words = "cannot checkpoint the job now, and it runs on";

@@ -19,7 +19,7 @@ use super::mpi::Recorded;
 use super::options::LaunchOptions;
 use super::shared_errors::with_one_voice;
 use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
-use super::{CommandResult, Failure, first_process, inside};
+use super::{CommandResult, Failure, directory_name, first_process, inside};
 use stillpoint_coordinator::epoch::{Epochs, Mark, staged_name};
 
 /// The least number of images for one thread: looking into an image in memory takes a third of a millisecond.
@@ -40,7 +40,7 @@ pub struct Restart {
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
     epoch: Option<u64>,
 
-    /// Work in another checkpoint directory, where later epochs are written; DIR stays as it is
+    /// Work in another checkpoint directory, where later epochs are written; DIR stays as it is. Templates as for `run --dir`
     #[arg(long, env = "STILLPOINT_DIR", value_name = "NEW")]
     dir: Option<PathBuf>,
 
@@ -63,7 +63,12 @@ impl Restart {
     }
 
     fn start(&self, place: &LaunchPosition) -> CommandResult {
-        let work = self.dir.as_ref().unwrap_or(&self.directory);
+        let dir = self
+            .dir
+            .as_deref()
+            .map(directory_name::filled)
+            .transpose()?;
+        let work = dir.as_ref().unwrap_or(&self.directory);
         let work = self.options.tiers.directory(Some(work))?;
         let work = absolute(&work.unwrap_or_else(|| self.directory.clone()))?;
         let from = absolute(&self.directory)?;

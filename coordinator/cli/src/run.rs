@@ -15,7 +15,7 @@ use super::program::{executable, find_program, refuse_launcher};
 use super::restart::RestartRequest;
 use super::shared_errors::with_one_voice;
 use super::start::{Decision, Home, Program, Task, absolute, new_job_id, start, take, text};
-use super::{CommandResult, Failure, first_process, inside, restart};
+use super::{CommandResult, Failure, directory_name, first_process, inside, restart};
 use stillpoint_coordinator::epoch::{Epochs, Mark};
 
 /// Start an MPI program, unmodified, so that it can be checkpointed
@@ -24,6 +24,8 @@ use stillpoint_coordinator::epoch::{Epochs, Mark};
 #[derive(Debug, Args)]
 pub struct Run {
     /// Checkpoint directory; all hosts must share it [default: the slow tier, else ./stillpoint.d]
+    ///
+    /// %u stands for the user, %j for the batch job, %x for the batch job's name, %% for a percent sign
     #[arg(long, env = "STILLPOINT_DIR", value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -34,6 +36,10 @@ pub struct Run {
     /// With --resume: restart also if the epoch is of another command, or if the job has finished
     #[arg(long, env = "STILLPOINT_RESUME_ANYWAY", requires = "resume")]
     resume_anyway: bool,
+
+    /// With --resume: end with status 0, not 6, if the job in the directory has finished
+    #[arg(long, env = "STILLPOINT_FINISHED_OK")]
+    finished_ok: bool,
 
     /// Give up the epochs of an earlier job in the directory. Without this, `run` refuses to begin if that job has epochs and has not finished
     #[arg(long, conflicts_with = "resume")]
@@ -75,9 +81,24 @@ impl Run {
         with_one_voice(&place, self.start(&place))
     }
 
+    /// The checkpoint directory.
+    pub fn directory(&self) -> Result<PathBuf, Failure> {
+        let dir = self
+            .dir
+            .as_deref()
+            .map(directory_name::filled)
+            .transpose()?;
+        let directory = self.options.tiers.directory(dir.as_deref())?;
+        absolute(&directory.unwrap_or_else(|| "./stillpoint.d".into()))
+    }
+
+    /// The program and its arguments.
+    pub fn words(self) -> Vec<OsString> {
+        [self.program].into_iter().chain(self.arguments).collect()
+    }
+
     fn start(&self, place: &LaunchPosition) -> CommandResult {
-        let directory = self.options.tiers.directory(self.dir.as_deref())?;
-        let directory = absolute(&directory.unwrap_or_else(|| "./stillpoint.d".into()))?;
+        let directory = self.directory()?;
         let found = find_program(&self.program)?;
         refuse_launcher(&found)?;
         let executable = executable(found);
@@ -95,6 +116,7 @@ impl Run {
             arguments: &self.arguments,
             safe_state: self.safe_state,
             is_certain: !self.resume,
+            finished_ok: self.finished_ok,
         };
         let home = Home {
             work: directory.clone(),

@@ -1,8 +1,10 @@
 //! Applies the site's settings ([`stillpoint_coordinator::site`]) to the options: its values are the defaults, and some cannot be changed.
 
+use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
+use nix::unistd::Group;
 use stillpoint_refusals::Code;
 
 use super::Failure;
@@ -33,6 +35,10 @@ pub fn apply(mut definition: Command, site: &Site) -> Result<Command, String> {
             return Err(format!("'{name}' is not an option of run and restart"));
         }
     }
+    for name in site.defaults.keys() {
+        check_values(&definition, name, &site.values(name).unwrap_or_default())
+            .map_err(|why| format!("{name}: {why}"))?;
+    }
     for launch in LAUNCHES {
         definition = definition.mut_subcommand(launch, |mut command| {
             for name in site.defaults.keys() {
@@ -44,6 +50,49 @@ pub fn apply(mut definition: Command, site: &Site) -> Result<Command, String> {
         });
     }
     Ok(definition)
+}
+
+/// Checks the values as those of a command line, so that the error names the site's file and not an option that the user has not written.
+fn check_values(definition: &Command, name: &str, values: &[String]) -> Result<(), String> {
+    for launch in LAUNCHES {
+        let command = definition.find_subcommand(launch);
+        let Some(argument) = command.and_then(|command| option(command, name)) else {
+            continue;
+        };
+        if !argument.get_action().takes_values() {
+            match values {
+                [flag] if flag == "true" || flag == "false" => continue,
+                _ => {
+                    let given = values.join(" ");
+                    return Err(format!("'{given}' is neither true nor false"));
+                }
+            }
+        }
+        // Variables of this process do not count here.
+        let alone = definition.clone().mut_subcommand(launch, |command| {
+            command.mut_args(|argument| argument.env(Resettable::Reset))
+        });
+        let words = values.iter().map(|value| format!("--{name}={value}"));
+        let line = ["stillpoint".to_owned(), launch.to_owned()]
+            .into_iter()
+            .chain(words)
+            .chain(["x".to_owned()]);
+        if let Err(error) = alone.try_get_matches_from(line) {
+            let text = error.to_string();
+            let lines = text.lines().map(str::trim);
+            let lines: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+            let told = lines.join(" ");
+            return Err(told.trim_start_matches("error: ").to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// The group of operators that the site names, if the system does not know it. Nobody would be an operator then.
+pub fn unknown_group(site: &Site) -> Option<String> {
+    let named = site.values("operators")?.join(" ");
+    let known = Group::from_name(&named).ok().flatten().is_some() || named.parse::<u32>().is_ok();
+    (!known).then_some(named)
 }
 
 /// Refuses options that the site does not let users change.
@@ -139,6 +188,29 @@ mod tests {
             assert_eq!(refused.status, Failure::USAGE);
             assert!(refused.to_string().contains(words[0]), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_value_is_checked_as_on_a_command_line() {
+        for (defaults, word) in [
+            ("keep = \"three\"", "keep: invalid value 'three'"),
+            ("keep = 0", "keep: invalid value '0'"),
+            ("interval = 30", "interval: invalid value '30'"),
+            ("lazy = \"yes\"", "lazy: 'yes' is neither true nor false"),
+            ("on-term = \"stop\"", "[possible values: end, suspend]"),
+            ("tier = [\"fast=/x\"]", "capacity: a fast tier needs one"),
+            ("keep = [\"1\", \"2\"]", "multiple times"),
+            ("epoch = \"new\"", "epoch: invalid value 'new'"),
+        ] {
+            let error = apply(definition(), &site(defaults, "")).unwrap_err();
+            assert!(error.contains(word), "{defaults}: {error}");
+        }
+        for right in ["lazy = true", "resume-anyway = true", "incremental = \"\""] {
+            assert!(apply(definition(), &site(right, "")).is_ok(), "{right}");
+        }
+        assert_eq!(unknown_group(&site("operators = \"0\"", "")), None);
+        let nobody = "operators = \"no-such-group\"";
+        assert!(unknown_group(&site(nobody, "")).is_some());
     }
 
     #[test]

@@ -82,7 +82,24 @@ pub fn absolute(directory: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Makes the directory in which a job will work, or takes an existing one of ours. An obstacle is then reported before anything runs.
+///
+/// The directory above it has to be there: a name with a mistake in it must not make a tree elsewhere.
 pub fn take(directory: &Path) -> Result<Directory, Failure> {
+    if let Some(above) = directory.parent()
+        && let Err(error) = above.metadata()
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        let text = format!(
+            "{}: cannot make this directory: there is no {}: check the name, or make that one with mkdir -p",
+            directory.display(),
+            above.display()
+        );
+        return Err(Failure::refuse(
+            Code::UnsafeDirectory,
+            Failure::FAILED,
+            text,
+        ));
+    }
     Directory::make(directory).map_err(|error| cannot_write(directory, &error))
 }
 
@@ -127,6 +144,8 @@ pub struct Program<'a> {
     pub safe_state: SafeState,
     /// Whether it starts afresh in any case.
     pub is_certain: bool,
+    /// Whether a job that has finished is a success.
+    pub finished_ok: bool,
 }
 
 /// Starts this rank. `decide` runs on rank 0 only. `program` is the program that every rank would start afresh. Returns only on failure, or if the job has
@@ -156,10 +175,11 @@ pub fn start(
     };
     let tracking = options.tracking()?;
     let tiers = options.tiers.of_rank(place)?;
+    let finished_ok = program.is_some_and(|program| program.finished_ok);
     let begun = match place.rank {
         0 => match decide()? {
             Decision::Start(task) => start_job(place, &work, options, afresh, task)?,
-            Decision::Finished(job) => return finished::tell(place, &work, *job),
+            Decision::Finished(job) => return finished::tell(place, &work, *job, finished_ok),
         },
         _ => match (program, afresh) {
             // Every decision leads to this program, and the lower half learns the rest.
@@ -173,7 +193,8 @@ pub fn start(
             }
             (_, afresh) => match find_job(place, &work, options, afresh)? {
                 Some(begun) => begun,
-                None => return Ok(()),
+                None if finished_ok => return Ok(()),
+                None => return Err(Failure::silent(Failure::FINISHED)),
             },
         },
     };

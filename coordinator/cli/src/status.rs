@@ -41,7 +41,7 @@ pub struct Status {
     #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Span>,
 
-    /// With --all: print OpenMetrics text for monitoring
+    /// With --all: print the numbers in Prometheus's text format
     #[arg(
         long,
         env = "STILLPOINT_METRICS",
@@ -67,6 +67,10 @@ struct Shown {
     exit_status: Option<i32>,
     /// The user who had it suspended, if not its own user, and the reason.
     suspended_by: Option<Requester>,
+    /// The reasons why a suspend that a signal asked for has not come about.
+    not_suspended: Option<String>,
+    /// The command by which the batch system starts the suspended job again.
+    requeued: Option<String>,
     job: String,
     launch: String,
     ranks: u32,
@@ -260,6 +264,8 @@ impl Shown {
             reason,
             exit_status: job.exit_status,
             suspended_by: job.suspended_by.clone(),
+            not_suspended: job.not_suspended.clone(),
+            requeued: job.requeued.clone(),
             job: job.job.clone(),
             launch: job.launch.clone(),
             ranks: job.ranks,
@@ -318,6 +324,12 @@ impl Shown {
         }
         if let Some(asked) = &self.suspended_by {
             row("suspended", &asked.to_string());
+        }
+        if let Some(why) = &self.not_suspended {
+            row("no suspend", &format!("a signal asked for one: {why}"));
+        }
+        if let Some(done) = &self.requeued {
+            row("requeued", done);
         }
         row("directory", &self.directory);
         row("command", &self.command.join(" "));

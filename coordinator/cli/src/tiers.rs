@@ -11,8 +11,8 @@ use stillpoint_protocol::tier::Tiers;
 
 use stillpoint_refusals::Code;
 
-use super::Failure;
 use super::launch::LaunchPosition;
+use super::{Failure, directory_name};
 use stillpoint_coordinator::server::Staging;
 
 #[derive(Clone, Debug, Args)]
@@ -20,7 +20,7 @@ pub struct TierOptions {
     /// Stage images: fast=PATH,capacity=SIZE is a node's own storage, slow=PATH the checkpoint directory
     ///
     /// fast=PATH,capacity=SIZE[,limit=BANDWIDTH] and slow=PATH[,capacity=SIZE][,limit=BANDWIDTH]. In PATH of the fast
-    /// tier %h stands for the host and %r for the rank. A limit bounds what one rank writes there. In the variable, a semicolon
+    /// tier %h stands for the host and %r for the rank; the slow tier takes the templates of `run --dir`. A limit bounds what one rank writes there. In the variable, a semicolon
     /// separates tiers.
     #[arg(
         long,
@@ -179,8 +179,9 @@ impl TierOptions {
 
     /// The checkpoint directory: that of `--dir`, or the slow tier. If both are given, they must be the same.
     pub fn directory(&self, given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
-        let slow = self.slow().map(|slow| slow.path.as_path());
-        match (given, slow) {
+        let slow = self.slow().map(|slow| directory_name::filled(&slow.path));
+        let slow = slow.transpose()?;
+        match (given, slow.as_deref()) {
             (Some(given), Some(slow)) => {
                 let absolute = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned());
                 if absolute(given) != absolute(slow) {

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-const FILES: [&str; 18] = [
+const FILES: [&str; 22] = [
     "batch.rs",
+    "directory_name.rs",
     "directory_owner.rs",
     "finished.rs",
     "first_process.rs",
@@ -21,6 +22,9 @@ const FILES: [&str; 18] = [
     "siblings.rs",
     "site_defaults.rs",
     "start.rs",
+    "supervisor/launches.rs",
+    "supervisor/line.rs",
+    "supervisor/mod.rs",
     "tiers.rs",
 ];
 

@@ -73,6 +73,12 @@ pub struct JobFile {
     /// The user who had the job suspended, if not its own user, and the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended_by: Option<Requester>,
+    /// The reasons why a suspend that a signal asked for has not come about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_suspended: Option<String>,
+    /// The command by which the batch system has been told to start the suspended job again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requeued: Option<String>,
     /// The newest committed epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
@@ -298,6 +304,8 @@ mod tests {
             restarted_from: None,
             recovers: None,
             suspended_by: None,
+            not_suspended: None,
+            requeued: None,
             epoch: Some(3),
             directory: None,
             inode: None,

@@ -72,7 +72,7 @@ impl Job {
     }
 
     /// Commands that want reports on the attempt under way.
-    pub(super) fn listeners(&self) -> Vec<u64> {
+    pub fn listeners(&self) -> Vec<u64> {
         let Some(attempt) = &self.attempt else {
             return vec![];
         };

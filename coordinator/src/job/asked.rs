@@ -1,4 +1,4 @@
-//! The user who asked for a suspend, if not the job's own user, and the reason: job.json keeps them, and the job's user is told.
+//! The user who asked for a suspend, if not the job's own user, and the reason: job.json keeps them. The job's user is told of every suspend.
 
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::command::Requester;
@@ -6,19 +6,24 @@ use stillpoint_protocol::command::Requester;
 use super::{Job, Output};
 
 /// The rank that speaks for the job.
-const SPEAKER: u32 = 0;
+pub const SPEAKER: u32 = 0;
 
 impl Job {
     /// Records who asked for the suspend under way, since the job is about to end by it.
-    pub(super) fn note_who_asked(&mut self) {
+    pub(super) fn note_who_asked(&mut self, epoch: u64) {
         self.fate.suspended_by = self.whoever_asked();
-        if let Some(asked) = &self.fate.suspended_by {
-            let text = format!("suspended {asked}");
-            self.outputs.push(Output::Send {
-                rank: SPEAKER,
-                message: ToAgent::Say { text },
-            });
-        }
+        self.say(match &self.fate.suspended_by {
+            Some(asked) => format!("suspended {asked}"),
+            None => format!("suspended: epoch {epoch} is committed"),
+        });
+    }
+
+    /// Prints a line on the job's stderr.
+    pub(super) fn say(&mut self, text: String) {
+        self.outputs.push(Output::Send {
+            rank: SPEAKER,
+            message: ToAgent::Say { text },
+        });
     }
 
     fn whoever_asked(&self) -> Option<Requester> {

@@ -344,7 +344,8 @@ impl Job {
             // An earlier error of a rank no longer matters: the job carries on from the epoch.
             self.fate.reason = None;
             self.fate.exit_status = None;
-            self.note_who_asked();
+            self.forget_unsuspended();
+            self.note_who_asked(epoch);
             self.outputs.push(Output::Record);
             if self.settings.requeue {
                 // While its ranks are there the job has not failed, so batch jobs that depend on its success wait on.

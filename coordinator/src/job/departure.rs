@@ -47,7 +47,11 @@ impl Job {
     /// Handles the batch system's answer. If it will not start the job again, a person has to do so.
     pub(super) fn on_requeued(&mut self, result: Result<String, String>) {
         match result {
-            Ok(done) => self.log(done),
+            Ok(done) => {
+                self.log(done.clone());
+                self.fate.requeued = Some(done);
+                self.outputs.push(Output::Record);
+            }
             Err(why) => {
                 let reason = format!("the batch system will not start the job again: {why}");
                 self.log(reason.clone());

@@ -124,6 +124,10 @@ pub struct Fate {
     pub reason: Option<String>,
     pub exit_status: Option<i32>,
     pub suspended_by: Option<Requester>,
+    /// The reasons why a suspend that a signal asked for has not come about.
+    pub not_suspended: Option<String>,
+    /// The command by which the batch system has been told to start the job again.
+    pub requeued: Option<String>,
     pub newest_epoch: Option<u64>,
     pub restarted_from: Option<u64>,
 }

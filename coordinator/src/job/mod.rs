@@ -26,6 +26,7 @@ mod stopped;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod unsuspended;
 mod write_behind;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -37,6 +38,7 @@ use stillpoint_protocol::command::{Ahead, JobStatus, Requester, Tally, ToCommand
 use stillpoint_protocol::job_file::JobState;
 use stillpoint_refusals::Refusal;
 
+pub use asked::SPEAKER;
 use attempt::Attempt;
 pub use exchange::{Fate, Input, Output, StoppedRank};
 pub use phase::Phase;
@@ -90,6 +92,8 @@ pub struct Job {
     starter_gone: bool,
     isolation: Isolation,
     fate: Fate,
+    /// The time at which the job's user was last told why a suspend by signal has not come about.
+    told_unsuspended: Option<Duration>,
     /// Whether the epoch of a suspend is committed.
     suspended: bool,
     ended: bool,
@@ -124,9 +128,12 @@ impl Job {
                 reason: None,
                 exit_status: None,
                 suspended_by: None,
+                not_suspended: None,
+                requeued: None,
                 newest_epoch: settings.newest_epoch,
                 restarted_from: settings.restarted_from,
             },
+            told_unsuspended: None,
             suspended: false,
             ended: false,
             committed: 0,
@@ -281,6 +288,7 @@ impl Job {
                 if self.wanted.iter().all(|wanted| !wanted.suspend) {
                     // No command waits, and the job is to end, so this is tried as long as any checkpoint.
                     let patience = self.settings.patience.still_point;
+                    self.forget_unsuspended();
                     self.want(CheckpointRequest::of_the_job(true, patience, now));
                 }
             }

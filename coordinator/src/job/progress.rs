@@ -27,6 +27,7 @@ impl Job {
 
     /// Tells these commands what takes long, if anything does.
     pub fn tell_what_takes_long(&mut self, now: Duration) -> Vec<Output> {
+        self.note_what_takes_long(now);
         let reasons: Vec<Refusal> = self.takes_long(now).collect();
         if !reasons.is_empty() {
             let mut watchers = self.wait_for_attempt();

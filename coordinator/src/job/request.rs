@@ -238,6 +238,7 @@ impl Job {
         }
         self.log(format!("no checkpoint: {reason}"));
         self.last_failure = Some(reason.clone());
+        self.note_given_up(given_up.iter(), std::slice::from_ref(reason));
         for wanted in given_up {
             self.tell(wanted.watcher, wanted.aborted(reason));
         }
@@ -316,6 +317,7 @@ impl Job {
                 FIRST_PAUSE
             }
         };
+        self.note_hindered(patient.iter(), reasons, now);
         // The message also goes to requests that have come meanwhile.
         let message = ToCommand::Hindered {
             reasons: reasons.to_vec(),
@@ -358,6 +360,7 @@ impl Job {
     }
 
     pub(super) fn tell_refused(&mut self, refused: Vec<CheckpointRequest>, reasons: &[Refusal]) {
+        self.note_given_up(refused.iter(), reasons);
         let reasons = reasons.to_vec();
         let watchers = refused.into_iter().filter_map(|wanted| wanted.watcher);
         self.tell(watchers.collect::<Vec<_>>(), ToCommand::Refused { reasons });

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::{JobState, Process};
+use stillpoint_refusals::refusal;
 use tokio::sync::oneshot;
 
 use super::records::Written;
 use super::{Coordinator, Event, Outbox, frame, send};
 use crate::epoch::{Description, seconds_since_1970};
-use crate::job::{Input, Output};
+use crate::job::{Input, Output, SPEAKER};
 
 /// The orders, and the events that they wait for.
 #[derive(Default)]
@@ -138,10 +139,26 @@ impl Coordinator {
             self.agenda.requeueing = true;
             let events = self.shared.events.clone();
             tokio::spawn(async move {
-                let result = job.requeue().await;
+                let waits = |why| drop(events.send(Event::RequeueWaits(why)));
+                let result = job.requeue(waits).await;
                 // When the job has ended, the receiver is gone.
                 let _ = events.send(Event::Done(Input::Requeued { result }));
             });
+        }
+    }
+
+    /// Tells the job's user and the commands that wait. Later orders wait for the batch system, but these are no orders of the job.
+    pub(super) fn requeue_waits(&self, why: &str) {
+        let reason = refusal!(BatchSystem, "{why}");
+        let text = format!("suspended, and waiting for the batch system: {why}");
+        self.recorder.line(&text);
+        if let Some(outbox) = self.shared.agents.get(&SPEAKER) {
+            send(&outbox, &ToAgent::Say { text });
+        }
+        let reasons = vec![reason];
+        for watcher in self.job.listeners() {
+            let reasons = reasons.clone();
+            self.tell(watcher, &ToCommand::Hindered { reasons });
         }
     }
 
@@ -152,6 +169,8 @@ impl Coordinator {
         self.file.reason.clone_from(&fate.reason);
         self.file.exit_status = fate.exit_status;
         self.file.suspended_by.clone_from(&fate.suspended_by);
+        self.file.not_suspended.clone_from(&fate.not_suspended);
+        self.file.requeued.clone_from(&fate.requeued);
         self.file.epoch = fate.newest_epoch;
         self.file.restarted_from = fate.restarted_from;
         self.file.processes = self.processes.iter().flatten().cloned().collect();

@@ -311,6 +311,10 @@ impl Coordinator {
                 self.agenda.hear(&input);
                 self.job.on(now, input)
             }
+            Event::RequeueWaits(why) => {
+                self.requeue_waits(&why);
+                vec![]
+            }
             Event::Registered(trouble) => {
                 if let Some(line) = trouble {
                     self.recorder.line(line);

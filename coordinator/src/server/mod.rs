@@ -70,6 +70,8 @@ pub(crate) enum Event {
     Registered(Option<String>),
     /// Work that was done elsewhere, such as on files.
     Done(Input),
+    /// The batch system does not take the request to start the job again yet.
+    RequeueWaits(String),
     Log(String),
 }
 

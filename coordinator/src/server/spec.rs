@@ -208,6 +208,8 @@ impl Spec {
             restarted_from: self.restarted_from,
             recovers: self.recovers,
             suspended_by: None,
+            not_suspended: None,
+            requeued: None,
             epoch,
             directory: directory.path().canonicalize().ok(),
             inode: Some(directory.inode()),

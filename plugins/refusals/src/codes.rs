@@ -249,6 +249,8 @@ codes! {
             "ask for a suspend, or ask the job's user";
         FaultPoint "fault-point" "a fault that was asked for (`STILLPOINT_FAULT`)"
             "unset the variable";
+        BatchSystem "batch-system" "a batch system that does not answer the request to start a suspended job again"
+            "wait: it is asked again as long as the job's processes live";
         AnotherRelease "another-release" "a reason that only another release of Stillpoint knows"
             "ask `stillpoint explain` of that release";
         Internal "internal" "an error in Stillpoint"

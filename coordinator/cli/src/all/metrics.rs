@@ -1,4 +1,4 @@
-//! `status --all --metrics`: the numbers of all jobs, in the format of monitoring systems.
+//! `status --all --metrics`: the numbers of all jobs, in the text format of Prometheus, which node_exporter's textfile collector reads.
 //!
 //! The numbers are those of the running launches, so counters begin again with each restart.
 
@@ -56,6 +56,11 @@ fn text(heard: &JobResults) -> Result<String, std::fmt::Error> {
         &mut registry,
         "jobs",
         "Jobs on this host, by user and state",
+    );
+    let info = gauges(
+        &mut registry,
+        "job_info",
+        "1 for each job and its state, on each of its hosts",
     );
     let ranks = gauges(&mut registry, "job_ranks", "Ranks of a job");
     let epoch = gauges(
@@ -115,10 +120,14 @@ fn text(heard: &JobResults) -> Result<String, std::fmt::Error> {
         let labels: Labels = vec![
             ("user", user),
             ("name", escaped(&job.name)),
-            ("job", word(&shown["job"])),
+            // `job` is Prometheus's own label.
+            ("job_id", word(&shown["job"])),
             ("directory", escaped(&job.directory)),
         ];
         let number = |value: &Value| value.as_f64().unwrap_or_default();
+        let mut with_state = labels.clone();
+        with_state.push(("state", word(&shown["state"])));
+        info.get_or_create(&with_state).set(1.0);
         ranks.get_or_create(&labels).set(number(&shown["ranks"]));
         epoch.get_or_create(&labels).set(number(&shown["epoch"]));
         let answers = shown["coordinator"]["reachable"] == true;
@@ -151,7 +160,29 @@ fn text(heard: &JobResults) -> Result<String, std::fmt::Error> {
     }
     let mut text = String::new();
     encode(&mut text, &registry)?;
-    Ok(text)
+    Ok(as_prometheus_reads_it(&text))
+}
+
+/// Turns OpenMetrics into the text format of Prometheus. There the lines about a counter have its whole name, with `_total`; otherwise its help is lost.
+fn as_prometheus_reads_it(text: &str) -> String {
+    let is_counter = |name: &str| {
+        let line = format!("# TYPE {name} counter");
+        text.lines().any(|other| other == line)
+    };
+    let mut told = String::new();
+    for line in text.lines() {
+        let mut words = line.splitn(4, ' ');
+        let (mark, what, name) = (words.next(), words.next(), words.next());
+        match (mark, what, name) {
+            (Some("#"), Some("EOF" | "UNIT"), _) => {}
+            (Some("#"), Some(what), Some(name)) if is_counter(name) => {
+                let rest = words.next().unwrap_or_default();
+                told.push_str(&format!("# {what} {name}_total {rest}\n"));
+            }
+            _ => told.push_str(&format!("{line}\n")),
+        }
+    }
+    told
 }
 
 #[cfg(test)]
@@ -188,7 +219,8 @@ mod tests {
         for line in [
             "stillpoint_jobs{user=\"user 4294967288\",state=\"running\"} 1",
             "stillpoint_jobs{user=\"user 4294967288\",state=\"unreadable\"} 1",
-            "job=\"j\",directory=\"/d\"} 3",
+            "job_id=\"j\",directory=\"/d\"} 3",
+            "job_id=\"j\",directory=\"/d\",state=\"running\"} 1",
             "stillpoint_epochs_total{",
             "stillpoint_stored_bytes_total{",
             "stillpoint_stopped_seconds_total{",
@@ -198,7 +230,33 @@ mod tests {
             assert!(text.contains(line), "no {line}:\n{text}");
         }
         assert!(text.contains("name=\"a\\\"b\\\\u{a}c\\\\\""), "{text}");
-        assert!(text.ends_with("# EOF\n"), "{text}");
+        // Each sample belongs to a family of the same name, with its help and its type.
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let name = line.split(['{', ' ']).next().unwrap();
+            for about in ["HELP", "TYPE"] {
+                let head = format!("# {about} {name} ");
+                assert!(
+                    text.lines().any(|line| line.starts_with(&head)),
+                    "{head}: {text}"
+                );
+            }
+        }
+        for name in [
+            "epochs_total",
+            "refusals_total",
+            "stored_bytes_total",
+            "stopped_seconds_total",
+            "checkpoint_phase_seconds_total",
+        ] {
+            assert!(
+                text.contains(&format!("# TYPE stillpoint_{name} counter\n")),
+                "{text}"
+            );
+        }
+        assert!(
+            !text.contains("# UNIT") && !text.contains("# EOF"),
+            "{text}"
+        );
         for line in text.lines() {
             assert!(
                 line.starts_with('#') || line.starts_with("stillpoint_"),

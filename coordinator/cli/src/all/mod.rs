@@ -60,7 +60,8 @@ pub struct Everybody {
         long,
         env = "STILLPOINT_SLURM_JOB",
         value_name = "JOB",
-        requires = "all"
+        requires = "all",
+        value_parser = slurm_job
     )]
     slurm_job: Option<String>,
 
@@ -72,6 +73,13 @@ pub struct Everybody {
         requires = "all"
     )]
     dir_below: Option<PathBuf>,
+}
+
+/// Parses the name of a job of Slurm.
+fn slurm_job(text: &str) -> Result<String, String> {
+    let job = resume_command::SlurmId::of(text);
+    job.map(|job| job.as_str().to_owned())
+        .ok_or_else(|| format!("'{text}' is no job of Slurm: write 17, 17_3 or 17+1"))
 }
 
 /// The treatment of jobs that stay.

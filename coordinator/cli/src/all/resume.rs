@@ -10,11 +10,13 @@ use super::helper::Speaker;
 use super::messages::{Action, End, HelperMessage, Job, Task};
 use super::resume_command::{ResumeCommand, SlurmId};
 use super::{Asking, Everybody};
+use crate::target::Target;
 use crate::units::parse_duration;
 use crate::{CommandResult, Failure};
 use stillpoint_coordinator::registry::{Entry, Registry};
 use stillpoint_protocol::Span;
 use stillpoint_protocol::job_file::JobFile;
+use stillpoint_protocol::safe_text::word;
 
 /// The time that the batch system may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,6 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// the command for each.
 #[derive(Debug, Args)]
 pub struct Resume {
+    /// Checkpoint directory of one job, for which the command is told
+    #[arg(hide = true, conflicts_with = "all")]
+    target: Option<String>,
+
     #[command(flatten)]
     everybody: Everybody,
 
@@ -44,9 +50,23 @@ pub struct Resume {
 impl Resume {
     pub fn execute(self) -> CommandResult {
         if !self.everybody.all {
+            let target = self
+                .target
+                .as_deref()
+                .map(|target| Target::find(Some(target)));
+            let command = match target.transpose()? {
+                Some(Target { directory, job }) => format!(
+                    "mpirun -n {} stillpoint restart {}",
+                    job.ranks,
+                    word(&directory.display().to_string())
+                ),
+                None => "stillpoint restart DIR under its launcher".to_owned(),
+            };
             return Err(Failure::new(
                 Failure::USAGE,
-                "resume needs --all; to resume one job, run `stillpoint restart DIR` under its launcher",
+                format!(
+                    "resume starts no job by itself and needs --all; to resume one job, run: {command}"
+                ),
             ));
         }
         let asking = Asking {

@@ -8,8 +8,13 @@ pub fn rows() -> Vec<Row> {
     const FILE: &str = "site's file (/etc/stillpoint.conf)";
     const OPTIONS: &str = "options of run that are set";
     let site = Site::of_this_machine().and_then(|site| {
-        site_defaults::apply(definition(), &site)?;
-        Ok(site)
+        let path = site.path.display();
+        let applied = site_defaults::apply(definition(), &site);
+        applied.map_err(|error| format!("{path}: {error}"))?;
+        match site_defaults::unknown_group(&site) {
+            Some(group) => Err(format!("{path}: operators: there is no group '{group}'")),
+            None => Ok(site),
+        }
     });
     match site {
         Ok(site) => {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use nix::sys::signal::Signal;
-use stillpoint_protocol::{Silence, safe_text};
+use stillpoint_protocol::{Silence, Span, safe_text};
 
 use crate::units::parse_duration;
 
@@ -15,6 +15,16 @@ pub fn parse_name(text: &str) -> Result<String, String> {
                 .to_owned(),
         ),
         false => Ok(text.to_owned()),
+    }
+}
+
+/// Parses a time that needs a unit: a bare 30 may be meant as minutes.
+pub fn parse_interval(text: &str) -> Result<Span, String> {
+    match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Err(format!(
+            "'{text}' has no unit: write {text}s, {text}m or {text}h"
+        )),
+        false => parse_duration(text),
     }
 }
 

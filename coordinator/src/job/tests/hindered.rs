@@ -107,3 +107,64 @@ fn a_suspend_by_signal_is_tried_again_and_an_end_of_the_job_ends_it() {
     );
     assert!(world.job.status(world.now).waits_for.is_empty());
 }
+
+#[test]
+fn a_suspend_by_signal_that_is_hindered_tells_the_user_why_and_job_json_keeps_it() {
+    let mut world = World::running();
+    world.agent(0, FromAgent::SuspendWanted { signal: 10 });
+    for attempt in 1..=3 {
+        world.hindered_try(attempt);
+        world.sleep();
+    }
+    let said = |output: &&Output| {
+        matches!(output, Output::Send { rank: 0, message: ToAgent::Say { text } }
+            if text.starts_with("a signal asks for a suspend") && text.contains("a file is open"))
+    };
+    assert_eq!(
+        world.outputs.iter().filter(said).count(),
+        1,
+        "once is enough"
+    );
+    assert!(world.has(&Output::Record));
+    let kept = |world: &World| world.job.fate().not_suspended.clone();
+    assert!(kept(&world).unwrap().contains("a file is open"));
+    world.up_to_commit(4);
+    world.committed(5);
+    assert_eq!(kept(&world), None);
+}
+
+#[test]
+fn a_suspend_by_signal_that_is_given_up_is_told_too() {
+    let mut world = World::running();
+    world.agent(0, FromAgent::SuspendWanted { signal: 10 });
+    world.input(Input::Disconnected { rank: 1 });
+    world.all_say(1, Progress::Released);
+    world.agent(0, FromAgent::SuspendWanted { signal: 10 });
+    let said = |output: &Output| {
+        matches!(output, Output::Send { message: ToAgent::Say { text }, .. }
+            if text.starts_with("a signal asked for a suspend, which failed"))
+    };
+    assert!(world.outputs.iter().any(said), "{:?}", world.outputs);
+    assert!(world.job.fate().not_suspended.is_some());
+}
+
+#[test]
+fn a_suspend_by_signal_that_waits_for_a_rank_tells_what_it_waits_for() {
+    let mut world = World::running();
+    world.agent(0, FromAgent::SuspendWanted { signal: 10 });
+    world.all_say(1, Progress::Clocks { clocks: vec![] });
+    world.say(0, 1, parked(1));
+    let before = world.outputs.len();
+    let first = world
+        .job
+        .tell_what_takes_long(world.now + Duration::from_secs(1));
+    assert!(first.is_empty(), "{first:?}");
+    let later = world
+        .job
+        .tell_what_takes_long(world.now + Duration::from_secs(3));
+    assert!(
+        matches!(&later[..], [Output::Send { message: ToAgent::Say { text }, .. }, Output::Record]
+            if text.contains("epoch 5, reach")),
+        "{before} {later:?}"
+    );
+}

@@ -70,6 +70,9 @@ fn a_signal_suspends_without_anybody_watching() {
     world.up_to_commit(1);
     world.committed(5);
     assert_eq!(world.orders().last(), Some(&&Order::Terminate));
+    let text = "suspended: epoch 5 is committed".to_owned();
+    let message = ToAgent::Say { text };
+    assert!(world.has(&Output::Send { rank: 0, message }));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use stillpoint_image::Manifest;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
 use super::house::House;
+use super::stand_in::STAND_IN;
 use crate::support::{Agent, Character, End, names};
 
 /// A directory with one committed epoch of `sh`, of a job that was suspended.
@@ -145,11 +146,16 @@ fn a_job_that_has_finished_is_not_begun_again() {
     first.end_well();
     finish(&house);
     for again in 0..2 {
-        let ends = house.launch(3, "", &["run", "--resume", "sh"]).wait();
-        for (rank, (status, text)) in ends.iter().enumerate() {
-            assert_eq!(*status, Some(0), "time {again}, rank {rank}: {text}");
-            let says = text.contains("has finished: there is nothing to continue");
-            assert_eq!(says, rank == 0, "time {again}, rank {rank}: {text}");
+        for (words, wanted) in [
+            (&["run", "--resume", "sh"][..], 6),
+            (&["run", "--resume", "--finished-ok", "sh"], 0),
+        ] {
+            let ends = house.launch(3, "", words).wait();
+            for (rank, (status, text)) in ends.iter().enumerate() {
+                assert_eq!(*status, Some(wanted), "time {again}, rank {rank}: {text}");
+                let says = text.contains("nothing to continue, and nothing was computed now");
+                assert_eq!(says, rank == 0, "time {again}, rank {rank}: {text}");
+            }
         }
     }
     house.refuses(
@@ -179,6 +185,38 @@ fn finish(house: &House) {
     let mut job = JobFile::read(&dir).unwrap();
     job.state = JobState::Finished;
     job.write(&dir).unwrap();
+}
+
+#[test]
+fn a_directory_is_named_by_templates_and_not_made_in_a_tree_that_is_not_there() {
+    let house = House::new();
+    house.refuses(
+        &["run", "--dir", "typo/d", "sh"],
+        1,
+        &[
+            "typo/d: cannot make this directory",
+            "there is no",
+            "mkdir -p",
+        ],
+    );
+    assert!(!house.path("typo").exists());
+    house.refuses(
+        &["run", "--dir", "d-%j", "sh"],
+        2,
+        &["%j stands for the batch job"],
+    );
+    house.refuses(&["run", "--dir", "d-%q", "sh"], 2, &["write %%"]);
+    let mut command = house.command(&["run", "--dir", "%x-%j-%%d", "sh"]);
+    command
+        .env("SLURM_JOB_ID", "17")
+        .env("SLURM_JOB_NAME", "melt")
+        .env(STAND_IN, "");
+    let mut rank = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !house.output(&["suspend", "./melt-17-%d"]).status.success() {
+        assert!(Instant::now() < deadline, "{:?}", names(&house.path(".")));
+    }
+    assert_eq!(rank.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -134,6 +134,9 @@ fn usage_errors_are_2() {
         &["run"],
         &["run", "--keep", "0", "sh"],
         &["run", "--interval", "soon", "sh"],
+        &["run", "--interval", "30", "sh"],
+        &["suspend", "--all", "--slurm-job", "abc"],
+        &["resume", "--all", "--slurm-job", "17;id"],
         &["run", "--name", "a/b", "sh"],
         &["run", "--compress", "gzip", "sh"],
         &["run", "--suspend-signal", "KILL", "sh"],
@@ -156,6 +159,96 @@ fn usage_errors_are_2() {
         status.code(),
         Some(2),
         "an option's variable is checked as the option is"
+    );
+}
+
+#[test]
+fn an_error_of_usage_says_what_is_right() {
+    let house = House::new();
+    for (arguments, words) in [
+        (
+            &["run", "--interval", "30", "sh"][..],
+            "'30' has no unit: write 30s, 30m or 30h",
+        ),
+        (
+            &["suspend", "--all", "--slurm-job", "abc"],
+            "'abc' is no job of Slurm",
+        ),
+    ] {
+        let output = house.output(arguments);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+    house.refuses(
+        &["resume"],
+        2,
+        &["resume starts no job by itself", "stillpoint restart DIR"],
+    );
+    let ranks = house.launch(1, "", &["run", "sh"]);
+    house.until_state("running");
+    house.succeeds(&["suspend"]);
+    let (status, said) = ranks.wait().remove(0);
+    assert_eq!(status, Some(0), "{said}");
+    house.refuses(
+        &["resume", "./d"],
+        2,
+        &["mpirun -n 1 stillpoint restart /", "/d"],
+    );
+}
+
+#[test]
+fn launch_starts_launchers_and_nothing_else() {
+    let house = House::new();
+    house.refuses(
+        &["launch", "--", "sh", "-c", "x"],
+        2,
+        &["sh is no launcher"],
+    );
+    house.refuses(&["launch", "--", "mpirun", "-n", "2"], 2, &["no program"]);
+    house.refuses(
+        &["launch", "--", "mpirun", "-odd", "sh"],
+        2,
+        &["stillpoint run --"],
+    );
+    house.refuses(
+        &[
+            "launch",
+            "--",
+            "mpirun",
+            "stillpoint",
+            "run",
+            "--kep",
+            "3",
+            "sh",
+        ],
+        2,
+        &["unexpected argument '--kep'"],
+    );
+    house.refuses(
+        &[
+            "launch",
+            "--keep",
+            "2",
+            "--",
+            "mpirun",
+            "stillpoint",
+            "run",
+            "--keep",
+            "3",
+            "sh",
+        ],
+        2,
+        &["--keep", "multiple times"],
+    );
+    let (status, text) = house
+        .launch(2, "", &["launch", "--", "mpirun", "sh"])
+        .wait_for(0);
+    assert_eq!(status, Some(2), "{text}");
+    assert!(text.contains("put it first"), "{text}");
+    house.refuses(
+        &["run", "--", "mpirun", "-n", "2", "sh"],
+        2,
+        &["stillpoint launch -- mpirun"],
     );
 }
 

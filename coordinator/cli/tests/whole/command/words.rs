@@ -21,6 +21,7 @@ fn help_manual_and_completions_know_every_command() {
         .collect();
     for command in [
         "run",
+        "launch",
         "restart",
         "status",
         "checkpoint",
@@ -59,8 +60,75 @@ fn help_manual_and_completions_know_every_command() {
 }
 
 #[test]
+fn the_manual_has_its_sections_and_leads_to_pages_that_are_there() {
+    let house = House::new();
+    let pages = house.path("man");
+    house.succeeds(&["man", pages.to_str().unwrap()]);
+    let there = names(&pages);
+    let main = fs::read_to_string(pages.join("stillpoint.1")).unwrap();
+    assert_eq!(main, house.succeeds(&["man"]));
+    for section in ["EXAMPLES", "FILES", "ENVIRONMENT", "\"EXIT STATUS\""] {
+        assert!(main.contains(&format!(".SH {section}\n")), "no {section}");
+    }
+    for word in ["STILLPOINT_INTERVAL", "/etc/stillpoint.conf", "in.melt"] {
+        assert!(main.contains(word), "no {word}");
+    }
+    for page in &there {
+        let text = fs::read_to_string(pages.join(page))
+            .unwrap()
+            .replace('\\', "");
+        for reference in text.split("(1)").filter_map(|before| before.lines().last()) {
+            let name = reference.rsplit(' ').next().unwrap();
+            if name.starts_with("stillpoint") && text.contains(&format!("{name}(1)")) {
+                assert!(
+                    there.contains(&format!("{name}.1")),
+                    "{page} leads to {name}(1)"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn check_shows_rows() {
     let house = House::new();
+    let conf = house.path("conf");
+    let shown_with = |text: &str| {
+        fs::write(&conf, text).unwrap();
+        let mut command = house.command(&["check"]);
+        let output = command.env("STILLPOINT_CONF", &conf).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        (text, output.status.success())
+    };
+    // As root only: the file has to be root's.
+    if nix::unistd::geteuid().is_root() {
+        assert!(
+            shown_with("[defaults]\nkeep = 3\n")
+                .0
+                .contains("keep = 3 (the site)")
+        );
+        for (setting, words) in [
+            ("keep = \"three\"", "keep: invalid value 'three'"),
+            ("lazy = \"yes\"", "lazy: 'yes' is neither true nor false"),
+            (
+                "operators = \"no-such-group\"",
+                "operators: there is no group 'no-such-group'",
+            ),
+        ] {
+            let (text, ok) = shown_with(&format!("[defaults]\n{setting}\n"));
+            let words = format!("NO   {}: {words}", conf.display());
+            assert!(text.contains(&words) && !ok, "{setting}: {text}");
+        }
+        fs::write(&conf, "[defaults]\nkeep = \"three\"\n").unwrap();
+        let mut run = house.command(&["run", "sh"]);
+        let output = run.env("STILLPOINT_CONF", &conf).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        let words = format!("{}: keep: invalid value 'three'", conf.display());
+        assert!(
+            text.contains(&words) && text.contains("[site-settings]"),
+            "{text}"
+        );
+    }
     let shown: Value = serde_json::from_slice(&house.output(&["check", "--json"]).stdout).unwrap();
     let rows = shown["rows"].as_array().unwrap();
     assert!(

@@ -1,0 +1,291 @@
+//! What follows the end of a launch: nothing, or another launch, from which epoch, and after which pause. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use stillpoint_protocol::job_file::JobState;
+
+/// A launch that ends earlier than this without a new epoch has failed at once.
+pub const AT_ONCE: Duration = Duration::from_secs(30);
+/// Failures at once after which an epoch is not tried any more.
+const TIMES: u32 = 3;
+/// The pauses before another launch: the first one, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The end of a launch.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The job's last state; `None`: the launch never came to a job.
+    pub state: Option<JobState>,
+    /// The application's own status, if it ended by itself.
+    pub exit_status: Option<i32>,
+    /// The reason for a failure, in words.
+    pub reason: String,
+    /// The epoch that the launch carried on from.
+    pub from: Option<u64>,
+    /// The epochs that are there now, oldest first, with a staged one.
+    pub epochs: Vec<u64>,
+    pub lasted: Duration,
+    /// Somebody has told the supervisor to end.
+    pub stopped: bool,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The job is over: the supervisor ends as the launcher did.
+    Over,
+    /// The job has failed, and no launch can help. The reason is for people.
+    GiveUp(String),
+    Again(Again),
+}
+
+/// Another launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// An epoch before the newest one; `None`: the newest one, or the beginning if there is none.
+    pub earlier: Option<u64>,
+    pub pause: Duration,
+    /// What has happened and what is done, for people.
+    pub told: String,
+}
+
+/// The launches so far.
+#[derive(Debug)]
+pub struct History {
+    /// The most restarts.
+    most: u32,
+    restarts: u32,
+    /// Launches in a row without a new epoch.
+    in_vain: u32,
+    /// How often in a row launches from an epoch (`None`: from the beginning) have failed at once.
+    at_once: BTreeMap<Option<u64>, u32>,
+    given_up: BTreeSet<u64>,
+}
+
+impl History {
+    pub fn new(most: u32) -> History {
+        History {
+            most,
+            restarts: 0,
+            in_vain: 0,
+            at_once: BTreeMap::new(),
+            given_up: BTreeSet::new(),
+        }
+    }
+
+    /// Takes the end of a launch in, and says what follows.
+    pub fn next(&mut self, ended: &Ended) -> Next {
+        match (ended.state, ended.exit_status) {
+            _ if ended.stopped => return Next::Over,
+            (Some(JobState::Finished | JobState::Suspended), _) => return Next::Over,
+            // The application has ended by itself: it would do so again.
+            (Some(JobState::Failed), Some(_)) => return Next::Over,
+            // What cannot start at all is a mistake of the user.
+            (None, _) if self.restarts == 0 => return Next::Over,
+            _ => {}
+        }
+        let newest = ended.epochs.last().copied();
+        let progress = ended.state.is_some() && newest > ended.from;
+        let mut told = ended.reason.clone();
+        match progress {
+            true => self.in_vain = 0,
+            false => self.in_vain += 1,
+        }
+        let failed = self.at_once.entry(ended.from).or_default();
+        match !progress && ended.lasted < AT_ONCE {
+            true => *failed += 1,
+            false => *failed = 0,
+        }
+        if *failed >= TIMES {
+            let Some(from) = ended.from else {
+                return Next::GiveUp(format!(
+                    "{told}; the job has failed at once {TIMES} times in a row, and has no epoch"
+                ));
+            };
+            self.given_up.insert(from);
+            told = format!("{told}; epoch {from} has failed at once {TIMES} times in a row");
+        }
+        if self.restarts >= self.most {
+            return Next::GiveUp(format!(
+                "{told}; the job has been restarted {} times, which is the limit (--restarts)",
+                self.restarts
+            ));
+        }
+        let usable = ended.epochs.iter().rev();
+        let mut usable = usable.filter(|epoch| !self.given_up.contains(epoch));
+        let chosen = usable.next().copied();
+        if chosen.is_none() && newest.is_some() {
+            return Next::GiveUp(format!("{told}; no other epoch is left"));
+        }
+        self.restarts += 1;
+        let doublings = self.in_vain.saturating_sub(1).min(16);
+        let pause = (FIRST_PAUSE * (1 << doublings)).min(LONGEST_PAUSE);
+        let place = match chosen {
+            Some(epoch) => format!("from epoch {epoch}"),
+            None => "from its beginning".to_owned(),
+        };
+        Next::Again(Again {
+            earlier: chosen.filter(|_| chosen != newest),
+            pause,
+            told: format!(
+                "{told}; restart {} of at most {} {place} in {} s",
+                self.restarts,
+                self.most,
+                pause.as_secs()
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(from: Option<u64>, epochs: &[u64], seconds: u64) -> Ended {
+        Ended {
+            state: Some(JobState::Failed),
+            exit_status: None,
+            reason: "rank 1 has died".into(),
+            from,
+            epochs: epochs.to_vec(),
+            lasted: Duration::from_secs(seconds),
+            stopped: false,
+        }
+    }
+
+    fn again(next: Next) -> Again {
+        match next {
+            Next::Again(again) => again,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_job_that_came_to_an_end_of_its_own_is_over() {
+        let with = |state, exit_status| Ended {
+            state: Some(state),
+            exit_status,
+            ..lost(None, &[1], 5)
+        };
+        for ended in [
+            with(JobState::Finished, Some(0)),
+            with(JobState::Suspended, None),
+            with(JobState::Failed, Some(3)),
+            Ended {
+                stopped: true,
+                ..lost(None, &[1], 5)
+            },
+            Ended {
+                state: None,
+                ..lost(None, &[], 0)
+            },
+        ] {
+            assert_eq!(History::new(9).next(&ended), Next::Over, "{ended:?}");
+        }
+    }
+
+    #[test]
+    fn a_lost_rank_or_launcher_leads_to_the_newest_epoch() {
+        let mut history = History::new(9);
+        let first = again(history.next(&lost(None, &[1, 2], 300)));
+        assert_eq!((first.earlier, first.pause.as_secs()), (None, 1));
+        assert!(first.told.contains("restart 1 of at most 9 from epoch 2"));
+        // A coordinator that has gone with its ranks has left the state at running.
+        let silent = Ended {
+            state: Some(JobState::Running),
+            ..lost(Some(2), &[2, 3], 300)
+        };
+        assert_eq!(again(history.next(&silent)).earlier, None);
+        // A restart that does not come to a job is tried again.
+        let never = Ended {
+            state: None,
+            ..lost(Some(3), &[2, 3], 40)
+        };
+        again(history.next(&never));
+    }
+
+    #[test]
+    fn without_an_epoch_it_begins_again() {
+        let mut history = History::new(9);
+        let first = again(history.next(&lost(None, &[], 300)));
+        assert!(first.told.contains("from its beginning"), "{}", first.told);
+    }
+
+    #[test]
+    fn the_pause_grows_until_a_launch_has_written_an_epoch() {
+        let mut history = History::new(99);
+        let pauses: Vec<u64> = (0..9)
+            .map(|_| {
+                again(history.next(&lost(Some(4), &[4], 100)))
+                    .pause
+                    .as_secs()
+            })
+            .collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        let fresh = again(history.next(&lost(Some(4), &[4, 5], 100)));
+        assert_eq!(fresh.pause.as_secs(), 1);
+    }
+
+    #[test]
+    fn an_epoch_that_fails_at_once_three_times_is_left_for_the_one_before() {
+        let mut history = History::new(99);
+        let epochs = [5, 6];
+        for _ in 0..2 {
+            assert_eq!(
+                again(history.next(&lost(Some(6), &epochs, 2))).earlier,
+                None
+            );
+        }
+        let before = again(history.next(&lost(Some(6), &epochs, 2)));
+        assert_eq!(before.earlier, Some(5));
+        assert!(before.told.contains("epoch 6 has failed at once 3 times"));
+        // The epochs that follow it are newer, and count again.
+        let after = again(history.next(&lost(Some(5), &[5, 6, 7], 200)));
+        assert_eq!(after.earlier, None);
+        assert!(after.told.contains("from epoch 7"));
+        // The one that is given up stays so.
+        for _ in 0..2 {
+            history.next(&lost(Some(7), &[6, 7], 2));
+        }
+        let next = history.next(&lost(Some(7), &[6, 7], 2));
+        assert!(
+            matches!(&next, Next::GiveUp(why) if why.contains("no other epoch")),
+            "{next:?}"
+        );
+    }
+
+    #[test]
+    fn failures_at_once_count_only_in_a_row() {
+        let mut history = History::new(99);
+        for seconds in [2, 2, 300, 2, 2] {
+            assert_eq!(
+                again(history.next(&lost(Some(6), &[5, 6], seconds))).earlier,
+                None
+            );
+        }
+    }
+
+    #[test]
+    fn a_job_that_fails_at_once_and_has_no_epoch_is_given_up() {
+        let mut history = History::new(99);
+        for _ in 0..2 {
+            again(history.next(&lost(None, &[], 1)));
+        }
+        assert!(matches!(history.next(&lost(None, &[], 1)), Next::GiveUp(_)));
+    }
+
+    #[test]
+    fn the_limit_of_restarts_holds() {
+        let mut history = History::new(2);
+        for from in 1..3 {
+            again(history.next(&lost(Some(from), &[from, from + 1], 100)));
+        }
+        let next = history.next(&lost(Some(3), &[3, 4], 100));
+        assert!(
+            matches!(&next, Next::GiveUp(why) if why.contains("--restarts")),
+            "{next:?}"
+        );
+    }
+}

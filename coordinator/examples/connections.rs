@@ -75,6 +75,8 @@ fn start(directory: &Path, ranks: u32) -> Result<Pid, Failure> {
         discard: false,
         keep: 2,
         interval: None,
+        mttf: None,
+        on_event: None,
         operators: None,
         suspended_status: 0,
         requeue: None,

@@ -292,6 +292,7 @@ mod tests {
             suspended_by: None,
             not_suspended: None,
             requeued: None,
+            interval: None,
             epoch: None,
             directory: None,
             inode: None,

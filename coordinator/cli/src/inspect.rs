@@ -31,6 +31,10 @@ pub struct Inspect {
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
     epoch: Option<u64>,
 
+    /// Show every rank, mapped file and MPI object, not only the sums
+    #[arg(long, short, env = "STILLPOINT_VERBOSE")]
+    verbose: bool,
+
     /// Show every region: bytes mapped, touched, in pages that were written to, in changed blocks, and written
     #[arg(long, env = "STILLPOINT_REGIONS")]
     regions: bool,
@@ -64,13 +68,39 @@ impl Inspect {
             false if self.regions => {
                 print(&(shown.in_words() + &changes::by_region(&shown.images)))
             }
-            false => print(&shown.in_words()),
+            false if self.verbose => print(&shown.in_words()),
+            false => print(&shown.in_short()),
         }
     }
 }
 
+/// The most ranks in the short form.
+const RANKS: usize = 4;
+
 impl Shown {
-    fn in_words(&self) -> String {
+    /// The sums, and the first ranks: at most 15 lines.
+    fn in_short(&self) -> String {
+        let mut text = self.head_in_words(RANKS);
+        let more = self.images.len().saturating_sub(RANKS);
+        if more > 0 {
+            text.push_str(&format!("{:>6} {more} more ranks\n", "..."));
+        }
+        let details = self.sums_in_words() + &changes::in_words(&self.manifest, &self.images);
+        let of_all = details.lines().filter(|line| !line.starts_with("rank "));
+        of_all.for_each(|line| text.push_str(&format!("{line}\n")));
+        let files = files_in_words(&self.images);
+        let files = files.lines().count().saturating_sub(1);
+        if files > 0 {
+            text.push_str(&format!(
+                "{files} mapped files that a restart needs unchanged\n"
+            ));
+        }
+        text.push_str("-v shows every rank, file and MPI object\n");
+        text
+    }
+
+    /// What the epoch is, and a row for each of the first ranks.
+    fn head_in_words(&self, ranks: usize) -> String {
         let manifest = &self.manifest;
         let mut text = format!(
             "epoch {} of '{}' (job {}), committed {}\n  {}\n  {} ranks, {}, compression {}, Stillpoint {}\n",
@@ -88,7 +118,7 @@ impl Shown {
             "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
             "RANK", "HOST", "ON DISK", "MEMORY", "MAPPED", "REGIONS", "THREADS", "FILES"
         ));
-        for image in &self.images {
+        for image in self.images.iter().take(ranks) {
             let sizes = &image.sizes;
             text.push_str(&format!(
                 "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
@@ -102,6 +132,12 @@ impl Shown {
                 image.descriptors.numbers.len(),
             ));
         }
+        text
+    }
+
+    fn in_words(&self) -> String {
+        let manifest = &self.manifest;
+        let mut text = self.head_in_words(self.images.len());
         text.push_str(&self.sums_in_words());
         text.push_str(&changes::in_words(manifest, &self.images));
         text.push_str(&files_in_words(&self.images));

@@ -44,6 +44,7 @@ mod status;
 mod supervisor;
 mod target;
 mod tiers;
+mod timeline;
 mod title;
 mod units;
 mod verify;
@@ -88,6 +89,7 @@ enum Command {
     Resume(all::Resume),
     Verify(verify::Verify),
     Inspect(inspect::Inspect),
+    Timeline(timeline::Timeline),
     Clean(clean::Clean),
     Plan(plan::Plan),
     Check(check::Check),
@@ -270,6 +272,7 @@ pub fn main() -> ExitCode {
         Command::Resume(resume) => resume.execute(),
         Command::Verify(verify) => verify.execute(),
         Command::Inspect(inspect) => inspect.execute(),
+        Command::Timeline(timeline) => timeline.execute(),
         Command::Clean(clean) => clean.execute(),
         Command::Plan(plan) => plan.execute(),
         Command::Check(check) => check.execute(),
@@ -403,7 +406,7 @@ mod tests {
     }
 
     /// Options that make a command do more. A variable that was exported long ago must not do that.
-    const WITHOUT_VARIABLE: [&str; 4] = ["all", "left", "run", "discard"];
+    const WITHOUT_VARIABLE: [&str; 5] = ["all", "left", "run", "discard", "watch"];
 
     #[test]
     fn every_option_has_its_variable_and_every_argument_its_help() {

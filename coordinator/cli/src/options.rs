@@ -15,12 +15,15 @@ use stillpoint_multilevel::units::parse_bytes;
 use stillpoint_refusals::Code;
 
 use super::tiers::TierOptions;
+use super::units::parse_duration;
 use super::{Failure, batch};
 use parse::{parse_compression, parse_interval, parse_name, parse_signal, parse_silence};
 use stillpoint_coordinator::job::Copies;
 use stillpoint_coordinator::server::BatchJob;
 use values::TrackingOption;
-pub use values::{IncrementalOption, MappedFiles, Mpi, OnTerm, SafeState, SyncFiles, When};
+pub use values::{
+    IncrementalOption, Interval, MappedFiles, Mpi, OnTerm, SafeState, SyncFiles, When,
+};
 
 #[derive(Clone, Debug, Args)]
 pub struct LaunchOptions {
@@ -28,9 +31,15 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_NAME", value_parser = parse_name)]
     pub name: Option<String>,
 
-    /// Write an epoch at this interval (90s, 30m, 2h)
+    /// Write an epoch at this interval (90s, 30m, 2h); auto: at the interval of least waste
+    ///
+    /// auto chooses anew after every epoch, from the times that the epochs of this launch have taken and from --mttf
     #[arg(long, env = "STILLPOINT_INTERVAL", value_name = "TIME", value_parser = parse_interval)]
-    pub interval: Option<Span>,
+    pub interval: Option<Interval>,
+
+    /// With --interval auto: time between two failures of the whole job, on average (12h, 7d)
+    #[arg(long, env = "STILLPOINT_MTTF", value_name = "TIME", value_parser = parse_duration)]
+    pub mttf: Option<Span>,
 
     /// Number of committed epochs to keep (plus any earlier epochs that they depend on)
     #[arg(long, env = "STILLPOINT_KEEP", value_name = "K", default_value_t = 2,
@@ -182,6 +191,12 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_REQUEUE")]
     requeue: bool,
 
+    /// Command that hears of the job's events, as a line of JSON on its standard input
+    ///
+    /// The coordinator runs it by /bin/sh and does not wait for it. It may take 30 s; its failure is told on the job's stderr
+    #[arg(long, env = "STILLPOINT_ON_EVENT", value_name = "COMMAND")]
+    pub on_event: Option<String>,
+
     /// Group, by name or number, whose members may suspend this job and do nothing else to it
     #[arg(long, env = "STILLPOINT_OPERATORS", value_name = "GROUP")]
     pub operators: Option<String>,
@@ -196,6 +211,19 @@ pub struct LaunchOptions {
 }
 
 impl LaunchOptions {
+    /// The interval of periodic checkpoints, if one was given.
+    pub fn interval(&self) -> Option<Span> {
+        match self.interval {
+            Some(Interval::Every(span)) => Some(span),
+            Some(Interval::Auto) | None => None,
+        }
+    }
+
+    /// The time between failures, if the interval is to be chosen by it.
+    pub fn mttf(&self) -> Option<Span> {
+        self.mttf.filter(|_| self.interval == Some(Interval::Auto))
+    }
+
     /// The exit status of every rank after a suspend.
     pub fn suspended_status(&self) -> u8 {
         self.suspended_status
@@ -262,6 +290,13 @@ impl LaunchOptions {
                 Code::WrongOptions,
                 Failure::USAGE,
                 "--precopy on needs --incremental, and excludes --copy off and --tier",
+            ));
+        }
+        if self.interval == Some(Interval::Auto) && self.mttf.is_none() {
+            return Err(Failure::refuse(
+                Code::WrongOptions,
+                Failure::USAGE,
+                "--interval auto needs the time between failures of the job: give it by --mttf, such as --mttf 2d",
             ));
         }
         let by_pages = self.incremental == IncrementalOption::Pages;

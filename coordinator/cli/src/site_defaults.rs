@@ -168,7 +168,7 @@ mod tests {
         let (allowed, run) = parse(&site, &[]);
         assert!(allowed.is_ok());
         assert_eq!(run.options.keep, 5);
-        assert_eq!(run.options.interval.unwrap().time().as_secs(), 1800);
+        assert_eq!(run.options.interval().unwrap().time().as_secs(), 1800);
         assert_eq!(run.options.on_term, crate::options::OnTerm::Suspend);
         let (allowed, run) = parse(&site, &["--keep", "7"]);
         assert!(allowed.is_ok());

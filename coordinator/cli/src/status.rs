@@ -2,6 +2,7 @@
 
 mod gpus;
 
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +12,7 @@ use stillpoint_gpu_plan::record::Newest;
 use stillpoint_protocol::command::{
     FromCommand, JobStatus, Requester, Tally, TierStatus, ToCommand,
 };
-use stillpoint_protocol::job_file::JobState;
+use stillpoint_protocol::job_file::{ChosenInterval, JobState};
 use stillpoint_protocol::{Span, safe_text};
 use stillpoint_refusals::{Code, Refusal};
 
@@ -49,6 +50,11 @@ pub struct Status {
         conflicts_with = "json"
     )]
     metrics: bool,
+
+    /// Show it again and again, every 2 s by default, until TARGET does not run any more
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "2s",
+          value_parser = parse_duration, conflicts_with_all = ["all", "json"])]
+    watch: Option<Span>,
 
     /// Print JSON
     #[arg(long, env = "STILLPOINT_JSON")]
@@ -88,12 +94,60 @@ struct Shown {
     /// The times of the newest copies of GPUs' memory; null if none was staged.
     gpus: Option<Newest>,
     restarted_from: Option<u64>,
+    /// The interval that was chosen; null without `--interval auto`.
+    interval: Option<ShownInterval>,
     /// Seconds since 1970.
     started: u64,
     ended: Option<u64>,
     coordinator: ShownCoordinator,
     /// The knowledge of a coordinator that answers.
     live: Option<ShownLive>,
+}
+
+/// Times in seconds.
+#[derive(Debug, Serialize)]
+struct ShownInterval {
+    seconds: f64,
+    mttf: f64,
+    /// The costs of an epoch that were measured, and of a restart as expected.
+    stopped: f64,
+    durable: f64,
+    restart: f64,
+    /// The part of the time that is expected to be lost; null before the first epoch.
+    lost: Option<f64>,
+}
+
+impl From<ChosenInterval> for ShownInterval {
+    fn from(chosen: ChosenInterval) -> ShownInterval {
+        let seconds = |milliseconds: u64| milliseconds as f64 / 1e3;
+        ShownInterval {
+            seconds: seconds(chosen.every),
+            mttf: seconds(chosen.mttf),
+            stopped: seconds(chosen.stopped),
+            durable: seconds(chosen.durable),
+            restart: seconds(chosen.restart),
+            lost: chosen.lost_per_million.map(|lost| lost as f64 / 1e6),
+        }
+    }
+}
+
+impl ShownInterval {
+    fn in_words(&self) -> String {
+        let time = stillpoint_multilevel::units::show_seconds;
+        let every = format!("{} of computing", time(self.seconds));
+        let mttf = time(self.mttf);
+        match self.lost {
+            None => format!("{every}, for the first epoch, which measures; failures every {mttf}"),
+            Some(lost) => format!(
+                "{every}: an epoch stops the job for {} and is durable after {}, failures every {mttf}, restarts of {}; \
+                 {:.2} % of the time is expected to be lost",
+                time(self.stopped),
+                time(self.durable),
+                time(self.restart),
+                100.0 * lost,
+            ),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -195,6 +249,9 @@ impl Status {
             };
             return self.everybody.ask(Action::Status, asking);
         }
+        if let Some(pause) = self.watch {
+            return self.watched(pause.time());
+        }
         if self.target.is_some() {
             let shown = Shown::of(&Target::find(self.target.as_deref())?);
             return match self.json {
@@ -202,36 +259,70 @@ impl Status {
                 false => print(&shown.in_detail()),
             };
         }
-        let jobs: Vec<Shown> = Registry::of_this_user()
-            .running()
-            .into_iter()
-            .map(|(entry, job)| {
-                let directory = entry.directory;
-                Shown::of(&Target { directory, job })
-            })
-            .collect();
-        if self.json {
-            return print_json(&serde_json::json!({ "jobs": jobs }));
+        let jobs = jobs();
+        match self.json {
+            true => print_json(&serde_json::json!({ "jobs": jobs })),
+            false => print(&table(&jobs)),
         }
-        if jobs.is_empty() {
-            return print("no job of yours runs on this host\n");
-        }
-        let mut text = format!(
-            "{:<20} {:<10} {:>6} {:>6}  DIRECTORY\n",
-            "NAME", "STATE", "RANKS", "EPOCH"
-        );
-        for job in jobs {
-            let epoch = job.epoch.map_or("-".to_owned(), |epoch| epoch.to_string());
-            text.push_str(&format!(
-                "{:<20} {:<10} {:>6} {epoch:>6}  {}\n",
-                safe_text::line(&job.name),
-                job.state,
-                job.ranks,
-                safe_text::line(&job.directory)
-            ));
-        }
-        print(&text)
     }
+
+    /// Shows the jobs again and again: on a terminal in one place, otherwise one after the other.
+    fn watched(&self, pause: Duration) -> CommandResult {
+        let terminal = std::io::stdout().is_terminal();
+        loop {
+            let shown = self
+                .target
+                .as_deref()
+                .map(|target| Target::find(Some(target)));
+            let shown = shown.transpose()?.map(|target| Shown::of(&target));
+            let text = match &shown {
+                Some(shown) => shown.in_detail(),
+                None => table(&jobs()),
+            };
+            if terminal {
+                // Home, and clear from there. The text itself has no such codes.
+                let mut out = std::io::stdout();
+                let _ = out.write_all(b"\x1b[H\x1b[J").and_then(|()| out.flush());
+            }
+            print(&text)?;
+            if shown.is_some_and(|shown| shown.state != JobState::Running.name()) {
+                return Ok(());
+            }
+            std::thread::sleep(pause);
+        }
+    }
+}
+
+/// The running jobs of this user on this host.
+fn jobs() -> Vec<Shown> {
+    let running = Registry::of_this_user().running().into_iter();
+    let targets = running.map(|(entry, job)| Target {
+        directory: entry.directory,
+        job,
+    });
+    targets.map(|target| Shown::of(&target)).collect()
+}
+
+/// A line for each job.
+fn table(jobs: &[Shown]) -> String {
+    if jobs.is_empty() {
+        return "no job of yours runs on this host\n".to_owned();
+    }
+    let mut text = format!(
+        "{:<20} {:<10} {:>6} {:>6}  DIRECTORY\n",
+        "NAME", "STATE", "RANKS", "EPOCH"
+    );
+    for job in jobs {
+        let epoch = job.epoch.map_or("-".to_owned(), |epoch| epoch.to_string());
+        text.push_str(&format!(
+            "{:<20} {:<10} {:>6} {epoch:>6}  {}\n",
+            safe_text::line(&job.name),
+            job.state,
+            job.ranks,
+            safe_text::line(&job.directory)
+        ));
+    }
+    text
 }
 
 impl Shown {
@@ -278,6 +369,7 @@ impl Shown {
             staged: there.and_then(|there| there.newest_staged().ok().flatten()),
             gpus: gpus::newest(&target.directory),
             restarted_from: job.restarted_from,
+            interval: job.interval.map(ShownInterval::from),
             started: job.started,
             ended: job.ended,
             coordinator: ShownCoordinator {
@@ -345,6 +437,9 @@ impl Shown {
         match epochs.is_empty() {
             true => row("epochs", "none"),
             false => row("epochs", &epochs.join(", ")),
+        }
+        if let Some(interval) = &self.interval {
+            row("interval", &interval.in_words());
         }
         if let Some(staged) = self.staged {
             row("staged", &format!("{staged}, not durable yet"));

@@ -33,7 +33,7 @@ const OTHER_WAYS: [&str; 12] = [
 ];
 
 /// Source, the most lines of it that go another way, and the files that they open.
-const ELSEWHERE: [(&str, usize, &str); 27] = [
+const ELSEWHERE: [(&str, usize, &str); 28] = [
     (
         "coordinator/cli/src/reference.rs",
         4,
@@ -63,6 +63,11 @@ const ELSEWHERE: [(&str, usize, &str); 27] = [
     ),
     ("coordinator/cli/src/check.rs", 2, "/proc and /sys"),
     ("coordinator/src/door.rs", 1, "/proc/net/unix"),
+    (
+        "coordinator/src/server/hooks.rs",
+        1,
+        "the names in /etc/stillpoint.d",
+    ),
     (
         "coordinator/cli/src/coordinator.rs",
         3,

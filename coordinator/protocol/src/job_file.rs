@@ -79,6 +79,9 @@ pub struct JobFile {
     /// The command by which the batch system has been told to start the suspended job again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requeued: Option<String>,
+    /// The interval of periodic checkpoints that was chosen, if it is automatic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<ChosenInterval>,
     /// The newest committed epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
@@ -102,6 +105,24 @@ pub struct JobFile {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// An interval of periodic checkpoints, and its reasons. Times are in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChosenInterval {
+    /// Computing between two stops.
+    pub every: u64,
+    /// Between two failures of the job, on average.
+    pub mttf: u64,
+    /// The application stood still for an epoch.
+    pub stopped: u64,
+    /// From the beginning of a stop until its epoch was durable.
+    pub durable: u64,
+    /// From a failure until the application computes again, as expected.
+    pub restart: u64,
+    /// The part of the time that is expected to be lost; `None`: no epoch has been measured yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_per_million: Option<u64>,
 }
 
 /// The states of a job, as `stillpoint status` shows them.
@@ -306,6 +327,7 @@ mod tests {
             suspended_by: None,
             not_suspended: None,
             requeued: None,
+            interval: None,
             epoch: Some(3),
             directory: None,
             inode: None,

@@ -14,6 +14,7 @@ use super::CheckpointRequest;
 use super::late_ranks::Absent;
 use super::phase::Phase;
 use super::rank_names::ranks_in_words;
+use super::trace::TracedPhase;
 
 /// An attempt under way.
 #[derive(Debug)]
@@ -38,6 +39,11 @@ pub struct Attempt {
     pub drain: Drain,
     /// The ranks that have done their part of the phase.
     done: Vec<bool>,
+    /// The time of each rank's report on its part of the phase, and the phases before.
+    pub(super) heard: Vec<Option<Duration>>,
+    pub(super) traced: Vec<TracedPhase>,
+    /// Whether these times have been recorded.
+    pub(super) is_traced: bool,
     refusals: Vec<Vec<Refusal>>,
     /// A description of each rank's activity that takes long on its way to the still point; empty if there is none.
     late: Vec<String>,
@@ -80,6 +86,9 @@ impl Attempt {
             safe: SafeState::new(ranks),
             drain: Drain::new(ranks),
             done: vec![false; ranks],
+            heard: vec![None; ranks],
+            traced: vec![],
+            is_traced: false,
             refusals: vec![vec![]; ranks],
             late: vec![String::new(); ranks],
             absent: Absent::default(),
@@ -111,6 +120,7 @@ impl Attempt {
         }
         self.phases
             .push((self.phase, now.saturating_sub(self.phase_began)));
+        self.close_phase(now);
         self.phase = phase;
         // Descriptions of long activities belong to the phase before. Only those of the copy stay, since it goes on in the next phase.
         if phase != Phase::Write {
@@ -122,11 +132,28 @@ impl Attempt {
         self.repeats = 0;
     }
 
+    /// Keeps the times of the phase that ends.
+    pub fn close_phase(&mut self, now: Duration) {
+        let ranks = self.heard.len();
+        self.traced.push(TracedPhase {
+            phase: self.phase,
+            began: self.phase_began,
+            ended: now,
+            ranks: std::mem::replace(&mut self.heard, vec![None; ranks]),
+        });
+    }
+
     /// The application runs again, or has ended. If this is called twice, the first call counts.
     pub fn runs_on(&mut self, now: Duration) {
         if let (None, Some(since)) = (self.stood, self.stood_since) {
             self.stood = Some(now.saturating_sub(since));
         }
+    }
+
+    /// The time at which every rank stood still, and for how long, up to now if it still lasts.
+    pub fn stop(&self, now: Duration) -> Option<(Duration, Duration)> {
+        let since = self.stood_since?;
+        Some((since, self.stood.unwrap_or(now.saturating_sub(since))))
     }
 
     pub fn has_written(&mut self, rank: u32, written: Written) {

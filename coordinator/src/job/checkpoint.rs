@@ -57,6 +57,7 @@ impl Job {
         if attempt.aborted && !matches!(progress, Progress::Released) {
             return;
         }
+        attempt.heard(rank, &progress, now);
         match (attempt.phase, progress) {
             (Phase::Reach, Progress::Waits { what }) => {
                 attempt.waits(rank, what);
@@ -332,12 +333,18 @@ impl Job {
             return self.on_staged(epoch, now);
         }
         let (outcome, suspend) = (attempt.outcome(now), attempt.suspend);
+        self.note_stop(true, now);
         self.next_epoch = epoch + 1;
         self.fate.newest_epoch = Some(epoch);
         self.committed += 1;
         self.failures = 0;
         tally::committed(&mut self.tally, &outcome);
         self.log(format!("epoch {epoch}: committed"));
+        self.happens(
+            if suspend { "suspend" } else { "checkpoint" },
+            Some(epoch),
+            None,
+        );
         if suspend {
             self.suspended = true;
             self.fate.state = JobState::Suspended;

@@ -145,6 +145,14 @@ impl Job {
             self.fate.state = JobState::Finished;
             self.fate.exit_status = Some(0);
         }
+        match self.fate.state {
+            JobState::Failed => {
+                self.happens("failed", self.fate.newest_epoch, self.fate.reason.clone())
+            }
+            JobState::Finished => self.happens("finished", self.fate.newest_epoch, None),
+            _ => {}
+        }
+        self.trace_at_the_end(now);
         // Commands that hear of the end find it in job.json.
         self.outputs.push(Output::Record);
         self.end_attempt_of_ended_job(now);

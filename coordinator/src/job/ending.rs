@@ -106,6 +106,7 @@ impl Job {
         };
         if answered {
             self.log(format!("epoch {epoch}: given up: {reason}"));
+            self.happens("checkpoint-failed", Some(epoch), Some(reason.to_string()));
             self.aborted += 1;
             tally::given_up(&mut self.tally, reason.code());
             self.last_failure = Some(reason.clone());
@@ -189,9 +190,10 @@ impl Job {
     }
 
     pub(super) fn end_attempt(&mut self, now: Duration) {
-        let Some(attempt) = self.attempt.take() else {
+        let Some(mut attempt) = self.attempt.take() else {
             return;
         };
+        self.trace(&mut attempt, now);
         if attempt.aborted {
             let epoch = attempt.epoch;
             self.outputs.push(Output::Discard { epoch });

@@ -3,8 +3,10 @@
 use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, ToAgent, Written};
 use stillpoint_protocol::command::{Requester, ToCommand};
-use stillpoint_protocol::job_file::JobState;
+use stillpoint_protocol::job_file::{ChosenInterval, JobState};
 use stillpoint_refusals::Refusal;
+
+use super::Happening;
 
 /// An event.
 #[derive(Clone, Debug)]
@@ -113,6 +115,10 @@ pub enum Output {
     Record,
     /// A line for the log.
     Log(String),
+    /// Tell commands of the user and of the site.
+    Happens(Happening),
+    /// The times of an epoch, in JSON.
+    Trace(String),
     /// Stop: every rank has gone, and the end is recorded.
     Ended,
 }
@@ -128,6 +134,8 @@ pub struct Fate {
     pub not_suspended: Option<String>,
     /// The command by which the batch system has been told to start the job again.
     pub requeued: Option<String>,
+    /// The interval that was chosen, if it is automatic.
+    pub interval: Option<ChosenInterval>,
     pub newest_epoch: Option<u64>,
     pub restarted_from: Option<u64>,
 }

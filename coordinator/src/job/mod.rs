@@ -9,9 +9,11 @@ mod attempt;
 mod checkpoint;
 mod departure;
 mod ending;
+mod events;
 mod exchange;
 mod late_ranks;
 mod neighbours;
+mod periodic;
 mod phase;
 mod progress;
 mod rank;
@@ -26,6 +28,7 @@ mod stopped;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod unsuspended;
 mod write_behind;
 
@@ -40,7 +43,9 @@ use stillpoint_refusals::Refusal;
 
 pub use asked::SPEAKER;
 use attempt::Attempt;
+pub use events::Happening;
 pub use exchange::{Fate, Input, Output, StoppedRank};
+use periodic::Periodic;
 pub use phase::Phase;
 pub use rank::{Life, Location};
 use recovery::Recovery;
@@ -81,7 +86,7 @@ pub struct Job {
     staging: Staging,
     recovery: Recovery,
     next_epoch: u64,
-    next_periodic: Option<Duration>,
+    periodic: Periodic,
     barriers: BTreeMap<String, Vec<bool>>,
     /// As what ranks that come back are known, until all have said so.
     known_as: BTreeMap<u32, KnownAs>,
@@ -94,6 +99,8 @@ pub struct Job {
     fate: Fate,
     /// The time at which the job's user was last told why a suspend by signal has not come about.
     told_unsuspended: Option<Duration>,
+    /// Whether the event that all ranks are there has been told.
+    told_start: bool,
     /// Whether the epoch of a suspend is committed.
     suspended: bool,
     ended: bool,
@@ -116,7 +123,7 @@ impl Job {
             staging: Staging::new(settings.staging, settings.ranks),
             recovery: Recovery::new(settings.recovers, settings.ranks),
             next_epoch: settings.next_epoch,
-            next_periodic: settings.interval.map(|interval| now + interval.time()),
+            periodic: Periodic::new(&settings, now),
             barriers: BTreeMap::new(),
             known_as: BTreeMap::new(),
             began: now,
@@ -130,10 +137,12 @@ impl Job {
                 suspended_by: None,
                 not_suspended: None,
                 requeued: None,
+                interval: None,
                 newest_epoch: settings.newest_epoch,
                 restarted_from: settings.restarted_from,
             },
             told_unsuspended: None,
+            told_start: false,
             suspended: false,
             ended: false,
             committed: 0,
@@ -243,7 +252,7 @@ impl Job {
             .chain(wanted)
             .chain(self.hindered_deadline())
             .chain(attempt)
-            .chain(self.next_periodic.filter(|_| !self.suspended))
+            .chain(self.next_periodic().filter(|_| !self.suspended))
             .chain(self.isolation.due())
             .min()
     }
@@ -340,18 +349,8 @@ impl Job {
     /// Does everything that is due by now, or that the input has made possible.
     fn on_time(&mut self, now: Duration) {
         self.attempt_on_time(now);
-        if self.next_periodic.is_some_and(|due| due <= now) && !self.suspended {
-            self.next_periodic = None;
-            if self.attempt.is_none() && self.wanted.is_empty() && self.roster.gone().is_none() {
-                let most = self.settings.patience.hindrance;
-                let patience = self.settings.interval;
-                let patience = patience.map_or(most, |interval| interval.time().min(most));
-                self.want(CheckpointRequest::of_the_job(false, patience, now));
-            }
-        }
-        if self.attempt.is_none() && self.next_periodic.is_none() {
-            self.next_periodic = self.settings.interval.map(|interval| now + interval.time());
-        }
+        self.tell_of_start();
+        self.periodic_on_time(now);
         self.begin_wanted(now);
         self.let_go_if_isolated(now);
         self.end_if_deserted(now);

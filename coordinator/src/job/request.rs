@@ -215,6 +215,15 @@ impl Job {
                 _ => "checkpoint",
             };
             self.log(format!("epoch {epoch}: {what} begins"));
+            self.happens(
+                if suspend {
+                    "suspend-begins"
+                } else {
+                    "checkpoint-begins"
+                },
+                Some(epoch),
+                None,
+            );
         }
         self.outputs.push(Output::Prepare {
             attempt: number,
@@ -237,6 +246,7 @@ impl Job {
             self.hindered = None;
         }
         self.log(format!("no checkpoint: {reason}"));
+        self.happens("checkpoint-failed", None, Some(reason.to_string()));
         self.last_failure = Some(reason.clone());
         self.note_given_up(given_up.iter(), std::slice::from_ref(reason));
         for wanted in given_up {
@@ -343,6 +353,7 @@ impl Job {
         self.wanted = kept.into();
         if !refused.is_empty() {
             self.log(format!("no checkpoint: {}", in_words(&reasons)));
+            self.happens("checkpoint-failed", None, Some(in_words(&reasons)));
             self.aborted += 1;
             self.tell_refused(refused, &reasons);
             let reason = Refusal::together(reasons);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use stillpoint_multilevel::placement::Rules;
 
 use stillpoint_protocol::agent::Incremental;
+use stillpoint_protocol::job_file::ChosenInterval;
 use stillpoint_protocol::{Silence, Span};
 
 use super::rank::Location;
@@ -39,6 +40,10 @@ pub struct Settings {
     pub newest_epoch: Option<u64>,
     /// The time between periodic checkpoints.
     pub interval: Option<Span>,
+    /// The time between failures for which the interval is chosen, if it is automatic.
+    pub mttf: Option<Span>,
+    /// What epochs of the launch before this one have cost, if its interval was automatic.
+    pub costs: Option<ChosenInterval>,
     /// The time for which a host may be silent before it counts as unreachable.
     pub silence: Silence,
     /// The exit status of every rank after a suspend.

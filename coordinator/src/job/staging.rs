@@ -271,6 +271,7 @@ impl Job {
             return;
         };
         let (outcome, directory) = (attempt.outcome(now), attempt.directory.clone());
+        self.note_stop(false, now);
         self.next_epoch = epoch + 1;
         self.staging.epoch = Some(epoch);
         self.staging.flush = Some(Flush {
@@ -350,12 +351,15 @@ impl Job {
         };
         let seconds = now.saturating_sub(flush.began).as_secs_f64();
         flush.outcome.phases.push(("flush".to_owned(), seconds));
+        self.trace_flush(epoch, seconds);
         flush.outcome.directory = directory;
         self.staging.epoch = None;
         self.fate.newest_epoch = Some(epoch);
         self.committed += 1;
+        self.note_durable(now);
         tally::committed(&mut self.tally, &flush.outcome);
         self.log(format!("epoch {epoch}: durable"));
+        self.happens("checkpoint", Some(epoch), None);
         self.outputs.push(Output::Record);
         self.outputs
             .push(Output::Broadcast(ToAgent::Durable { epoch }));

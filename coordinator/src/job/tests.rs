@@ -4,6 +4,7 @@ mod ahead;
 mod commit;
 mod giving_up;
 mod hindered;
+mod periodic;
 mod ranks;
 mod requests;
 mod silent;
@@ -58,6 +59,8 @@ impl World {
             next_epoch: 5,
             newest_epoch: Some(4),
             interval: interval.map(Into::into),
+            mttf: None,
+            costs: None,
             silence: stillpoint_protocol::Silence::default(),
             suspended_status: 75,
             requeue: false,

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::command::ToCommand;
@@ -129,6 +130,12 @@ impl Coordinator {
             Output::Requeue => self.requeue(),
             Output::Record => self.record(),
             Output::Log(line) => self.recorder.line(line),
+            Output::Happens(happening) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH);
+                let at = now.unwrap_or_default().as_secs_f64();
+                self.hooks.tell(&happening, &self.spec, at);
+            }
+            Output::Trace(text) => self.recorder.trace(text),
             Output::Ended => self.agenda.over = true,
         }
     }
@@ -151,14 +158,19 @@ impl Coordinator {
     pub(super) fn requeue_waits(&self, why: &str) {
         let reason = refusal!(BatchSystem, "{why}");
         let text = format!("suspended, and waiting for the batch system: {why}");
-        self.recorder.line(&text);
-        if let Some(outbox) = self.shared.agents.get(&SPEAKER) {
-            send(&outbox, &ToAgent::Say { text });
-        }
+        self.say(text);
         let reasons = vec![reason];
         for watcher in self.job.listeners() {
             let reasons = reasons.clone();
             self.tell(watcher, &ToCommand::Hindered { reasons });
+        }
+    }
+
+    /// Tells the log, and the job's user on its stderr.
+    pub(super) fn say(&self, text: String) {
+        self.recorder.line(&text);
+        if let Some(outbox) = self.shared.agents.get(&SPEAKER) {
+            send(&outbox, &ToAgent::Say { text });
         }
     }
 
@@ -171,6 +183,7 @@ impl Coordinator {
         self.file.suspended_by.clone_from(&fate.suspended_by);
         self.file.not_suspended.clone_from(&fate.not_suspended);
         self.file.requeued.clone_from(&fate.requeued);
+        self.file.interval = fate.interval;
         self.file.epoch = fate.newest_epoch;
         self.file.restarted_from = fate.restarted_from;
         self.file.processes = self.processes.iter().flatten().cloned().collect();

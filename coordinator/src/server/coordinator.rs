@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::actions::Agenda;
 use super::files::Files;
+use super::hooks::Hooks;
 use super::records::{Recorder, Records};
 use super::stops::Stops;
 use super::{Event, Listening, Outbox, ServerState, Spec, connection, door, send, watch};
@@ -32,6 +33,7 @@ pub struct Coordinator {
     pub(super) recorder: Recorder,
     pub(super) files: Files,
     pub(super) agenda: Agenda,
+    pub(super) hooks: Hooks,
     registry: Registry,
     pub(super) shared: Arc<ServerState>,
     events: mpsc::UnboundedReceiver<Event>,
@@ -68,7 +70,11 @@ impl Coordinator {
         let newest_epoch = epochs.newest_committed_of(|job| spec.carries(job))?;
         let newest_here = epochs.newest_staged()?;
         let newest_here = newest_here.or(epochs.committed()?.last().copied());
-        let settings = spec.settings(newest_epoch, newest_here, mark, patience);
+        // The file is still the one of the launch or the coordinator before.
+        let before = JobFile::read_in(&directory).ok();
+        let before = before.filter(|job| spec.carries(&job.job));
+        let costs = before.and_then(|job| job.interval);
+        let settings = spec.settings(newest_epoch, newest_here, mark, patience, costs);
         let file = spec.job_file(addresses, newest_epoch, &directory)?;
         let epochs = epochs.behind(fence);
         let (sender, events) = mpsc::unbounded_channel();
@@ -85,6 +91,7 @@ impl Coordinator {
             recorder: Recorder::start(records)?,
             files: Files::new(epochs, spec.keep, sender),
             agenda: Agenda::default(),
+            hooks: Hooks::new(spec.on_event.clone(), shared.events.clone()),
             registry,
             shared: Arc::new(shared),
             events,
@@ -311,6 +318,10 @@ impl Coordinator {
                 self.agenda.hear(&input);
                 self.job.on(now, input)
             }
+            Event::HookFailed(text) => {
+                self.say(text);
+                vec![]
+            }
             Event::RequeueWaits(why) => {
                 self.requeue_waits(&why);
                 vec![]
@@ -396,6 +407,7 @@ impl Coordinator {
         let state = fate.state.name();
         self.recorder
             .line(format!("the job has ended: {state}{reason}"));
+        self.hooks.all_done().await;
         let work = async {
             self.files.all_done().await;
             // This drops the outboxes. A writer ends when it has written all messages of its outbox.
@@ -408,7 +420,7 @@ impl Coordinator {
         let _ = tokio::time::timeout(LAST_WORDS, work).await;
         self.events.close();
         while let Ok(event) = self.events.try_recv() {
-            if let Event::Log(line) = event {
+            if let Event::Log(line) | Event::HookFailed(line) = event {
                 self.recorder.line(line);
             }
         }

@@ -8,11 +8,13 @@ mod connection;
 mod coordinator;
 mod door;
 mod files;
+mod hooks;
 mod listen;
 mod records;
 mod requeue;
 mod spec;
 mod stops;
+pub mod timeline;
 mod watch;
 
 use std::sync::Arc;
@@ -70,6 +72,8 @@ pub(crate) enum Event {
     Registered(Option<String>),
     /// Work that was done elsewhere, such as on files.
     Done(Input),
+    /// A command that was told of an event has failed.
+    HookFailed(String),
     /// The batch system does not take the request to start the job again yet.
     RequeueWaits(String),
     Log(String),

@@ -7,10 +7,13 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use stillpoint_directory::Directory;
 use stillpoint_protocol::job_file::{JobFile, JobFileError};
 use tokio::sync::oneshot;
+
+use super::timeline;
 
 use crate::epoch::seconds_since_1970;
 use crate::fence::Fence;
@@ -20,6 +23,8 @@ use crate::log::Log;
 pub trait Records: Send {
     /// Adds a line to the log, for a moment in seconds since 1970.
     fn line(&mut self, at: u64, text: &str);
+    /// Adds the times of an epoch whose attempt ended then.
+    fn trace(&mut self, at: f64, text: &str);
     /// Replaces job.json. It is on the disk when this returns.
     fn job(&mut self, file: &JobFile) -> Result<(), JobFileError>;
     /// Nothing comes any more.
@@ -51,6 +56,13 @@ impl Records for InDirectory {
         self.log.line(at, text);
     }
 
+    fn trace(&mut self, at: f64, text: &str) {
+        if let Err(error) = timeline::add(&self.directory, at, text) {
+            let line = format!("{}: cannot write it: {error}", timeline::NAME);
+            self.log.line(at as u64, &line);
+        }
+    }
+
     fn job(&mut self, file: &JobFile) -> Result<(), JobFileError> {
         let path = JobFile::path(self.directory.path());
         let change = self.fence.change(&self.directory);
@@ -70,6 +82,7 @@ pub(super) type Written = Result<(), String>;
 
 enum Order {
     Line { at: u64, text: String },
+    Trace { at: f64, text: String },
     Job(Box<JobFile>, oneshot::Sender<Written>),
 }
 
@@ -86,6 +99,7 @@ impl Recorder {
             for order in ordered {
                 match order {
                     Order::Line { at, text } => records.line(at, &text),
+                    Order::Trace { at, text } => records.trace(at, &text),
                     Order::Job(file, done) => {
                         let written = records.job(&file).map_err(|error| error.to_string());
                         // When the job has ended, the receiver is gone.
@@ -103,6 +117,13 @@ impl Recorder {
         let (at, text) = (seconds_since_1970(), text.into());
         // The thread lives as long as this does.
         let _ = self.orders.send(Order::Line { at, text });
+    }
+
+    pub fn trace(&self, text: String) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let at = since.unwrap_or_default().as_secs_f64();
+        // As above.
+        let _ = self.orders.send(Order::Trace { at, text });
     }
 
     /// Writes job.json, and reports when that is done.

@@ -7,7 +7,9 @@ use stillpoint_directory::Directory;
 use stillpoint_faults::Replacement;
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::agent::Incremental;
-use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process, host_name};
+use stillpoint_protocol::job_file::{
+    ChosenInterval, FORMAT, JobFile, JobState, Process, host_name,
+};
 use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::{Key, Silence, Span};
 
@@ -47,6 +49,12 @@ pub struct Spec {
     /// The number of committed epochs to keep.
     pub keep: usize,
     pub interval: Option<Span>,
+    /// The time between failures for which the interval is chosen, if it is automatic.
+    #[serde(default)]
+    pub mttf: Option<Span>,
+    /// The command that hears of events.
+    #[serde(default)]
+    pub on_event: Option<String>,
     /// The group that may ask for a suspend.
     #[serde(default)]
     pub operators: Option<String>,
@@ -146,6 +154,7 @@ impl Spec {
         newest_here: Option<u64>,
         mark: Mark,
         patience: Patience,
+        costs: Option<ChosenInterval>,
     ) -> Settings {
         Settings {
             ranks: self.ranks,
@@ -162,6 +171,8 @@ impl Spec {
             next_epoch: newest_here.max(self.restarted_from).unwrap_or(0) + 1,
             newest_epoch,
             interval: self.interval,
+            mttf: self.mttf,
+            costs,
             silence: self.silence,
             suspended_status: self.suspended_status,
             requeue: self.requeue.is_some(),
@@ -210,6 +221,7 @@ impl Spec {
             suspended_by: None,
             not_suspended: None,
             requeued: None,
+            interval: None,
             epoch,
             directory: directory.path().canonicalize().ok(),
             inode: Some(directory.inode()),

@@ -8,6 +8,7 @@
 //! * J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006: its
 //!   expected time (equation 20) and its estimate (equation 37).
 
+mod automatic;
 mod figures;
 mod least_squares;
 mod report;
@@ -15,6 +16,7 @@ mod simulate;
 mod streamed;
 mod tables;
 
+pub use automatic::{Automatic, Chosen, Measured};
 pub use figures::{Figure, figures, points};
 pub use report::{Fit, Models, Streaming, models};
 pub use simulate::{Totals, simulate};

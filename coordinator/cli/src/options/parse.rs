@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use nix::sys::signal::Signal;
-use stillpoint_protocol::{Silence, Span, safe_text};
+use stillpoint_protocol::{Silence, safe_text};
 
+use super::Interval;
 use crate::units::parse_duration;
 
 /// Parses a name. It must not look like a directory, or TARGET could mean either.
@@ -19,12 +20,15 @@ pub fn parse_name(text: &str) -> Result<String, String> {
 }
 
 /// Parses a time that needs a unit: a bare 30 may be meant as minutes.
-pub fn parse_interval(text: &str) -> Result<Span, String> {
+pub fn parse_interval(text: &str) -> Result<Interval, String> {
+    if text == "auto" {
+        return Ok(Interval::Auto);
+    }
     match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         true => Err(format!(
             "'{text}' has no unit: write {text}s, {text}m or {text}h"
         )),
-        false => parse_duration(text),
+        false => parse_duration(text).map(Interval::Every),
     }
 }
 

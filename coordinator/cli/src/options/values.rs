@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use stillpoint_incremental::tracking::Tracking;
+use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::Incremental;
 use stillpoint_protocol::launch;
 
@@ -21,6 +22,14 @@ impl From<When> for launch::GpuStaging {
             When::Off => launch::GpuStaging::Off,
         }
     }
+}
+
+/// The interval of periodic checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    Every(Span),
+    /// Chosen by the coordinator.
+    Auto,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

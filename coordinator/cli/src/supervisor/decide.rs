@@ -6,7 +6,7 @@ use std::time::Duration;
 use stillpoint_protocol::job_file::JobState;
 
 /// A launch that ends earlier than this without a new epoch has failed at once.
-pub const AT_ONCE: Duration = Duration::from_secs(30);
+pub const AT_ONCE: Duration = Duration::from_secs(10);
 /// Failures at once after which an epoch is not tried any more.
 const TIMES: u32 = 3;
 /// The pauses before another launch: the first one, and the longest.
@@ -27,6 +27,8 @@ pub struct Ended {
     /// The epochs that are there now, oldest first, with a staged one.
     pub epochs: Vec<u64>,
     pub lasted: Duration,
+    /// Whether all ranks have been there. A launch without them has failed at once, however long it took.
+    pub came_up: bool,
     /// Somebody has told the supervisor to end.
     pub stopped: bool,
 }
@@ -94,16 +96,11 @@ impl History {
             false => self.in_vain += 1,
         }
         let failed = self.at_once.entry(ended.from).or_default();
-        match !progress && ended.lasted < AT_ONCE {
+        match !progress && (!ended.came_up || ended.lasted < AT_ONCE) {
             true => *failed += 1,
             false => *failed = 0,
         }
-        if *failed >= TIMES {
-            let Some(from) = ended.from else {
-                return Next::GiveUp(format!(
-                    "{told}; the job has failed at once {TIMES} times in a row, and has no epoch"
-                ));
-            };
+        if let (Some(from), true) = (ended.from, *failed >= TIMES) {
             self.given_up.insert(from);
             told = format!("{told}; epoch {from} has failed at once {TIMES} times in a row");
         }
@@ -151,6 +148,7 @@ mod tests {
             from,
             epochs: epochs.to_vec(),
             lasted: Duration::from_secs(seconds),
+            came_up: true,
             stopped: false,
         }
     }
@@ -268,12 +266,25 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_fails_at_once_and_has_no_epoch_is_given_up() {
-        let mut history = History::new(99);
-        for _ in 0..2 {
+    fn a_job_without_an_epoch_begins_again_up_to_the_limit() {
+        let mut history = History::new(4);
+        for _ in 0..4 {
             again(history.next(&lost(None, &[], 1)));
         }
         assert!(matches!(history.next(&lost(None, &[], 1)), Next::GiveUp(_)));
+    }
+
+    #[test]
+    fn a_launch_that_never_had_all_ranks_has_failed_at_once() {
+        let mut history = History::new(99);
+        let half = Ended {
+            came_up: false,
+            ..lost(Some(6), &[5, 6], 90)
+        };
+        for _ in 0..2 {
+            assert_eq!(again(history.next(&half)).earlier, None);
+        }
+        assert_eq!(again(history.next(&half)).earlier, Some(5));
     }
 
     #[test]

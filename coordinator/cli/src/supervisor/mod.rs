@@ -181,6 +181,11 @@ fn told(
         (_, Some(signal)) => format!("the launcher was ended by signal {signal}"),
         (status, None) => format!("the launcher ended with status {}", status.unwrap_or(0)),
     };
+    let all = |job: &JobFile| job.processes.len() == job.ranks as usize;
+    let came_up = match &job {
+        JobEnd::Never => false,
+        JobEnd::Ended(job) | JobEnd::Silent(job) | JobEnd::Stays(job) => all(job),
+    };
     let (state, exit_status, reason, from) = match job {
         JobEnd::Never => (
             None,
@@ -218,6 +223,7 @@ fn told(
         from,
         epochs,
         lasted,
+        came_up,
         stopped: end.stopped,
     })
 }

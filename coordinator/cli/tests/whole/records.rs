@@ -59,6 +59,10 @@ impl Records for Stalling {
         }
     }
 
+    fn trace(&mut self, at: f64, text: &str) {
+        self.0.trace(at, text);
+    }
+
     fn job(&mut self, file: &JobFile) -> Result<(), JobFileError> {
         self.0.job(file)?;
         self.1.work(1);

@@ -87,7 +87,7 @@ fn what_the_kept_epochs_need_stays_and_is_read() {
     let own = image["sizes"]["own_page_bytes"].as_u64().unwrap();
     assert_eq!(bytes + own, 4 * 4096);
     assert!(own >= 300 && bytes > 300);
-    let text = house.succeeds(&["inspect", "d"]);
+    let text = house.succeeds(&["inspect", "d", "-v"]);
     for words in [
         "written in this epoch, reused:",
         "from epoch 4",

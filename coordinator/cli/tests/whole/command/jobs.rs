@@ -55,11 +55,43 @@ fn a_job_is_run_suspended_and_restarted() {
             .succeeds(&["verify", dir])
             .contains("epoch 4 is whole: 3 images")
     );
+    let short = house.succeeds(&["inspect", dir]);
+    assert!(
+        short.lines().count() <= 15 && short.contains("-v shows"),
+        "{short}"
+    );
+    let told = house.succeeds(&["timeline", dir]);
+    assert!(told.starts_with("epoch 4: suspend of 3 ranks"), "{told}");
+    assert!(
+        told.contains("  write ") && told.contains("  commit "),
+        "{told}"
+    );
+    house.refuses(&["timeline", dir, "--epoch", "9"], 3, &["only 1, 2, 3, 4"]);
+    let (trace, page) = (house.path("trace"), house.path("page"));
+    let files = [
+        "--trace",
+        trace.to_str().unwrap(),
+        "--html",
+        page.to_str().unwrap(),
+    ];
+    house.succeeds(&[&["timeline", dir, "--epoch", "3"], &files[..]].concat());
+    let trace: Value = serde_json::from_str(&fs::read_to_string(trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    assert!(
+        events.iter().any(|event| event["name"] == "epoch 3"),
+        "{trace}"
+    );
+    assert!(fs::read_to_string(page).unwrap().contains("<svg"));
+    assert!(
+        house
+            .succeeds(&["status", dir, "--watch"])
+            .contains("suspended")
+    );
     let inspected = house.json(&["inspect", dir, "--json"]);
     assert_eq!(inspected["images"][2]["identity"]["rank"], 2);
     assert!(
         house
-            .succeeds(&["inspect", dir])
+            .succeeds(&["inspect", dir, "-v"])
             .contains("2 communicators")
     );
     // The job is restarted later, in a launch of its own, and then once more by the line of a batch script.
@@ -76,6 +108,58 @@ fn a_job_is_run_suspended_and_restarted() {
     assert_eq!(house.until_state("running")["restarted_from"], 5);
     house.succeeds(&["suspend"]);
     third.end_well();
+}
+
+#[test]
+fn commands_hear_of_events_and_their_failures_are_told() {
+    let house = House::new();
+    let heard = house.path("heard");
+    let hook = format!(
+        "cat >>{0}; [ $(wc -l <{0}) != 3 ] || {{ echo no mail >&2; exit 3; }}",
+        heard.display()
+    );
+    let ranks = house.launch(2, "", &["run", "--on-event", &hook, "sh"]);
+    house.until_state("running");
+    let until = |lines: usize| loop {
+        let text = fs::read_to_string(&heard).unwrap_or_default();
+        if text.lines().count() >= lines {
+            break text;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    until(1);
+    house.succeeds(&["checkpoint"]);
+    until(3);
+    house.succeeds(&["suspend"]);
+    ranks.end_well();
+    let text = until(5);
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let mut names: Vec<&str> = events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "checkpoint",
+            "checkpoint-begins",
+            "started",
+            "suspend",
+            "suspend-begins"
+        ]
+    );
+    for event in &events {
+        assert_eq!((&event["ranks"], &event["name"]), (&2.into(), &"sh".into()));
+    }
+    let log = fs::read_to_string(house.checkpoints().join("coordinator.log")).unwrap();
+    assert!(
+        log.contains("--on-event for the event") && log.contains("exit status: 3: no mail"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -197,7 +281,8 @@ fn the_directory_holds_what_is_documented_and_nothing_is_open_to_others() {
             ".lock",
             "coordinator.log",
             "epoch-000001",
-            "job.json"
+            "job.json",
+            "timeline.jsonl"
         ]
     );
     let expected = ["manifest", "rank-000000.img", "rank-000001.img"];

@@ -29,6 +29,7 @@ fn help_manual_and_completions_know_every_command() {
         "resume",
         "verify",
         "inspect",
+        "timeline",
         "check",
         "completions",
         "man",

@@ -71,6 +71,8 @@ impl Job {
             discard: false,
             keep: 2,
             interval: interval.map(Into::into),
+            mttf: None,
+            on_event: None,
             operators: None,
             suspended_status: 0,
             requeue: None,

@@ -1,0 +1,37 @@
+//! Events of a job that commands of the user and of the site hear of.
+
+use super::{Job, Output};
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happening {
+    pub name: &'static str,
+    pub epoch: Option<u64>,
+    pub reason: Option<String>,
+}
+
+impl Job {
+    pub(super) fn happens(
+        &mut self,
+        name: &'static str,
+        epoch: Option<u64>,
+        reason: Option<String>,
+    ) {
+        self.outputs.push(Output::Happens(Happening {
+            name,
+            epoch,
+            reason,
+        }));
+    }
+
+    /// Tells, once, that all ranks are there.
+    pub(super) fn tell_of_start(&mut self) {
+        if !self.told_start && self.roster.starting().next().is_none() {
+            self.told_start = true;
+            match self.fate.restarted_from {
+                Some(epoch) => self.happens("restarted", Some(epoch), None),
+                None => self.happens("started", None, None),
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The times of an epoch's phases, and when each rank had done its part: one line of JSON for `stillpoint timeline`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stillpoint_protocol::agent::{Doing, Progress};
+
+use super::attempt::Attempt;
+use super::phase::Phase;
+use super::{Job, Output};
+
+/// A phase that is over.
+#[derive(Debug)]
+pub(super) struct TracedPhase {
+    pub phase: Phase,
+    pub began: Duration,
+    pub ended: Duration,
+    /// By rank: when it had done its part, if it reports that.
+    pub ranks: Vec<Option<Duration>>,
+}
+
+/// Seconds since the attempt began, in microseconds.
+fn since(began: Duration, moment: Duration) -> f64 {
+    (moment.saturating_sub(began).as_secs_f64() * 1e6).round() / 1e6
+}
+
+impl Attempt {
+    /// Notes that a rank has reported its part of the phase.
+    pub fn heard(&mut self, rank: u32, progress: &Progress, now: Duration) {
+        let Some(moment) = self.heard.get_mut(rank as usize) else {
+            return;
+        };
+        match progress {
+            // A rank that stands where it is to stand is asked again and again.
+            Progress::State(state) if state.doing == Doing::Parked => {
+                moment.get_or_insert(now);
+            }
+            Progress::State(_) => *moment = None,
+            Progress::Clocks { .. }
+            | Progress::CheckResult { .. }
+            | Progress::Counts { .. }
+            | Progress::Sealed
+            | Progress::Sized(_)
+            | Progress::Apart
+            | Progress::Written(_)
+            | Progress::Staged(..)
+            | Progress::Released => *moment = Some(now),
+            _ => {}
+        }
+    }
+
+    fn traced(&self, now: Duration, hosts: Vec<String>) -> Value {
+        let began = self.began();
+        let phases = self.traced.iter().map(|phase| {
+            json!({
+                "name": phase.phase.name(),
+                "began": since(began, phase.began),
+                "ended": since(began, phase.ended),
+                "ranks": phase.ranks.iter().map(|at| at.map(|at| since(began, at))).collect::<Vec<_>>(),
+            })
+        });
+        let written = self.written.iter().map(|written| {
+            written.as_ref().map(|written| {
+                json!({
+                    "stored_bytes": written.stored_bytes,
+                    "bytes": written.bytes,
+                    "seconds": written.seconds,
+                })
+            })
+        });
+        json!({
+            "epoch": self.epoch,
+            "suspend": self.suspend,
+            "seconds": since(began, now),
+            "hosts": hosts,
+            "phases": phases.collect::<Vec<_>>(),
+            "stop": self.stop(now).map(|(from, length)| json!({
+                "began": since(began, from),
+                "seconds": length.as_secs_f64(),
+            })),
+            "written": written.collect::<Vec<_>>(),
+            "staging": self.staging.map(|staging| json!({
+                "seconds": staging.blocking,
+                "local_bytes": staging.moved.local,
+                "peer_bytes": staging.moved.peers,
+                "slow_bytes": staging.moved.slow,
+                "copy_bytes": staging.moved.copies,
+            })),
+        })
+    }
+}
+
+impl Job {
+    /// Records the times of an epoch that has been written.
+    pub(super) fn trace(&mut self, attempt: &mut Attempt, now: Duration) {
+        if attempt.aborted || attempt.directory.is_empty() || attempt.is_traced {
+            return;
+        }
+        attempt.is_traced = true;
+        attempt.close_phase(now);
+        let hosts = self.roster.iter().map(|(_, rank)| {
+            let hello = rank.hello.as_ref();
+            hello.map_or_else(String::new, |hello| hello.host.clone())
+        });
+        let text = attempt.traced(now, hosts.collect()).to_string();
+        self.outputs.push(Output::Trace(text));
+    }
+
+    /// Records the times of the epoch under way before the job's end is recorded: whoever sees the end finds them.
+    pub(super) fn trace_at_the_end(&mut self, now: Duration) {
+        if let Some(mut attempt) = self.attempt.take() {
+            self.trace(&mut attempt, now);
+            self.attempt = Some(attempt);
+        }
+    }
+
+    /// Records how long the flush of a staged epoch has taken.
+    pub(super) fn trace_flush(&mut self, epoch: u64, seconds: f64) {
+        let text = json!({ "epoch": epoch, "flush": seconds }).to_string();
+        self.outputs.push(Output::Trace(text));
+    }
+}

@@ -26,8 +26,8 @@ pub(crate) fn missing(
     users.iter().find_map(|user| {
         let bytes = mapped(user)?;
         let elf = parsed(&bytes)?;
-        let mut needed = Names::of(&elf).needed();
-        let name = needed.find(|name| {
+        let names = Names::of(&elf);
+        let name = names.needed().find(|name| {
             !stands_in.has(name) && real.iter().any(|it| it.has(name)) && !defined(others, name)
         })?;
         Some(MissingName {

@@ -96,7 +96,9 @@ pub fn run(
     };
     let preloaded = library
         .as_deref()
-        .map(|library| stand_ins::choose(launch.as_ref(), &program.path, library, &mapped.interpreter))
+        .map(|library| {
+            stand_ins::choose(launch.as_ref(), &program.path, library, &mapped.interpreter)
+        })
         .transpose()?
         .unwrap_or_default();
     let preloaded: Vec<&Path> = preloaded.iter().map(PathBuf::as_path).collect();

@@ -17,6 +17,8 @@ int PMPI_Init(int *c, char ***v) { (void)c; (void)v; return 0; }
 int MPI_Init(int *c, char ***v) __attribute__((weak, alias(\"PMPI_Init\")));
 int PMPI_Barrier(int comm) { return comm != 0x44000000; }
 int MPI_Barrier(int comm) __attribute__((weak, alias(\"PMPI_Barrier\")));
+int PMPI_Comm_rank(int comm, int *rank) { *rank = 0; return comm != 0x44000000; }
+int PMPI_Type_size(int type, int *size) { *size = 4; return type == 0; }
 int PMPI_Finalize(void) { return 0; }
 int MPI_Finalize(void) __attribute__((weak, alias(\"PMPI_Finalize\")));
 ";

@@ -9,8 +9,6 @@ use crate::neutral;
 pub const ABI: u64 = u64::from_le_bytes(*b"openmpi4");
 /// The library that programs are linked to.
 pub const LIBRARY: &str = "libmpi.so.40";
-/// The libraries in whose place the upper half stands: that one, and libraries that programs load with it.
-pub const LIBRARIES: [&str; 4] = ["libmpi.so.40", "libopen-rte.so.40", "libopen-pal.so.40", "libopen-pal.so.80"];
 /// Names of its library for Fortran's layers, and data: written by hand.
 pub const OF_LAYERS: [&str; 20] = [
     "MPIX_Query_cuda_support",

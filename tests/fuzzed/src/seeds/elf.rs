@@ -4,20 +4,22 @@
 const HEADER: u64 = 64;
 /// The strings of a library.
 const STRINGS: &[u8] =
-    b"\0PMPI_Init\0ompi_mpi_comm_world\0stillpoint_contract\0libabsent.so\0$ORIGIN/x:$LIB\0";
+    b"\0PMPI_Init\0ompi_mpi_comm_world\0stillpoint_contract\0libabsent.so\0$ORIGIN/x:$LIB\0PMPI_Comm_rank\0PMPI_Type_size\0";
 /// Offsets of names in these strings.
 const PMPI_INIT: u32 = 1;
 const OPEN_MPI: u32 = 11;
 const CONTRACT: u32 = 31;
 const ABSENT: u64 = 51;
 const ORIGIN: u64 = 64;
+const COMM_RANK: u32 = 79;
+const TYPE_SIZE: u32 = 94;
 
 /// Returns an Open MPI, an MPICH, and a program with missing dependencies.
 pub fn programs() -> Vec<Vec<u8>> {
     let path = |tag: u64| [(1, ABSENT), (tag, ORIGIN), (0, 0)];
     vec![
-        library(&[PMPI_INIT, OPEN_MPI], &[(0, 0)]),
-        library(&[PMPI_INIT, CONTRACT], &[(0, 0)]),
+        library(&[PMPI_INIT, COMM_RANK, TYPE_SIZE, OPEN_MPI], &[(0, 0)]),
+        library(&[PMPI_INIT, COMM_RANK, TYPE_SIZE, CONTRACT], &[(0, 0)]),
         library(&[CONTRACT], &path(15)),
         library(&[], &path(29)),
         b"#!/bin/sh\n".to_vec(),

@@ -42,7 +42,7 @@ pub struct Settings {
     pub interval: Option<Span>,
     /// The time between failures for which the interval is chosen, if it is automatic.
     pub mttf: Option<Span>,
-    /// What epochs of the launch before this one have cost, if its interval was automatic.
+    /// The costs of epochs of the launch before this one, if its interval was automatic.
     pub costs: Option<ChosenInterval>,
     /// The time for which a host may be silent before it counts as unreachable.
     pub silence: Silence,

@@ -1,7 +1,7 @@
 //! The way in which a program gets the stubs: in the place of its own libmpi, or preloaded before it.
 //!
 //! The library with the stubs has all names that programs need of libmpi, and that MPI's own layers for Fortran and C++ need. Another library may need other
-//! names of the real one (OpenSHMEM's does), or MPI itself may have another name. Such a program loads the real library too, and the stubs are preloaded.
+//! names of the real one (OpenSHMEM's does), or MPI itself may have another name. For such a program the stubs are preloaded, and the real library is loaded too.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -130,7 +130,7 @@ fn picture(epoch: &Epoch) -> String {
         let moment = epoch.seconds * f64::from(tick) / 5.0;
         text(x(moment), -1.0, "middle", &format!("{moment:.2} s"));
     }
-    // Where a wait is long, the picture says whose part it was.
+    // The picture names the rank that a long wait was for.
     for phase in &epoch.phases {
         if let Some((rank, more)) = waited_for(epoch, phase)
             && more * scale > 150.0

@@ -22,7 +22,7 @@ impl Dice {
 /// The share of the machine that writing takes while the application runs on.
 const BESIDE: f64 = 0.1;
 
-/// What a job's epochs really cost, in seconds.
+/// The real costs of a job's epochs, in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Real {
     mttf: f64,

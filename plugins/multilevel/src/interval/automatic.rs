@@ -21,7 +21,7 @@ const SHORTEST: f64 = 5.0;
 /// The longest interval before anything is known, and the longest of all, as a part of the time to failure.
 const LONGEST_FIRST: f64 = 600.0;
 
-/// What an epoch has cost, in seconds.
+/// The cost of an epoch, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     /// The application stood still.

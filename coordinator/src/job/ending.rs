@@ -197,6 +197,7 @@ impl Job {
         if attempt.aborted {
             let epoch = attempt.epoch;
             self.outputs.push(Output::Discard { epoch });
+            self.note_no_epoch(now);
         }
         self.end_ahead(&attempt, now);
         if self.suspended {

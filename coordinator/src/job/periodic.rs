@@ -86,6 +86,8 @@ impl Job {
         self.note_start(now);
         if self.periodic.next.is_some_and(|due| due <= now) && !self.suspended {
             self.periodic.next = None;
+            // Unless an epoch follows, the next one is a whole interval away.
+            self.periodic.computes_since = now;
             if self.attempt.is_none() && self.wanted.is_empty() && self.roster.gone().is_none() {
                 let most = self.settings.patience.hindrance;
                 let interval = self.periodic.interval(&self.settings);
@@ -124,6 +126,11 @@ impl Job {
                 self.set_next(now);
             }
         }
+    }
+
+    /// Notes an attempt that has ended without an epoch.
+    pub(super) fn note_no_epoch(&mut self, now: Duration) {
+        self.periodic.computes_since = now;
     }
 
     /// Notes the stop of an epoch that has come to its name: the application computes since its end. `durable`: the epoch is so already.

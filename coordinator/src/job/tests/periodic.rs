@@ -78,3 +78,33 @@ fn the_interval_follows_from_what_each_epoch_costs() {
     epoch(&mut world, 3, Duration::from_millis(10));
     assert_eq!(world.job.fate().newest_epoch, Some(7));
 }
+
+#[test]
+fn after_an_attempt_without_an_epoch_the_next_one_is_a_whole_interval_away() {
+    let mut world = automatic();
+    let every = Duration::from_millis(world.job.fate().interval.unwrap().every);
+    for attempt in 1..4 {
+        world.sleep();
+        assert_eq!(world.job.attempts, attempt);
+        world.up_to_write(attempt);
+        world.now += Duration::from_secs(5);
+        let reason = refusal!(NoSpace, "no space left");
+        world.say(1, attempt, Progress::WriteFailed { reason });
+        world.all_say(attempt, Progress::Released);
+        assert_eq!(world.job.deadline(), Some(world.now + every));
+    }
+}
+
+#[test]
+fn an_interval_begins_anew_when_a_checkpoint_is_hindered() {
+    let mut world = automatic();
+    let every = Duration::from_millis(world.job.fate().interval.unwrap().every);
+    world.sleep();
+    world.all_say(1, Progress::Clocks { clocks: vec![] });
+    world.all_say(1, parked(1));
+    world.now += Duration::from_secs(5);
+    let refusals = vec![refusal!(LostFile, "a file is open")];
+    world.all_say(1, Progress::CheckResult { refusals });
+    world.all_say(1, Progress::Released);
+    assert_eq!(world.job.next_periodic(), Some(world.now + every));
+}

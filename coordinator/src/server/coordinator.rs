@@ -189,6 +189,8 @@ impl Coordinator {
         let suspended = self.file.state == JobState::Suspended;
         self.files
             .unregister(self.registry.clone(), self.entry(), suspended);
+        // Another job may have the directory while commands still hear of this one's end.
+        self.files.let_go();
         self.last_words().await;
         self.recorder.finish();
         self.file.state
@@ -399,7 +401,7 @@ impl Coordinator {
         self.sessions.get(rank as usize) == Some(&session)
     }
 
-    /// Waits until messages to commands have arrived, and work on files has ended.
+    /// Waits until messages to commands have arrived, work on files has ended, and no command hears of an event any more.
     async fn last_words(&mut self) {
         let fate = self.job.fate();
         let reason = fate.reason.as_ref();
@@ -407,7 +409,6 @@ impl Coordinator {
         let state = fate.state.name();
         self.recorder
             .line(format!("the job has ended: {state}{reason}"));
-        self.hooks.all_done().await;
         let work = async {
             self.files.all_done().await;
             // This drops the outboxes. A writer ends when it has written all messages of its outbox.
@@ -418,6 +419,7 @@ impl Coordinator {
         };
         // A command that does not read its answer is not waited for any longer.
         let _ = tokio::time::timeout(LAST_WORDS, work).await;
+        self.hooks.all_done().await;
         self.events.close();
         while let Ok(event) = self.events.try_recv() {
             if let Event::Log(line) | Event::HookFailed(line) = event {

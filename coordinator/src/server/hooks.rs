@@ -5,12 +5,15 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStderr, ChildStdin, Command};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -22,8 +25,13 @@ use crate::job::Happening;
 const SITE: &str = "/etc/stillpoint.d";
 /// The time that a command may take.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The most of its error output that is told of.
+/// The most bytes of its error output that are kept, and the most characters that are told of.
+const MOST_KEPT: u64 = 4096;
 const MOST_TOLD: usize = 300;
+/// The most commands at a time.
+const MOST: usize = 64;
+/// The time in which the last words of a command come, or its end when it was killed.
+const A_MOMENT: Duration = Duration::from_millis(200);
 
 /// The commands.
 pub(super) struct Hooks {
@@ -75,6 +83,14 @@ impl Hooks {
         for (name, command) in programs {
             let (events, limit, text) = (self.events.clone(), self.limit, text.clone());
             let event = happening.name;
+            if self.running.len() >= MOST {
+                let told = format!(
+                    "the command of {name} for the event {event} was not run: {MOST} commands run already"
+                );
+                // As below.
+                let _ = events.send(Event::HookFailed(told));
+                continue;
+            }
             self.running.spawn(async move {
                 if let Err(why) = run(command, &text, limit).await {
                     let told = format!("the command of {name} for the event {event} failed: {why}");
@@ -91,7 +107,7 @@ impl Hooks {
     }
 }
 
-/// Runs a command to its end, and returns why it failed.
+/// Runs a command to its end, and returns why it failed. What it has started may outlive it, unless it takes too long.
 async fn run(mut command: Command, text: &str, limit: Duration) -> Result<(), String> {
     let child = command
         .stdin(Stdio::piped())
@@ -101,30 +117,64 @@ async fn run(mut command: Command, text: &str, limit: Duration) -> Result<(), St
         .kill_on_drop(true)
         .spawn();
     let mut child = child.map_err(|error| error.to_string())?;
-    let input = child.stdin.take();
-    let work = async {
-        if let Some(mut input) = input {
-            // A command may end without reading.
-            let _ = input.write_all(text.as_bytes()).await;
+    let (input, errors) = (child.stdin.take(), child.stderr.take());
+    let mut said = Vec::new();
+    let ended = {
+        let mut talk = pin!(async {
+            tokio::join!(give(input, text), hear(errors, &mut said));
+        });
+        let ended = timeout(limit, async {
+            tokio::select! {
+                status = child.wait() => return (status, false),
+                () = &mut talk => {}
+            }
+            (child.wait().await, true)
+        });
+        let ended = ended.await;
+        // Its last words may be on their way. A process that it has left may hold the other end open.
+        if let Ok((Ok(status), false)) = &ended
+            && !status.success()
+        {
+            let _ = timeout(A_MOMENT, talk).await;
         }
-        child.wait_with_output().await
+        ended
     };
-    let seconds = limit.as_secs();
-    let output = timeout(limit, work)
-        .await
-        .map_err(|_| format!("it took longer than {seconds} s, and was killed"))?
-        .map_err(|error| error.to_string())?;
-    if output.status.success() {
+    let Ok((status, _)) = ended else {
+        // Nothing has waited for it, so its number is still its own.
+        if let Some(group) = child.id() {
+            let _ = killpg(Pid::from_raw(group as i32), Signal::SIGKILL);
+        }
+        let _ = timeout(A_MOMENT, child.wait()).await;
+        let seconds = limit.as_secs();
+        return Err(format!("it took longer than {seconds} s, and was killed"));
+    };
+    let status = status.map_err(|error| error.to_string())?;
+    if status.success() {
         return Ok(());
     }
-    let said: String = String::from_utf8_lossy(&output.stderr)
+    let said: String = String::from_utf8_lossy(&said)
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
         .chars()
         .take(MOST_TOLD)
         .collect();
-    Err(format!("{}: {said}", output.status))
+    Err(format!("{status}: {said}"))
+}
+
+async fn give(input: Option<ChildStdin>, text: &str) {
+    if let Some(mut input) = input {
+        // A command may end without reading.
+        let _ = input.write_all(text.as_bytes()).await;
+    }
+}
+
+/// Keeps the beginning of the error output, and discards the rest.
+async fn hear(errors: Option<ChildStderr>, said: &mut Vec<u8>) {
+    let Some(mut errors) = errors else { return };
+    // What has come before an error is enough.
+    let _ = (&mut errors).take(MOST_KEPT).read_to_end(said).await;
+    let _ = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await;
 }
 
 /// The site's programs, in the order of their names: those of root that no other user can have changed.
@@ -177,6 +227,37 @@ mod tests {
         );
         let slow = runs("sleep 60", Duration::from_millis(50)).unwrap_err();
         assert!(slow.contains("was killed"), "{slow}");
+    }
+
+    #[test]
+    fn a_command_that_takes_too_long_is_killed_with_what_it_has_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let numbers = folder.path().join("numbers");
+        let script = format!("sleep 60 & echo $$ $! >{}; wait", numbers.display());
+        let slow = runs(&script, Duration::from_secs(2)).unwrap_err();
+        assert!(slow.contains("was killed"), "{slow}");
+        let numbers = std::fs::read_to_string(numbers).unwrap();
+        let lives = |number: &str| {
+            // A process that has ended has no command line, until its parent takes note.
+            let line = std::fs::read(format!("/proc/{number}/cmdline"));
+            line.is_ok_and(|line| !line.is_empty())
+        };
+        let since = std::time::Instant::now();
+        while numbers.split_whitespace().any(lives) {
+            assert!(since.elapsed() < LIMIT, "{numbers}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(numbers.split_whitespace().count(), 2);
+    }
+
+    #[test]
+    fn a_command_ends_when_its_process_does() {
+        let since = std::time::Instant::now();
+        // It leaves a process behind that holds its stderr, and says more than a pipe holds.
+        let script = "echo first >&2; head -c 300000 /dev/zero >&2; sleep 20 & exit 3";
+        let failed = runs(script, LIMIT).unwrap_err();
+        assert!(failed.starts_with("exit status: 3: first"), "{failed}");
+        assert!(since.elapsed() < Duration::from_secs(15), "{failed}");
     }
 
     #[test]

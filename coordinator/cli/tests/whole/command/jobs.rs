@@ -163,6 +163,29 @@ fn commands_hear_of_events_and_their_failures_are_told() {
 }
 
 #[test]
+fn a_command_that_hears_of_the_end_keeps_no_other_launch_out_of_the_directory() {
+    let house = House::new();
+    let (waits, enough) = (house.path("waits"), house.path("enough"));
+    let hook = format!(
+        "grep -q '\"event\":\"suspend\"' || exit 0; : >{}; until [ -e {} ]; do sleep 0.05; done",
+        waits.display(),
+        enough.display()
+    );
+    let first = house.launch(1, "", &["run", "--on-event", &hook, "sh"]);
+    house.until_state("running");
+    house.succeeds(&["suspend"]);
+    first.end_well();
+    while !waits.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let second = house.launch(1, "", &["run", "--resume", "sh"]);
+    assert_eq!(house.until_state("running")["restarted_from"], 1);
+    fs::write(&enough, "").unwrap();
+    house.succeeds(&["suspend"]);
+    second.end_well();
+}
+
+#[test]
 fn every_field_of_a_job_is_documented() {
     let house = House::new();
     let ranks = house.launch(1, "", &["run", "sh"]);

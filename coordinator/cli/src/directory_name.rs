@@ -1,5 +1,6 @@
 //! Templates in the name of a checkpoint directory: one setting then does for every job of every user.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{User, getuid};
@@ -25,6 +26,14 @@ pub fn filled(path: &Path) -> Result<PathBuf, Failure> {
     fill(text, value).map(PathBuf::from).map_err(|why| {
         Failure::refuse(Code::WrongOptions, Failure::USAGE, format!("{text}: {why}"))
     })
+}
+
+/// Returns the text that [`filled`] turns into this path.
+pub fn literal(path: &Path) -> OsString {
+    match path.to_str() {
+        Some(text) => text.replace('%', "%%").into(),
+        None => path.into(),
+    }
 }
 
 /// The name of this user, or the number if the system does not know the user.

@@ -13,7 +13,7 @@ pub fn ends_with(words: String) {
     let ignored = ignored();
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
         .into_iter()
-        .filter(|signal| ignored & (1 << (*signal as u64 - 1)) == 0)
+        .filter(|signal| !is_in(ignored, *signal))
         .collect();
     // Without the thread, or the mask, these signals end the process in the usual way.
     if signals.thread_block().is_err() {
@@ -34,8 +34,13 @@ pub fn ends_with(words: String) {
     }
 }
 
+/// Whether a mask has a signal.
+pub fn is_in(mask: u64, signal: Signal) -> bool {
+    mask & (1 << (signal as u64 - 1)) != 0
+}
+
 /// The signals that this process ignores: bit 0 is signal 1.
-fn ignored() -> u64 {
+pub fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())

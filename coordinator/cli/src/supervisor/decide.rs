@@ -22,7 +22,7 @@ pub struct Ended {
     pub exit_status: Option<i32>,
     /// The reason for a failure, in words.
     pub reason: String,
-    /// The epoch that the launch carried on from.
+    /// The epoch that the launch carried on from, or was to carry on from.
     pub from: Option<u64>,
     /// The epochs that are there now, oldest first, with a staged one.
     pub epochs: Vec<u64>,
@@ -46,8 +46,10 @@ pub enum Next {
 /// Another launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
-    /// An epoch before the newest one; `None`: the newest one, or the beginning if there is none.
-    pub earlier: Option<u64>,
+    /// The epoch that it carries on from; `None`: it begins again.
+    pub from: Option<u64>,
+    /// Whether that is not the newest one.
+    pub earlier: bool,
     pub pause: Duration,
     /// What has happened and what is done, for people.
     pub told: String,
@@ -59,6 +61,8 @@ pub struct History {
     /// The most restarts.
     most: u32,
     restarts: u32,
+    /// The newest epoch that was there before the last launch.
+    newest: Option<u64>,
     /// Launches in a row without a new epoch.
     in_vain: u32,
     /// How often in a row launches from an epoch (`None`: from the beginning) have failed at once.
@@ -67,10 +71,12 @@ pub struct History {
 }
 
 impl History {
-    pub fn new(most: u32) -> History {
+    /// `newest`: the newest epoch that the first launch finds and does not give up.
+    pub fn new(most: u32, newest: Option<u64>) -> History {
         History {
             most,
             restarts: 0,
+            newest,
             in_vain: 0,
             at_once: BTreeMap::new(),
             given_up: BTreeSet::new(),
@@ -89,20 +95,24 @@ impl History {
             _ => {}
         }
         let newest = ended.epochs.last().copied();
-        let progress = ended.state.is_some() && newest > ended.from;
+        let progress = ended.state.is_some() && newest > self.newest;
+        self.newest = newest;
         let mut told = ended.reason.clone();
         match progress {
             true => self.in_vain = 0,
             false => self.in_vain += 1,
         }
-        let failed = self.at_once.entry(ended.from).or_default();
-        match !progress && (!ended.came_up || ended.lasted < AT_ONCE) {
-            true => *failed += 1,
-            false => *failed = 0,
-        }
-        if let (Some(from), true) = (ended.from, *failed >= TIMES) {
-            self.given_up.insert(from);
-            told = format!("{told}; epoch {from} has failed at once {TIMES} times in a row");
+        // A launch that came to no job says nothing about its epoch.
+        if ended.state.is_some() {
+            let failed = self.at_once.entry(ended.from).or_default();
+            match !progress && (!ended.came_up || ended.lasted < AT_ONCE) {
+                true => *failed += 1,
+                false => *failed = 0,
+            }
+            if let (Some(from), true) = (ended.from, *failed >= TIMES) {
+                self.given_up.insert(from);
+                told = format!("{told}; epoch {from} has failed at once {TIMES} times in a row");
+            }
         }
         if self.restarts >= self.most {
             return Next::GiveUp(format!(
@@ -124,7 +134,8 @@ impl History {
             None => "from its beginning".to_owned(),
         };
         Next::Again(Again {
-            earlier: chosen.filter(|_| chosen != newest),
+            from: chosen,
+            earlier: chosen != newest,
             pause,
             told: format!(
                 "{told}; restart {} of at most {} {place} in {} s",
@@ -180,22 +191,23 @@ mod tests {
                 ..lost(None, &[], 0)
             },
         ] {
-            assert_eq!(History::new(9).next(&ended), Next::Over, "{ended:?}");
+            assert_eq!(History::new(9, None).next(&ended), Next::Over, "{ended:?}");
         }
     }
 
     #[test]
     fn a_lost_rank_or_launcher_leads_to_the_newest_epoch() {
-        let mut history = History::new(9);
+        let mut history = History::new(9, None);
         let first = again(history.next(&lost(None, &[1, 2], 300)));
-        assert_eq!((first.earlier, first.pause.as_secs()), (None, 1));
+        assert_eq!((first.from, first.earlier), (Some(2), false));
+        assert_eq!(first.pause.as_secs(), 1);
         assert!(first.told.contains("restart 1 of at most 9 from epoch 2"));
         // A coordinator that has gone with its ranks has left the state at running.
         let silent = Ended {
             state: Some(JobState::Running),
             ..lost(Some(2), &[2, 3], 300)
         };
-        assert_eq!(again(history.next(&silent)).earlier, None);
+        assert_eq!(again(history.next(&silent)).from, Some(3));
         // A restart that does not come to a job is tried again.
         let never = Ended {
             state: None,
@@ -206,14 +218,14 @@ mod tests {
 
     #[test]
     fn without_an_epoch_it_begins_again() {
-        let mut history = History::new(9);
+        let mut history = History::new(9, None);
         let first = again(history.next(&lost(None, &[], 300)));
         assert!(first.told.contains("from its beginning"), "{}", first.told);
     }
 
     #[test]
     fn the_pause_grows_until_a_launch_has_written_an_epoch() {
-        let mut history = History::new(99);
+        let mut history = History::new(99, Some(4));
         let pauses: Vec<u64> = (0..9)
             .map(|_| {
                 again(history.next(&lost(Some(4), &[4], 100)))
@@ -228,22 +240,21 @@ mod tests {
 
     #[test]
     fn an_epoch_that_fails_at_once_three_times_is_left_for_the_one_before() {
-        let mut history = History::new(99);
-        let epochs = [5, 6];
-        for _ in 0..2 {
-            assert_eq!(
-                again(history.next(&lost(Some(6), &epochs, 2))).earlier,
-                None
-            );
-        }
-        let before = again(history.next(&lost(Some(6), &epochs, 2)));
-        assert_eq!(before.earlier, Some(5));
-        assert!(before.told.contains("epoch 6 has failed at once 3 times"));
-        // The epochs that follow it are newer, and count again.
-        let after = again(history.next(&lost(Some(5), &[5, 6, 7], 200)));
-        assert_eq!(after.earlier, None);
-        assert!(after.told.contains("from epoch 7"));
-        // The one that is given up stays so.
+        let mut history = History::new(99, Some(6));
+        let epochs = [4, 5, 6];
+        let chosen = [6, 6, 6, 5, 5, 5].map(|from| {
+            let next = again(history.next(&lost(Some(from), &epochs, 2)));
+            let words = format!("epoch {from} has failed at once 3 times");
+            assert_eq!(next.told.contains(&words), next.from != Some(from));
+            (next.from.unwrap(), next.earlier)
+        });
+        let (newest, before) = ((6, false), (5, true));
+        let last = (4, true);
+        assert_eq!(chosen, [newest, newest, before, before, before, last]);
+        // The epochs that follow are newer, and count again.
+        let after = again(history.next(&lost(Some(4), &[5, 6, 7], 200)));
+        assert_eq!((after.from, after.earlier), (Some(7), false));
+        // Those that are given up stay so.
         for _ in 0..2 {
             history.next(&lost(Some(7), &[6, 7], 2));
         }
@@ -256,18 +267,39 @@ mod tests {
 
     #[test]
     fn failures_at_once_count_only_in_a_row() {
-        let mut history = History::new(99);
+        let mut history = History::new(99, Some(6));
         for seconds in [2, 2, 300, 2, 2] {
-            assert_eq!(
-                again(history.next(&lost(Some(6), &[5, 6], seconds))).earlier,
-                None
-            );
+            let next = again(history.next(&lost(Some(6), &[5, 6], seconds)));
+            assert_eq!(next.from, Some(6));
         }
     }
 
     #[test]
+    fn launches_that_come_to_no_job_use_up_no_epoch() {
+        let mut history = History::new(9, Some(6));
+        again(history.next(&lost(Some(6), &[5, 6], 2)));
+        let never = Ended {
+            state: None,
+            came_up: false,
+            ..lost(Some(6), &[5, 6], 2)
+        };
+        for pause in [2, 4, 8, 16] {
+            let next = again(history.next(&never));
+            assert_eq!((next.from, next.pause.as_secs()), (Some(6), pause));
+        }
+        // Failures before and after them are in a row.
+        again(history.next(&lost(Some(6), &[5, 6], 2)));
+        let third = again(history.next(&lost(Some(6), &[5, 6], 2)));
+        assert_eq!(third.from, Some(5));
+        for _ in 0..2 {
+            again(history.next(&never));
+        }
+        assert!(matches!(history.next(&never), Next::GiveUp(_)));
+    }
+
+    #[test]
     fn a_job_without_an_epoch_begins_again_up_to_the_limit() {
-        let mut history = History::new(4);
+        let mut history = History::new(4, None);
         for _ in 0..4 {
             again(history.next(&lost(None, &[], 1)));
         }
@@ -276,20 +308,20 @@ mod tests {
 
     #[test]
     fn a_launch_that_never_had_all_ranks_has_failed_at_once() {
-        let mut history = History::new(99);
+        let mut history = History::new(99, Some(6));
         let half = Ended {
             came_up: false,
             ..lost(Some(6), &[5, 6], 90)
         };
         for _ in 0..2 {
-            assert_eq!(again(history.next(&half)).earlier, None);
+            assert_eq!(again(history.next(&half)).from, Some(6));
         }
-        assert_eq!(again(history.next(&half)).earlier, Some(5));
+        assert_eq!(again(history.next(&half)).from, Some(5));
     }
 
     #[test]
     fn the_limit_of_restarts_holds() {
-        let mut history = History::new(2);
+        let mut history = History::new(2, Some(1));
         for from in 1..3 {
             again(history.next(&lost(Some(from), &[from, from + 1], 100)));
         }

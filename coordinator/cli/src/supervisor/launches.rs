@@ -11,7 +11,7 @@ use stillpoint_refusals::Code;
 
 use super::line::Line;
 use crate::run::Run;
-use crate::{Failure, definition, site_defaults};
+use crate::{Failure, definition, directory_name, site_defaults};
 
 /// A job's launches.
 pub struct Launches {
@@ -25,7 +25,7 @@ pub struct Launches {
 }
 
 /// Options of `run` that later launches are not given: they say how to begin.
-const TO_BEGIN: [&str; 4] = ["discard", "resume", "resume-anyway", "finished-ok"];
+const TO_BEGIN: [&str; 3] = ["discard", "resume", "finished-ok"];
 
 impl Launches {
     /// Takes the options of `launch`, which are those of `run`, and the launcher's line, with the site's settings.
@@ -103,6 +103,8 @@ impl Launches {
             "restart".into(),
             self.directory.clone().into(),
         ]);
+        // Otherwise STILLPOINT_DIR would name the directory to work in.
+        words.push(self.dir());
         words.push(format!("--epoch={epoch}").into());
         words.extend(self.options_that(takes));
         words
@@ -111,12 +113,22 @@ impl Launches {
     fn run(&self, wanted: impl Fn(&str) -> bool, more: &[&str]) -> Vec<OsString> {
         let mut words = self.launcher.clone();
         words.extend([self.stillpoint.clone(), "run".into()]);
-        words.push(joined("dir", self.directory.as_os_str().to_owned()));
+        words.push(self.dir());
         words.extend(self.options_that(wanted));
         words.extend(more.iter().map(OsString::from));
         words.push("--".into());
         words.extend(self.program.iter().cloned());
         words
+    }
+
+    /// `--dir`, with the templates of its name filled in.
+    fn dir(&self) -> OsString {
+        joined("dir", directory_name::literal(&self.directory))
+    }
+
+    /// Whether the first launch gives up the epochs that it finds.
+    pub fn discards(&self) -> bool {
+        self.options.iter().any(|(name, _)| name == "discard")
     }
 
     fn options_that(&self, wanted: impl Fn(&str) -> bool) -> Vec<OsString> {
@@ -150,4 +162,47 @@ fn command_line(given: &ArgMatches, run: &Command) -> Vec<(String, Vec<OsString>
         Some((name.to_owned(), words.collect()))
     });
     options.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launches(options: &[&str]) -> Launches {
+        Launches {
+            launcher: vec!["mpirun".into()],
+            stillpoint: "stillpoint".into(),
+            options: options
+                .iter()
+                .map(|name| ((*name).to_owned(), vec![format!("--{name}").into()]))
+                .collect(),
+            program: vec!["app".into()],
+            directory: "/scratch/a%b.d".into(),
+        }
+    }
+
+    #[test]
+    fn every_launch_names_its_directory_itself() {
+        let launches = launches(&["resume-anyway"]);
+        for words in [launches.first(), launches.newest(), launches.from_epoch(5)] {
+            assert!(words.contains(&"--dir=/scratch/a%%b.d".into()), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn an_epoch_of_another_command_is_resumed_by_later_launches_too() {
+        let launches = launches(&["resume", "resume-anyway", "discard", "finished-ok"]);
+        let words = launches.newest();
+        let options: Vec<_> = words.iter().filter(|word| *word != "--").collect();
+        let wanted = [
+            "mpirun",
+            "stillpoint",
+            "run",
+            "--dir=/scratch/a%%b.d",
+            "--resume-anyway",
+            "--resume",
+            "app",
+        ];
+        assert_eq!(options, wanted);
+    }
 }

@@ -19,113 +19,142 @@ pub struct Line {
     pub rest: Vec<OsString>,
 }
 
-/// Options of launchers that take one word, or as many as the number says. Those that take none need not be known, unless the program follows them.
-const WITH_WORDS: &[(&str, usize)] = &[
-    // Open MPI
-    ("-n", 1),
-    ("--n", 1),
-    ("-np", 1),
-    ("--np", 1),
-    ("-c", 1),
-    ("-N", 1),
-    ("-npernode", 1),
-    ("--npernode", 1),
-    ("--npersocket", 1),
-    ("-H", 1),
-    ("-host", 1),
-    ("--host", 1),
-    ("-hostfile", 1),
-    ("--hostfile", 1),
-    ("-machinefile", 1),
-    ("--machinefile", 1),
-    ("--default-hostfile", 1),
-    ("--map-by", 1),
-    ("--rank-by", 1),
-    ("--bind-to", 1),
-    ("-x", 1),
-    ("--mca", 2),
-    ("-mca", 2),
-    ("--gmca", 2),
-    ("--prtemca", 2),
-    ("--pmixmca", 2),
-    ("--prefix", 1),
-    ("--path", 1),
-    ("-wd", 1),
-    ("-wdir", 1),
-    ("--wdir", 1),
-    ("--output-filename", 1),
-    ("--timeout", 1),
-    ("--stdin", 1),
-    ("--tune", 1),
-    ("-rf", 1),
-    ("--rankfile", 1),
-    // Hydra
-    ("-f", 1),
-    ("-hosts", 1),
-    ("-ppn", 1),
-    ("-env", 2),
-    ("-genv", 2),
-    ("-genvlist", 1),
-    ("-envlist", 1),
-    ("-launcher", 1),
-    ("-iface", 1),
-    ("-bind-to", 1),
-    ("-map-by", 1),
-    // srun
-    ("-p", 1),
-    ("-t", 1),
-    ("-J", 1),
-    ("-o", 1),
-    ("-e", 1),
-    ("-w", 1),
-    ("-D", 1),
-    ("-A", 1),
-    ("-q", 1),
-    ("-G", 1),
-    ("-m", 1),
-    ("--ntasks", 1),
-    ("--nodes", 1),
-    ("--mpi", 1),
-    ("--cpus-per-task", 1),
-    ("--ntasks-per-node", 1),
-    ("--nodelist", 1),
-    ("--exclude", 1),
-    ("--export", 1),
-];
+/// The options of a kind of launcher.
+struct Options {
+    /// Those that take one word, or as many as the number says.
+    with_words: &'static [(&'static str, usize)],
+    /// Those without words of their own. They need not be known, unless the program follows them.
+    without: &'static [&'static str],
+}
 
-/// Options without words of their own.
-const WITHOUT: &[&str] = &[
-    "--oversubscribe",
-    "-oversubscribe",
-    "--allow-run-as-root",
-    "--tag-output",
-    "-tag-output",
-    "--timestamp-output",
-    "--report-bindings",
-    "--nolocal",
-    "--nooversubscribe",
-    "--bynode",
-    "--byslot",
-    "-bynode",
-    "-byslot",
-    "-q",
-    "-v",
-    "--verbose",
-    "--quiet",
-    "-l",
-    "--label",
-    "-u",
-    "--unbuffered",
-    "--exclusive",
-    "--overlap",
-    "-prepend-rank",
-    "-genvall",
-    "-genvnone",
-    "-k",
-    "-K",
-    "--kill-on-bad-exit",
-    "--no-kill",
-];
+/// Open MPI's and Hydra's.
+const OF_MPIRUN: Options = Options {
+    with_words: &[
+        // Open MPI
+        ("-n", 1),
+        ("--n", 1),
+        ("-np", 1),
+        ("--np", 1),
+        ("-c", 1),
+        ("-N", 1),
+        ("-npernode", 1),
+        ("--npernode", 1),
+        ("--npersocket", 1),
+        ("-H", 1),
+        ("-host", 1),
+        ("--host", 1),
+        ("-hostfile", 1),
+        ("--hostfile", 1),
+        ("-machinefile", 1),
+        ("--machinefile", 1),
+        ("--default-hostfile", 1),
+        ("--map-by", 1),
+        ("--rank-by", 1),
+        ("--bind-to", 1),
+        ("-x", 1),
+        ("--mca", 2),
+        ("-mca", 2),
+        ("--gmca", 2),
+        ("--prtemca", 2),
+        ("--pmixmca", 2),
+        ("--prefix", 1),
+        ("--path", 1),
+        ("-wd", 1),
+        ("-wdir", 1),
+        ("--wdir", 1),
+        ("--output-filename", 1),
+        ("--timeout", 1),
+        ("--stdin", 1),
+        ("--tune", 1),
+        ("-rf", 1),
+        ("--rankfile", 1),
+        // Hydra
+        ("-f", 1),
+        ("-hosts", 1),
+        ("-ppn", 1),
+        ("-env", 2),
+        ("-genv", 2),
+        ("-genvlist", 1),
+        ("-envlist", 1),
+        ("-launcher", 1),
+        ("-iface", 1),
+        ("-bind-to", 1),
+        ("-map-by", 1),
+    ],
+    without: &[
+        "--oversubscribe",
+        "-oversubscribe",
+        "--allow-run-as-root",
+        "--tag-output",
+        "-tag-output",
+        "--timestamp-output",
+        "--report-bindings",
+        "--nolocal",
+        "--nooversubscribe",
+        "--bynode",
+        "--byslot",
+        "-bynode",
+        "-byslot",
+        "-q",
+        "-v",
+        "--verbose",
+        "--quiet",
+        "-l",
+        "-prepend-rank",
+        "-genvall",
+        "-genvnone",
+    ],
+};
+
+const OF_SRUN: Options = Options {
+    with_words: &[
+        ("-n", 1),
+        ("-N", 1),
+        ("-c", 1),
+        ("-p", 1),
+        ("-t", 1),
+        ("-J", 1),
+        ("-o", 1),
+        ("-e", 1),
+        ("-w", 1),
+        ("-x", 1),
+        ("-D", 1),
+        ("-A", 1),
+        ("-q", 1),
+        ("-G", 1),
+        ("-m", 1),
+        ("--ntasks", 1),
+        ("--nodes", 1),
+        ("--mpi", 1),
+        ("--cpus-per-task", 1),
+        ("--ntasks-per-node", 1),
+        ("--nodelist", 1),
+        ("--exclude", 1),
+        ("--export", 1),
+    ],
+    without: &[
+        "-v",
+        "--verbose",
+        "--quiet",
+        "-l",
+        "--label",
+        "-u",
+        "--unbuffered",
+        "--exclusive",
+        "--overlap",
+        "-k",
+        "-K",
+        "--kill-on-bad-exit",
+        "--no-kill",
+    ],
+};
+
+fn options_of(launcher: &str) -> &'static Options {
+    match launcher.split('.').next() {
+        Some("srun") => &OF_SRUN,
+        _ => &OF_MPIRUN,
+    }
+}
 
 fn usage(text: String) -> Failure {
     Failure::refuse(Code::WrongOptions, Failure::USAGE, text)
@@ -138,12 +167,12 @@ pub fn taken_apart(words: &[OsString]) -> Result<Line, Failure> {
             "there is no launcher to start: write mpirun or srun behind --".to_owned(),
         ));
     };
-    if launcher_named(Path::new(first)).is_none() {
+    let Some(launcher) = launcher_named(Path::new(first)) else {
         let first = first.to_string_lossy();
         return Err(usage(format!(
             "{first} is no launcher that Stillpoint knows: write mpirun, mpiexec or srun behind --"
         )));
-    }
+    };
     if words.iter().any(|word| word == ":") {
         return Err(usage(
             "a launch of several programs (:) is not supervised: start one program on all ranks"
@@ -160,7 +189,7 @@ pub fn taken_apart(words: &[OsString]) -> Result<Line, Failure> {
             rest: words[at + 2..].to_vec(),
         });
     }
-    let at = program_at(words)?;
+    let at = program_at(words, options_of(launcher))?;
     Ok(Line {
         launcher: words[..at].to_vec(),
         stillpoint: None,
@@ -169,7 +198,7 @@ pub fn taken_apart(words: &[OsString]) -> Result<Line, Failure> {
 }
 
 /// Finds the program among the launcher's words.
-fn program_at(words: &[OsString]) -> Result<usize, Failure> {
+fn program_at(words: &[OsString], options: &Options) -> Result<usize, Failure> {
     let mut at = 1;
     let mut unknown = None;
     while let Some(word) = words.get(at) {
@@ -180,8 +209,8 @@ fn program_at(words: &[OsString]) -> Result<usize, Failure> {
         if !text.starts_with('-') {
             break;
         }
-        let takes = WITH_WORDS.iter().find(|(name, _)| *name == text);
-        let alone = text.contains('=') || WITHOUT.contains(&&*text) || attached(&text);
+        let takes = options.with_words.iter().find(|(name, _)| *name == text);
+        let alone = text.contains('=') || options.without.contains(&&*text) || attached(&text);
         unknown = (takes.is_none() && !alone).then(|| text.into_owned());
         at += 1 + takes.map_or(0, |(_, words)| *words);
     }
@@ -238,9 +267,22 @@ mod tests {
             ("/opt/bin/mpiexec.hydra -ppn 2 -genv A 1 -n 8", "app -n 3"),
             ("srun --mpi=pmix -n4 -N 2", "app"),
             ("mpirun", "app"),
+            ("mpirun -q", "app"),
+            ("srun -q debug", "app"),
         ] {
             let found = launcher_and_rest(&format!("{launcher} {rest}"));
             assert_eq!(found, (launcher.to_owned(), rest.to_owned()));
+        }
+    }
+
+    #[test]
+    fn no_option_both_has_words_and_has_none() {
+        for options in [OF_MPIRUN, OF_SRUN] {
+            let names = options.with_words.iter().map(|(name, _)| name);
+            let twice: Vec<_> = names
+                .filter(|name| options.without.contains(name))
+                .collect();
+            assert!(twice.is_empty(), "{twice:?}");
         }
     }
 

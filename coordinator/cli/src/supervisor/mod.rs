@@ -118,7 +118,10 @@ fn given() -> ArgMatches {
 
 async fn supervise(launches: &Launches, restarts: u32) -> CommandResult {
     let directory = launches.directory.as_path();
-    let mut history = History::new(restarts);
+    let found = epochs(directory).last().copied();
+    let mut history = History::new(restarts, found.filter(|_| !launches.discards()));
+    // The epoch that the launch is to carry on from.
+    let mut chosen = None;
     let mut words = launches.first();
     let mut signals = Signals::new().map_err(|error| Failure::refuse_of(Code::NotSetUp, &error))?;
     let input = lseek(std::io::stdin(), 0, Whence::SeekCur).ok();
@@ -139,28 +142,26 @@ async fn supervise(launches: &Launches, restarts: u32) -> CommandResult {
             })?;
         let lasted = began.elapsed();
         let job = job_end(directory, before.as_deref()).await;
-        let mut ended = told(job, &end, lasted, directory)?;
+        let mut ended = told(job, &end, lasted, directory, chosen)?;
         ended.stopped |= signals.within(Duration::ZERO).await;
         match history.next(&ended) {
-            Next::Over => return as_the_launcher(end.status),
+            Next::Over => return ends(end.status, last_state(&ended, directory)),
             Next::GiveUp(why) => {
                 super::tell(&format!("the job is given up: {why}"));
-                return match end.status.success() {
-                    true => Err(Failure::silent(Failure::FAILED)),
-                    false => as_the_launcher(end.status),
-                };
+                return ends(end.status, last_state(&ended, directory));
             }
             Next::Again(again) => {
                 super::tell(&again.told);
                 if signals.within(again.pause).await {
                     super::tell("told to end: the job is not started again");
-                    return as_the_launcher(end.status);
+                    return ends(end.status, last_state(&ended, directory));
                 }
                 if let Some(start) = input {
                     // The restart itself skips what the program has had.
                     let _ = lseek(std::io::stdin(), start, Whence::SeekSet);
                 }
-                words = match again.earlier {
+                chosen = again.from;
+                words = match chosen.filter(|_| again.earlier) {
                     Some(epoch) => launches.from_epoch(epoch),
                     None => launches.newest(),
                 };
@@ -175,6 +176,7 @@ fn told(
     end: &running::LauncherEnd,
     lasted: Duration,
     directory: &Path,
+    chosen: Option<u64>,
 ) -> Result<Ended, Failure> {
     let epochs = epochs(directory);
     let launcher = match (end.status.code(), end.status.signal()) {
@@ -191,7 +193,7 @@ fn told(
             None,
             None,
             format!("{launcher} before the job began"),
-            epochs.last().copied(),
+            chosen,
         ),
         JobEnd::Ended(job) => {
             let reason = job.reason.unwrap_or(launcher);
@@ -239,15 +241,50 @@ fn epochs(directory: &Path) -> Vec<u64> {
     epochs
 }
 
+/// The job's last state. A launch that came to no job may have found one that had finished (`--finished-ok`).
+fn last_state(ended: &Ended, directory: &Path) -> Option<JobState> {
+    let found = || {
+        let state = JobFile::read(directory).ok()?.state;
+        (state == JobState::Finished).then_some(state)
+    };
+    ended.state.or_else(found)
+}
+
 /// Ends as the launcher did. A shell shows signals so.
-fn as_the_launcher(status: ExitStatus) -> CommandResult {
-    let number = status
+fn ends(launcher: ExitStatus, state: Option<JobState>) -> CommandResult {
+    let number = launcher
         .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal));
-    match number.unwrap_or(1) {
+        .or_else(|| launcher.signal().map(|signal| 128 + signal));
+    match exit_status(number.unwrap_or(1), state) {
         0 => Ok(()),
-        number => Err(Failure::silent(
-            u8::try_from(number).unwrap_or(Failure::FAILED),
-        )),
+        status => Err(Failure::silent(status)),
+    }
+}
+
+/// The command's status, by the launcher's and the job's last state. A job that has not come to its end does not pass for one that has.
+fn exit_status(launcher: i32, state: Option<JobState>) -> u8 {
+    let came_to_its_end = matches!(state, Some(JobState::Finished | JobState::Suspended));
+    match u8::try_from(launcher) {
+        Ok(0) if !came_to_its_end => Failure::FAILED,
+        Ok(status) => status,
+        Err(_) => Failure::FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_job_that_has_come_to_its_end_gives_status_0() {
+        for state in [Some(JobState::Finished), Some(JobState::Suspended)] {
+            assert_eq!(exit_status(0, state), 0);
+            assert_eq!(exit_status(75, state), 75);
+        }
+        for state in [Some(JobState::Failed), Some(JobState::Running), None] {
+            assert_eq!(exit_status(0, state), Failure::FAILED);
+            assert_eq!(exit_status(143, state), 143);
+        }
+        assert_eq!(exit_status(-1, None), Failure::FAILED);
     }
 }

@@ -13,6 +13,7 @@ use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::interrupt::{ignored, is_in};
 use crate::target::Target;
 
 /// The time that ranks may take to end after their launcher has gone. Those of this host are then killed.
@@ -61,13 +62,14 @@ pub async fn launcher(words: &[OsString], signals: &mut Signals) -> io::Result<L
     }
 }
 
-/// The signals that are passed on. They are caught from now on.
+/// The signals that are passed on. They are caught from now on, except those that the starter wants to be ignored: the launcher ignores them too.
 pub struct Signals(Vec<(Signal, tokio::signal::unix::Signal)>);
 
 impl Signals {
     pub fn new() -> io::Result<Signals> {
         let one = |passed: &Signal| Ok((*passed, signal(SignalKind::from_raw(*passed as i32))?));
-        PASSED_ON
+        let caught = caught(ignored());
+        caught
             .iter()
             .map(one)
             .collect::<io::Result<_>>()
@@ -90,6 +92,12 @@ impl Signals {
         })
         .await
     }
+}
+
+/// The signals to pass on, if these are ignored.
+fn caught(ignored: u64) -> Vec<Signal> {
+    let all = PASSED_ON.into_iter();
+    all.filter(|signal| !is_in(ignored, *signal)).collect()
 }
 
 /// The job of a launch that has ended.
@@ -148,5 +156,20 @@ fn end(process: &Process) {
     {
         // It may have ended just now.
         let _ = pidfd_send_signal(&held, rustix::process::Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_starter_wants_to_be_ignored_is_not_caught() {
+        assert_eq!(caught(0), PASSED_ON);
+        let nohup = 1 << (Signal::SIGHUP as u64 - 1);
+        let background = nohup | 1 << (Signal::SIGINT as u64 - 1);
+        assert!(!caught(nohup).contains(&Signal::SIGHUP));
+        let left = [Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
+        assert_eq!(caught(background), left);
     }
 }

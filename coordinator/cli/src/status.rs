@@ -1,6 +1,7 @@
 //! `stillpoint status`: every job of this user on this host, or one in detail.
 
 mod gpus;
+mod interval;
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use stillpoint_gpu_plan::record::Newest;
 use stillpoint_protocol::command::{
     FromCommand, JobStatus, Requester, Tally, TierStatus, ToCommand,
 };
-use stillpoint_protocol::job_file::{ChosenInterval, JobState};
+use stillpoint_protocol::job_file::JobState;
 use stillpoint_protocol::{Span, safe_text};
 use stillpoint_refusals::{Code, Refusal};
 
@@ -21,6 +22,7 @@ use super::mpi::over;
 use super::target::Target;
 use super::units::{bytes, parse_duration, span};
 use super::{CommandResult, print, print_json};
+use interval::ShownInterval;
 use stillpoint_coordinator::epoch::{Epochs, seconds_since_1970};
 use stillpoint_coordinator::log::utc;
 use stillpoint_coordinator::registry::Registry;
@@ -102,52 +104,6 @@ struct Shown {
     coordinator: ShownCoordinator,
     /// The knowledge of a coordinator that answers.
     live: Option<ShownLive>,
-}
-
-/// Times in seconds.
-#[derive(Debug, Serialize)]
-struct ShownInterval {
-    seconds: f64,
-    mttf: f64,
-    /// The costs of an epoch that were measured, and of a restart as expected.
-    stopped: f64,
-    durable: f64,
-    restart: f64,
-    /// The part of the time that is expected to be lost; null before the first epoch.
-    lost: Option<f64>,
-}
-
-impl From<ChosenInterval> for ShownInterval {
-    fn from(chosen: ChosenInterval) -> ShownInterval {
-        let seconds = |milliseconds: u64| milliseconds as f64 / 1e3;
-        ShownInterval {
-            seconds: seconds(chosen.every),
-            mttf: seconds(chosen.mttf),
-            stopped: seconds(chosen.stopped),
-            durable: seconds(chosen.durable),
-            restart: seconds(chosen.restart),
-            lost: chosen.lost_per_million.map(|lost| lost as f64 / 1e6),
-        }
-    }
-}
-
-impl ShownInterval {
-    fn in_words(&self) -> String {
-        let time = stillpoint_multilevel::units::show_seconds;
-        let every = format!("{} of computing", time(self.seconds));
-        let mttf = time(self.mttf);
-        match self.lost {
-            None => format!("{every}, for the first epoch, which measures; failures every {mttf}"),
-            Some(lost) => format!(
-                "{every}: an epoch stops the job for {} and is durable after {}, failures every {mttf}, restarts of {}; \
-                 {:.2} % of the time is expected to be lost",
-                time(self.stopped),
-                time(self.durable),
-                time(self.restart),
-                100.0 * lost,
-            ),
-        }
-    }
 }
 
 #[derive(Debug, Serialize)]

@@ -125,11 +125,18 @@ fn killed_ranks_launchers_and_coordinators_do_not_keep_a_job_from_its_end() {
     });
 }
 
+/// Rank 1 is held before it comes up, so that every launch counts as one that has failed at once, however slow the machine is.
 #[test]
 fn an_epoch_that_fails_at_once_three_times_is_left_for_the_one_before_it() {
     on_trial(|trial, directory| {
         let target = trial.epochs_at();
+        let held = directory.file("held");
+        fs::write(&held, "").map_err(|error| error.to_string())?;
         let mut command = launch(&target, &["--restarts", "5"])?;
+        let fault = format!("restart-open:1:hold={}", held.display());
+        command.env("STILLPOINT_FAULT", fault);
+        // The directory that launch was told on its command line counts for every launch.
+        command.env("STILLPOINT_DIR", directory.file("other.d"));
         command
             .arg(place::stillpoint()?)
             .args(["run", "--keep", "3", "--"]);
@@ -140,10 +147,16 @@ fn an_epoch_that_fails_at_once_three_times_is_left_for_the_one_before_it() {
         checkpoint(directory, &target)?;
         checkpoint(directory, &target)?;
         for from in [2, 2, 2, 1] {
-            strike::signal(strike::ranks(&target)?[0], Signal::SIGKILL)?;
-            now = until_launched(&mut job, &target, &now["launch"])?;
+            strike::signal(launcher(&job)?, Signal::SIGTERM)?;
+            let before = now["launch"].clone();
+            job.until("launched again", PATIENCE, |_| {
+                let now = file(&target);
+                now["launch"] != before && now["state"] == "running"
+            })?;
+            now = file(&target);
             ensure!(now["restarted_from"] == from, "not from {from}: {now}");
         }
+        fs::remove_file(&held).map_err(|error| error.to_string())?;
         trial.go()?;
         let ended = trial.ends_well(job)?;
         let words = "epoch 2 has failed at once 3 times in a row";

@@ -90,7 +90,7 @@ impl Launches {
     }
 
     /// Another launch, from this epoch.
-    pub fn from_epoch(&self, epoch: u64) -> Vec<OsString> {
+    pub fn restart_from(&self, epoch: u64) -> Vec<OsString> {
         let restart = definition();
         let restart = restart.find_subcommand("restart");
         let takes = |name: &str| {
@@ -184,7 +184,11 @@ mod tests {
     #[test]
     fn every_launch_names_its_directory_itself() {
         let launches = launches(&["resume-anyway"]);
-        for words in [launches.first(), launches.newest(), launches.from_epoch(5)] {
+        for words in [
+            launches.first(),
+            launches.newest(),
+            launches.restart_from(5),
+        ] {
             assert!(words.contains(&"--dir=/scratch/a%%b.d".into()), "{words:?}");
         }
     }

@@ -162,7 +162,7 @@ async fn supervise(launches: &Launches, restarts: u32) -> CommandResult {
                 }
                 chosen = again.from;
                 words = match chosen.filter(|_| again.earlier) {
-                    Some(epoch) => launches.from_epoch(epoch),
+                    Some(epoch) => launches.restart_from(epoch),
                     None => launches.newest(),
                 };
             }

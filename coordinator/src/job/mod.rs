@@ -135,7 +135,7 @@ impl Job {
                 reason: None,
                 exit_status: None,
                 suspended_by: None,
-                not_suspended: None,
+                not_suspended: settings.not_suspended.clone(),
                 requeued: None,
                 interval: None,
                 newest_epoch: settings.newest_epoch,

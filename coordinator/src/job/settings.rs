@@ -42,6 +42,8 @@ pub struct Settings {
     pub interval: Option<Span>,
     /// The time between failures for which the interval is chosen, if it is automatic.
     pub mttf: Option<Span>,
+    /// The reason why a suspend by signal was not carried out, noted by an earlier coordinator of this launch.
+    pub not_suspended: Option<String>,
     /// The costs of epochs of the launch before this one, if its interval was automatic.
     pub costs: Option<ChosenInterval>,
     /// The time for which a host may be silent before it counts as unreachable.

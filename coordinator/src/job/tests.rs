@@ -61,6 +61,7 @@ impl World {
             interval: interval.map(Into::into),
             mttf: None,
             costs: None,
+            not_suspended: None,
             silence: stillpoint_protocol::Silence::default(),
             suspended_status: 75,
             requeue: false,

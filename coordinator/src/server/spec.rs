@@ -136,6 +136,11 @@ impl Spec {
             .map_or(0, |job| job.predecessors + 1)
     }
 
+    /// The reason why a suspend by signal was not carried out, as the predecessor has noted it.
+    fn not_suspended(&self) -> Option<String> {
+        self.predecessor.as_ref()?.not_suspended.clone()
+    }
+
     /// The ranks' processes, as the predecessor knew them.
     pub(super) fn processes(&self) -> Vec<Option<Process>> {
         let known = self.predecessor.iter().map(|job| &job.processes);
@@ -178,6 +183,7 @@ impl Spec {
             requeue: self.requeue.is_some(),
             staging: self.staging.map(Rules::from),
             restarted_from: self.restarted_from,
+            not_suspended: self.not_suspended(),
             recovers: self.recovers,
             // Agents must not take an order of this coordinator for one of its predecessor's attempts.
             attempts_before: u64::from(self.predecessors()) << 32,
@@ -219,7 +225,7 @@ impl Spec {
             restarted_from: self.restarted_from,
             recovers: self.recovers,
             suspended_by: None,
-            not_suspended: None,
+            not_suspended: self.not_suspended(),
             requeued: None,
             interval: None,
             epoch,

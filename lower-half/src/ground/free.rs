@@ -10,7 +10,7 @@ use super::{cores, proc_files, space};
 const TIGHT: u64 = 64 << 20;
 
 /// The memory that a checkpoint takes for itself in each rank, when it takes as little as possible.
-const LEAST: u64 = 8 << 20;
+const LEAST: u64 = 6 << 20;
 
 /// Returns the bytes that this rank may still take in its control groups, if a checkpoint needs more: the kernel would end the rank.
 pub fn too_little() -> Option<u64> {

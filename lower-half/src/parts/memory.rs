@@ -30,7 +30,7 @@ impl Part<Still<'_>, Back> for Memory {
         if let Some(left) = free::too_little() {
             reasons.push(refusal!(
                 NoRoom,
-                "its control group has {left} bytes of memory left for it, and a checkpoint takes up to 8 MiB"
+                "its control group has {left} bytes of memory left for it, and a checkpoint takes up to 6 MiB"
             ));
             return Ok(());
         }

@@ -99,7 +99,7 @@ impl Shown {
         text
     }
 
-    /// What the epoch is, and a row for each of the first ranks.
+    /// The facts about the epoch, and a row for each of the first ranks.
     fn head_in_words(&self, ranks: usize) -> String {
         let manifest = &self.manifest;
         let mut text = format!(

@@ -31,7 +31,7 @@ impl Man {
     }
 }
 
-/// What people type, and what it is for.
+/// Commands as people type them, and their purpose.
 const EXAMPLES: [(&str, &str); 6] = [
     (
         "mpirun -n 4 stillpoint run --dir melt.d -- lmp -in in.melt",

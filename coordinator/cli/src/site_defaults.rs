@@ -88,7 +88,7 @@ fn check_values(definition: &Command, name: &str, values: &[String]) -> Result<(
     Ok(())
 }
 
-/// The group of operators that the site names, if the system does not know it. Nobody would be an operator then.
+/// The group of operators that the site names, if the system does not know it. There would be no operator then.
 pub fn unknown_group(site: &Site) -> Option<String> {
     let named = site.values("operators")?.join(" ");
     let known = Group::from_name(&named).ok().flatten().is_some() || named.parse::<u32>().is_ok();

@@ -107,7 +107,7 @@ impl Hooks {
     }
 }
 
-/// Runs a command to its end, and returns why it failed. What it has started may outlive it, unless it takes too long.
+/// Runs a command to its end, and returns why it failed. Its children may outlive it, unless it takes too long.
 async fn run(mut command: Command, text: &str, limit: Duration) -> Result<(), String> {
     let child = command
         .stdin(Stdio::piped())
@@ -172,7 +172,7 @@ async fn give(input: Option<ChildStdin>, text: &str) {
 /// Keeps the beginning of the error output, and discards the rest.
 async fn hear(errors: Option<ChildStderr>, said: &mut Vec<u8>) {
     let Some(mut errors) = errors else { return };
-    // What has come before an error is enough.
+    // The text before an error is enough.
     let _ = (&mut errors).take(MOST_KEPT).read_to_end(said).await;
     let _ = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await;
 }

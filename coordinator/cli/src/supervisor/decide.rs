@@ -1,4 +1,4 @@
-//! What follows the end of a launch: nothing, or another launch, from which epoch, and after which pause. Pure.
+//! The step after the end of a launch: nothing, or another launch, from which epoch, and after which pause. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub struct Again {
     /// Whether that is not the newest one.
     pub earlier: bool,
     pub pause: Duration,
-    /// What has happened and what is done, for people.
+    /// The event and the step after it, for people.
     pub told: String,
 }
 
@@ -90,7 +90,7 @@ impl History {
             (Some(JobState::Finished | JobState::Suspended), _) => return Next::Over,
             // The application has ended by itself: it would do so again.
             (Some(JobState::Failed), Some(_)) => return Next::Over,
-            // What cannot start at all is a mistake of the user.
+            // A job that cannot start at all is a mistake of the user.
             (None, _) if self.restarts == 0 => return Next::Over,
             _ => {}
         }

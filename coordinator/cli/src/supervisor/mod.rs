@@ -170,7 +170,7 @@ async fn supervise(launches: &Launches, restarts: u32) -> CommandResult {
     }
 }
 
-/// What is known of a launch that has ended.
+/// The facts about a launch that has ended.
 fn told(
     job: JobEnd,
     end: &running::LauncherEnd,

@@ -30,6 +30,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Epoch;
 use stillpoint_image::{epoch_name, epoch_of};
 use stillpoint_protocol::agent::Written;
 
@@ -62,7 +63,7 @@ impl Mark {
     }
 
     /// The name of the directory that an epoch is written to.
-    pub fn part(&self, epoch: u64) -> String {
+    pub fn part(&self, epoch: Epoch) -> String {
         format!("{}.{}{PART}", epoch_name(epoch), self.0)
     }
 }
@@ -77,10 +78,10 @@ struct Changing {
 /// The contents of a checkpoint directory, each list ascending.
 #[derive(Debug, Default)]
 struct Listed {
-    committed: Vec<u64>,
+    committed: Vec<Epoch>,
     /// With the names of their directories.
-    parts: Vec<(u64, String)>,
-    staged: Vec<u64>,
+    parts: Vec<(Epoch, String)>,
+    staged: Vec<Epoch>,
 }
 
 /// The fault points of the steps by which an epoch gets its name.
@@ -134,7 +135,7 @@ impl Epochs {
     }
 
     /// The path of a committed epoch.
-    pub fn path(&self, epoch: u64) -> PathBuf {
+    pub fn path(&self, epoch: Epoch) -> PathBuf {
         self.directory.path().join(epoch_name(epoch))
     }
 
@@ -143,7 +144,7 @@ impl Epochs {
     }
 
     /// The committed epochs, ascending.
-    pub fn committed(&self) -> Result<Vec<u64>, EpochError> {
+    pub fn committed(&self) -> Result<Vec<Epoch>, EpochError> {
         Ok(self.listed()?.committed)
     }
 
@@ -190,7 +191,7 @@ impl Epochs {
     }
 
     /// Makes the directory that an epoch is written to.
-    pub fn prepare(&self, epoch: u64) -> Result<PathBuf, EpochError> {
+    pub fn prepare(&self, epoch: Epoch) -> Result<PathBuf, EpochError> {
         let _changing = self.in_place()?;
         let name = self.mark.part(epoch);
         self.remove(&name, Point::EpochClear)?;
@@ -202,7 +203,7 @@ impl Epochs {
     }
 
     /// Removes an epoch that is not committed.
-    pub fn discard(&self, epoch: u64) -> Result<(), EpochError> {
+    pub fn discard(&self, epoch: Epoch) -> Result<(), EpochError> {
         let _changing = self.change()?;
         self.remove(&self.mark.part(epoch), Point::EpochDiscard)
     }
@@ -210,7 +211,7 @@ impl Epochs {
     /// Commits an epoch whose images are on disk: manifest, sync, rename, sync.
     pub fn commit(
         &self,
-        epoch: u64,
+        epoch: Epoch,
         images: &[Written],
         about: &Description,
     ) -> Result<PathBuf, EpochError> {

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 
 use clap::Args;
 use serde_json::json;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::Span;
 use stillpoint_protocol::command::CommittedEpoch;
 use stillpoint_protocol::job_file::JobFile;
@@ -261,7 +262,7 @@ impl Progress {
         }
     }
 
-    fn phase(&mut self, epoch: u64, phase: &str) {
+    fn phase(&mut self, epoch: Epoch, phase: &str) {
         self.show(&format!("epoch {epoch}: {phase}"));
     }
 

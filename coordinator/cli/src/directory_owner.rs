@@ -1,6 +1,7 @@
 //! The job to which a checkpoint directory belongs until it has finished. Another job must not begin there, since it would remove the epochs in time.
 
 use stillpoint_directory::Directory;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::safe_text::word;
 
@@ -36,7 +37,7 @@ pub fn make_way(held: &Directory, spec: &Spec) -> Result<(), Failure> {
     }
 }
 
-fn refusal(held: &Directory, last: Option<&JobFile>, epoch: u64) -> Failure {
+fn refusal(held: &Directory, last: Option<&JobFile>, epoch: Epoch) -> Failure {
     let shown = held.path().display();
     let directory = word(&shown.to_string());
     let whose = match last {

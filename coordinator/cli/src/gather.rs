@@ -20,6 +20,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::blocks::{Blocks, blocks_name};
 use stillpoint_image::epoch_name;
 use stillpoint_protocol::job_file::{JobFile, host_name};
@@ -40,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The source from which a rank is restored.
 pub struct From {
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// The descriptor of a file that holds fetched blocks of its image.
     pub fetched: Option<RawFd>,
 }
@@ -50,7 +51,7 @@ pub fn gather(
     place: &LaunchPosition,
     directory: &Path,
     job: &JobFile,
-    epoch: u64,
+    epoch: Epoch,
 ) -> Result<From, Failure> {
     let failed = |reason: String| {
         Failure::refuse(
@@ -112,7 +113,7 @@ struct Collected {
 }
 
 impl<'a> Task<'a> {
-    fn new(place: &LaunchPosition, directory: &Path, job: &'a JobFile, epoch: u64) -> Task<'a> {
+    fn new(place: &LaunchPosition, directory: &Path, job: &'a JobFile, epoch: Epoch) -> Task<'a> {
         let staged_path = directory.join(staged_name(epoch));
         let staged = staged_path.exists();
         Task {

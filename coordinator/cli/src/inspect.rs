@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use stillpoint_ids::Epoch;
 use stillpoint_image::{Description, Manifest, Share, Sizes, inspect};
 
 use stillpoint_protocol::safe_text::line;
@@ -29,7 +30,7 @@ pub struct Inspect {
 
     /// Epoch [default: the newest]
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
-    epoch: Option<u64>,
+    epoch: Option<Epoch>,
 
     /// Show every rank, mapped file and MPI object, not only the sums
     #[arg(long, short, env = "STILLPOINT_VERBOSE")]
@@ -244,11 +245,11 @@ impl Shown {
 
 /// The bytes that lie in images of earlier epochs, by epoch.
 fn carried_in_words<'a>(shares: impl Iterator<Item = &'a Share>) -> Option<String> {
-    let mut by_epoch: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut by_epoch: BTreeMap<Epoch, u64> = BTreeMap::new();
     for share in shares {
         *by_epoch.entry(share.epoch).or_default() += share.bytes;
     }
-    let of = |(epoch, sum): (u64, u64)| format!("{} from epoch {epoch}", bytes(sum));
+    let of = |(epoch, sum): (Epoch, u64)| format!("{} from epoch {epoch}", bytes(sum));
     let words: Vec<String> = by_epoch.into_iter().map(of).collect();
     (!words.is_empty()).then(|| words.join(", "))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 use stillpoint_protocol::launch_start::{self, Awaits, Missing};
 
@@ -22,9 +23,9 @@ pub struct Begun {
     pub name: String,
     pub command: Vec<String>,
     pub mpi: mpi::Pair,
-    pub restarted_from: Option<u64>,
+    pub restarted_from: Option<Epoch>,
     /// The epoch whose blocks are to be gathered, and its job.
-    pub recovers: Option<(u64, JobFile)>,
+    pub recovers: Option<(Epoch, JobFile)>,
     pub awaits: Option<Awaits>,
 }
 

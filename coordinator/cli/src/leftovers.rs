@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use stillpoint_directory::RequiredOwner;
+use stillpoint_ids::Epoch;
 use stillpoint_image::Manifest;
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
@@ -21,7 +22,7 @@ pub enum Verdict {
     /// No restart needs it.
     Remove,
     /// A restart needs this epoch, and no other.
-    KeepOnly(u64),
+    KeepOnly(Epoch),
     /// It must not be touched, for this reason.
     Keep(String),
 }
@@ -165,7 +166,7 @@ mod tests {
         file.write(&directory).unwrap();
         let part = JobPart::new(&root.path().join("fast"), JOB);
         part.claim(&directory).unwrap();
-        for epoch in [4, 5] {
+        for epoch in [Epoch(4), Epoch(5)] {
             let image = part
                 .make_epoch(epoch)
                 .unwrap()
@@ -176,7 +177,7 @@ mod tests {
         (root, part)
     }
 
-    fn stage(root: &Path, epoch: u64, job: &str) {
+    fn stage(root: &Path, epoch: Epoch, job: &str) {
         let staged = root
             .join("melt.d")
             .join(stillpoint_coordinator::epoch::staged_name(epoch));
@@ -215,33 +216,39 @@ mod tests {
     fn what_a_restart_needs_stays() {
         // The job was killed with its coordinator, so job.json does not say that it failed.
         let (root, part) = left(JobState::Running, gone());
-        stage(root.path(), 5, JOB);
-        assert_eq!(cleaned(root.path(), None)[0].verdict, Verdict::KeepOnly(5));
-        assert_eq!(part.epochs(), [5]);
+        stage(root.path(), Epoch(5), JOB);
+        assert_eq!(
+            cleaned(root.path(), None)[0].verdict,
+            Verdict::KeepOnly(Epoch(5))
+        );
+        assert_eq!(part.epochs(), [Epoch(5)]);
     }
 
     #[test]
     fn what_a_staged_epoch_needs_is_durable() {
         let (root, part) = left(JobState::Running, gone());
-        stage(root.path(), 5, JOB);
+        stage(root.path(), Epoch(5), JOB);
         let staged = root
             .path()
             .join("melt.d")
-            .join(stillpoint_coordinator::epoch::staged_name(5));
+            .join(stillpoint_coordinator::epoch::staged_name(Epoch(5)));
         let manifest = Manifest {
-            needs: vec![4],
+            needs: vec![Epoch(4)],
             ..Manifest::read(&staged).unwrap()
         };
         manifest.write(&staged).unwrap();
-        assert_eq!(cleaned(root.path(), None)[0].verdict, Verdict::KeepOnly(5));
-        assert_eq!(part.epochs(), [5]);
+        assert_eq!(
+            cleaned(root.path(), None)[0].verdict,
+            Verdict::KeepOnly(Epoch(5))
+        );
+        assert_eq!(part.epochs(), [Epoch(5)]);
         assert!(staged.exists());
     }
 
     #[test]
     fn what_another_job_has_staged_is_no_reason_to_keep_anything() {
         let (root, part) = left(JobState::Failed, gone());
-        stage(root.path(), 5, "another");
+        stage(root.path(), Epoch(5), "another");
         assert_eq!(cleaned(root.path(), None)[0].verdict, Verdict::Remove);
         assert!(!part.path().exists());
     }
@@ -249,7 +256,7 @@ mod tests {
     #[test]
     fn a_job_that_finished_needs_nothing() {
         let (root, part) = left(JobState::Finished, gone());
-        stage(root.path(), 5, JOB);
+        stage(root.path(), Epoch(5), JOB);
         assert_eq!(cleaned(root.path(), None)[0].verdict, Verdict::Remove);
         assert!(!part.path().exists());
     }

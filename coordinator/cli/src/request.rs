@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use nix::unistd::getuid;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::command::{CommittedEpoch, FromCommand, Requester, ToCommand};
 use stillpoint_refusals::Refusal;
 
@@ -43,7 +44,7 @@ pub enum ProgressReport<'a> {
     /// The coordinator has received the request.
     Asked,
     Phase {
-        epoch: u64,
+        epoch: Epoch,
         phase: &'a str,
         /// The checkpoint cannot be given up any more.
         committing: bool,

@@ -7,6 +7,7 @@ use std::thread;
 use clap::Args;
 use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Epoch;
 use stillpoint_image::blocks::blocks_name;
 use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::{ImageError, Manifest, RankImage, Reader, epoch_name};
@@ -38,7 +39,7 @@ pub struct Restart {
 
     /// Epoch to restart from [default: the newest]
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
-    epoch: Option<u64>,
+    epoch: Option<Epoch>,
 
     /// Work in another checkpoint directory, where later epochs are written; DIR stays as it is. Templates as for `run --dir`
     #[arg(long, env = "STILLPOINT_DIR", value_name = "NEW")]
@@ -95,7 +96,7 @@ impl Restart {
 
 /// The user's request for a restart.
 pub struct RestartRequest {
-    pub epoch: Option<u64>,
+    pub epoch: Option<Epoch>,
     /// The number of ranks.
     pub size: u32,
     pub name: Option<String>,
@@ -192,7 +193,7 @@ pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Res
 }
 
 /// Checks the mapped files that rank 0's image needs unchanged. Every rank does so on its own host, but usually all miss the same.
-fn files_are_there(epoch: u64, image: &Reader) -> Result<(), Failure> {
+fn files_are_there(epoch: Epoch, image: &Reader) -> Result<(), Failure> {
     let found = MappedFiles::of(image).and_then(|files| files.find(|_, _| Ok(())));
     found.map_err(|reason| {
         Failure::refuse(
@@ -204,7 +205,7 @@ fn files_are_there(epoch: u64, image: &Reader) -> Result<(), Failure> {
 }
 
 /// Makes a task whose ranks gather the epoch's blocks before they restart from it.
-fn gathering(task: Task, epoch: u64) -> Task {
+fn gathering(task: Task, epoch: Epoch) -> Task {
     Task {
         epoch: None,
         recovers: Some(epoch),
@@ -222,7 +223,7 @@ pub fn manifest(held: &Directory, name: &str) -> Result<Manifest, ImageError> {
 }
 
 /// Decides for a staged epoch. The ranks find out together whether the fast tiers still hold their part of it.
-fn decide_staged(epoch: u64, held: &Directory, wanted: &RestartRequest) -> Result<Task, Failure> {
+fn decide_staged(epoch: Epoch, held: &Directory, wanted: &RestartRequest) -> Result<Task, Failure> {
     let broken = |error: ImageError| {
         let text = format!("cannot restart epoch {epoch}: {error}");
         Failure::refuse_because(error.code_of_reading(), &error, text)
@@ -297,7 +298,7 @@ fn task(
 }
 
 /// Reads the manifest and looks into every image.
-fn readable(held: &Directory, epoch: u64) -> Result<(), ImageError> {
+fn readable(held: &Directory, epoch: Epoch) -> Result<(), ImageError> {
     let manifest = manifest(held, &epoch_name(epoch))?;
     images(held, &manifest).map(drop)
 }

@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nix::unistd::geteuid;
 use stillpoint_directory::Directory;
 use stillpoint_faults::{Point, strike, this_is};
+use stillpoint_ids::Epoch;
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::{ImageError, Manifest, epoch_name, image_name};
 use stillpoint_protocol::installed::this_program;
@@ -52,9 +53,9 @@ pub struct Task {
     pub command: Vec<String>,
     pub working_directory: PathBuf,
     /// The committed epoch to carry on from.
-    pub epoch: Option<u64>,
+    pub epoch: Option<Epoch>,
     /// The epoch whose blocks are gathered, and from which the job then carries on.
-    pub recovers: Option<u64>,
+    pub recovers: Option<Epoch>,
     /// The MPIs of the launch that wrote the epoch.
     pub written: Option<mpi::Recorded>,
 }

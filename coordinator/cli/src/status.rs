@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use stillpoint_directory::RequiredOwner;
 use stillpoint_gpu_plan::record::Newest;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::command::{
     FromCommand, JobStatus, Requester, Tally, TierStatus, ToCommand,
 };
@@ -88,14 +89,14 @@ struct Shown {
     command: Vec<String>,
     working_directory: String,
     /// The newest committed epoch.
-    epoch: Option<u64>,
+    epoch: Option<Epoch>,
     /// Every committed epoch; with tiers: every durable one.
-    epochs: Vec<u64>,
+    epochs: Vec<Epoch>,
     /// The epoch that is partly on the fast tiers, and not durable yet.
-    staged: Option<u64>,
+    staged: Option<Epoch>,
     /// The times of the newest copies of GPUs' memory; null if none was staged.
     gpus: Option<Newest>,
-    restarted_from: Option<u64>,
+    restarted_from: Option<Epoch>,
     /// The interval that was chosen; null without `--interval auto`.
     interval: Option<ShownInterval>,
     /// Seconds since 1970.

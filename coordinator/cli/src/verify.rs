@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stillpoint_directory::{Directory, RequiredOwner};
+use stillpoint_ids::Epoch;
 use stillpoint_image::mapped_files::MappedFile;
 use stillpoint_image::{ImageError, Manifest};
 
@@ -28,7 +29,7 @@ pub struct Verify {
 
     /// Epoch [default: the newest]
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
-    epoch: Option<u64>,
+    epoch: Option<Epoch>,
 }
 
 impl Verify {
@@ -136,7 +137,7 @@ fn verify(
 }
 
 /// The manifest of an epoch, which has to have its number.
-pub fn manifest(epoch: u64, path: &Path) -> Result<Manifest, Failure> {
+pub fn manifest(epoch: Epoch, path: &Path) -> Result<Manifest, Failure> {
     let manifest = Manifest::read(path).map_err(|error| Failure::of(&error))?;
     if manifest.epoch == epoch {
         return Ok(manifest);
@@ -150,7 +151,7 @@ pub fn manifest(epoch: u64, path: &Path) -> Result<Manifest, Failure> {
 }
 
 /// The epoch that the user means, and its directory.
-pub fn find(directory: &Path, wanted: Option<u64>) -> Result<(u64, PathBuf), Failure> {
+pub fn find(directory: &Path, wanted: Option<Epoch>) -> Result<(Epoch, PathBuf), Failure> {
     let shown = directory.display();
     let missing = |text: String| Failure::new(Failure::MISSING, text);
     let held = Directory::open(directory, RequiredOwner::Anyones).map_err(|error| {

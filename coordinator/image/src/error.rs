@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use stillpoint_ids::Epoch;
 use stillpoint_refusals::{Code, Coded};
 
 /// The reason why an image or a manifest could not be written or read.
@@ -84,7 +85,7 @@ pub enum ImageError {
     Origin {
         /// The image that needs another one.
         path: PathBuf,
-        epoch: u64,
+        epoch: Epoch,
         /// The one that is needed.
         file: PathBuf,
         problem: String,

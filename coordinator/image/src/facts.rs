@@ -1,6 +1,7 @@
 //! The facts by which a restart is allowed or refused: the rank's identity, and the machine and software that it ran on.
 
 use serde::{Deserialize, Serialize};
+use stillpoint_ids::Epoch;
 
 /// The oldest kernel that Stillpoint runs on. Since 5.11, seccomp answers for calls that are never trapped without running the filter.
 pub const OLDEST_KERNEL: (u32, u32) = (5, 11);
@@ -10,7 +11,7 @@ pub const OLDEST_KERNEL: (u32, u32) = (5, 11);
 pub struct Identity {
     /// The job's id, the same in every image and manifest of the job.
     pub job: String,
-    pub epoch: u64,
+    pub epoch: Epoch,
     pub rank: u32,
     /// The number of ranks in the job.
     pub size: u32,

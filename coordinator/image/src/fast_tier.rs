@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::{Point, Replacement, strike};
+use stillpoint_ids::Epoch;
 
 use crate::{epoch_name, epoch_of};
 
@@ -76,13 +77,13 @@ impl JobPart {
     }
 
     /// Returns the path of an epoch's directory.
-    pub fn epoch(&self, epoch: u64) -> PathBuf {
+    pub fn epoch(&self, epoch: Epoch) -> PathBuf {
         self.path.join(epoch_name(epoch))
     }
 
     /// Makes the directory of an epoch, or opens the one that is there. Both the part and that directory have to be ours. Files are opened
     /// in the directory that was checked, whatever becomes of the names afterwards.
-    pub fn make_epoch(&self, epoch: u64) -> io::Result<Directory> {
+    pub fn make_epoch(&self, epoch: Epoch) -> io::Result<Directory> {
         strike(Point::FastMake)?;
         let (part, name) = (Directory::make(&self.path)?, epoch_name(epoch));
         match part.make_below(&name, None) {
@@ -92,19 +93,19 @@ impl JobPart {
     }
 
     /// Opens the directory of an epoch that is there.
-    pub fn held_epoch(&self, epoch: u64) -> io::Result<Directory> {
+    pub fn held_epoch(&self, epoch: Epoch) -> io::Result<Directory> {
         self.held()?.below(&epoch_name(epoch))
     }
 
     /// Returns the epochs of which something is kept.
-    pub fn epochs(&self) -> Vec<u64> {
+    pub fn epochs(&self) -> Vec<Epoch> {
         let names = self.held().and_then(|part| part.names());
         let names = names.into_iter().flatten();
         names.filter_map(|name| epoch_of(name.to_str()?)).collect()
     }
 
     /// Returns the bytes that the parts of an epoch take; holes take nothing.
-    pub fn bytes(&self, epoch: u64) -> u64 {
+    pub fn bytes(&self, epoch: Epoch) -> u64 {
         let of = || -> io::Result<u64> {
             let epoch = self.held_epoch(epoch)?;
             let names = epoch.names()?;
@@ -118,7 +119,7 @@ impl JobPart {
     }
 
     /// Removes every epoch but one. Other processes may do so at the same time.
-    pub fn keep_only(&self, kept: Option<u64>) {
+    pub fn keep_only(&self, kept: Option<Epoch>) {
         let Ok(part) = self.held() else {
             return;
         };
@@ -154,7 +155,7 @@ mod tests {
         fs::create_dir(fast.path().join("somebody else's")).unwrap();
         let part = JobPart::new(fast.path(), "4f0c");
         part.claim(Path::new("/scratch/melt.d")).unwrap();
-        for epoch in [3, 4] {
+        for epoch in [Epoch(3), Epoch(4)] {
             fs::write(
                 part.make_epoch(epoch)
                     .unwrap()
@@ -167,9 +168,13 @@ mod tests {
         let all = JobPart::all(fast.path()).unwrap();
         assert_eq!(all, [("4f0c".to_owned(), part.clone())]);
         assert_eq!(part.owner().unwrap(), Path::new("/scratch/melt.d"));
-        assert!((5000..20_000).contains(&part.bytes(4)), "{}", part.bytes(4));
-        part.keep_only(Some(4));
-        assert_eq!(part.epochs(), [4]);
+        assert!(
+            (5000..20_000).contains(&part.bytes(Epoch(4))),
+            "{}",
+            part.bytes(Epoch(4))
+        );
+        part.keep_only(Some(Epoch(4)));
+        assert_eq!(part.epochs(), [Epoch(4)]);
         part.leave();
         assert!(part.owner().is_ok(), "an epoch is left");
         part.keep_only(None);

@@ -57,6 +57,8 @@ mod writer;
 pub use changes::RegionBytes;
 pub use compression::Compression;
 pub use crew::Crew;
+use stillpoint_ids::Epoch;
+
 pub use delta::{Base, Carried};
 pub use error::ImageError;
 pub use estimate::estimate;
@@ -88,12 +90,12 @@ pub fn rank_of(name: &str) -> Option<u32> {
 }
 
 /// Returns the name of a committed epoch's directory.
-pub fn epoch_name(epoch: u64) -> String {
+pub fn epoch_name(epoch: Epoch) -> String {
     format!("epoch-{epoch:06}")
 }
 
 /// Returns the epoch that a directory name stands for, if it is a committed epoch's.
-pub fn epoch_of(name: &str) -> Option<u64> {
+pub fn epoch_of(name: &str) -> Option<Epoch> {
     let digits = name.strip_prefix("epoch-")?;
     (digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| digits.parse().ok())?

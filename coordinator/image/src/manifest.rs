@@ -12,6 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::Replacement;
+use stillpoint_ids::Epoch;
 use stillpoint_incremental::viability::Record;
 
 use crate::error::ImageError;
@@ -34,7 +35,7 @@ pub struct Manifest {
     pub job: String,
     /// The job's name.
     pub name: String,
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// Seconds since 1970 at which the epoch was committed.
     pub committed: u64,
     /// The application and its arguments.
@@ -52,7 +53,7 @@ pub struct Manifest {
     pub compression: String,
     /// Earlier epochs whose images hold chunks of this one's, ascending: this epoch cannot be read without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub needs: Vec<u64>,
+    pub needs: Vec<Epoch>,
     /// The images, in order of rank, none missing.
     pub ranks: Vec<RankImage>,
 }

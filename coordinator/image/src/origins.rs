@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, RequiredOwner};
+use stillpoint_ids::Epoch;
 
 use crate::error::ImageError;
 use crate::format::{ChunkRecord, NOWHERE, RunRecord};
@@ -14,7 +15,7 @@ use crate::{epoch_name, image_name, rank_of};
 /// An image of an earlier epoch that holds chunks of a later one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// The epoch's directory, in the checkpoint directory.
     pub directory: String,
     /// The file's name there.
@@ -28,7 +29,7 @@ pub struct Origin {
 
 impl Origin {
     /// Makes the origin of a rank's image in an epoch, as it lies in the checkpoint directory once the epoch is committed.
-    pub fn of(epoch: u64, rank: u32, bytes: u64, digest: u128) -> Origin {
+    pub fn of(epoch: Epoch, rank: u32, bytes: u64, digest: u128) -> Origin {
         Origin {
             epoch,
             directory: epoch_name(epoch),
@@ -175,7 +176,7 @@ pub struct Tables {
 /// An image's share in one of its origins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// The rank whose image it is.
     pub rank: u32,
     /// Bytes of memory.
@@ -276,8 +277,8 @@ impl Tables {
     }
 
     /// Returns the epochs that the image needs, ascending.
-    pub fn needs(&self) -> Vec<u64> {
-        let mut epochs: Vec<u64> = self.origins.iter().map(|origin| origin.epoch).collect();
+    pub fn needs(&self) -> Vec<Epoch> {
+        let mut epochs: Vec<Epoch> = self.origins.iter().map(|origin| origin.epoch).collect();
         epochs.dedup();
         epochs
     }

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use serde::Serialize;
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Epoch;
 use zerocopy::IntoBytes;
 
 use crate::compression::Compression;
@@ -50,7 +51,7 @@ pub struct Written {
 
 impl Written {
     /// Returns the image as a base for the next epoch's. It must be committed before, and [settled](Base::settle) then.
-    pub fn base(&self, epoch: u64, rank: u32) -> Base {
+    pub fn base(&self, epoch: Epoch, rank: u32) -> Base {
         let image = Origin::of(epoch, rank, self.bytes, self.digest);
         Base::new(image, Arc::clone(&self.tables))
     }
@@ -68,7 +69,7 @@ pub struct Writer {
     carried: Carried,
     sharing: Option<Sharing>,
     /// The epoch of the identity.
-    epoch: Option<u64>,
+    epoch: Option<Epoch>,
     contents: Vec<ContentRecord>,
     strings: Vec<u8>,
     devices: Vec<DeviceMemory>,

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use common::some_bytes;
+use stillpoint_ids::Epoch;
 use stillpoint_image::delta::Unchanged;
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::{
@@ -17,7 +18,7 @@ const BLOCK: usize = 1 << 16;
 /// The most epochs in which one may have chunks.
 const MOST: u64 = 3;
 
-fn path(directory: &Path, epoch: u64) -> PathBuf {
+fn path(directory: &Path, epoch: Epoch) -> PathBuf {
     directory.join(epoch_name(epoch)).join(image_name(1))
 }
 
@@ -58,10 +59,10 @@ impl Memory {
 }
 
 /// Writes an epoch, with what has changed of the memories since.
-fn write(directory: &Path, epoch: u64, memories: &mut [Memory], base: Option<&Base>) -> Written {
+fn write(directory: &Path, epoch: Epoch, memories: &mut [Memory], base: Option<&Base>) -> Written {
     let path = path(directory, epoch);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let is_old = |image: &&Origin| image.epoch + MOST < epoch;
+    let is_old = |image: &&Origin| image.epoch.0 + MOST < epoch.0;
     let left: Vec<Origin> = base.map_or(Vec::new(), |base| {
         base.images().filter(is_old).cloned().collect()
     });
@@ -124,9 +125,9 @@ fn is_read(path: &Path, memories: &[Memory], at_a_time: usize) {
 fn two(directory: &Path) -> Vec<Memory> {
     let bytes = some_bytes(7, 40 * BLOCK);
     let mut memories = vec![Memory::new(0xa1, bytes)];
-    let base = write(directory, 1, &mut memories, None).base(1, 1);
+    let base = write(directory, Epoch(1), &mut memories, None).base(Epoch(1), 1);
     memories[0].bytes[17 * BLOCK + 5] ^= 1;
-    write(directory, 2, &mut memories, Some(&base));
+    write(directory, Epoch(2), &mut memories, Some(&base));
     memories
 }
 
@@ -134,7 +135,7 @@ fn two(directory: &Path) -> Vec<Memory> {
 fn an_epoch_holds_the_block_that_has_changed() {
     let directory = tempfile::tempdir().unwrap();
     let memories = two(directory.path());
-    let second = path(directory.path(), 2);
+    let second = path(directory.path(), Epoch(2));
     is_read(&second, &memories, 1 << 20);
     let reader = Reader::open(&second).unwrap();
     let carried = reader.carried_device_bytes(&reader.devices()[0]);
@@ -148,10 +149,10 @@ fn an_epoch_holds_the_block_that_has_changed() {
             .len()
     };
     assert!(
-        bytes(2) < bytes(1) / 10,
+        bytes(Epoch(2)) < bytes(Epoch(1)) / 10,
         "{} bytes, then {}",
-        bytes(1),
-        bytes(2)
+        bytes(Epoch(1)),
+        bytes(Epoch(2))
     );
 }
 
@@ -171,23 +172,23 @@ fn every_epoch_gives_back_all_bytes() {
         let [a, b, c] = [(); 3].map(|()| usize::from(dice.next().unwrap() >> 1));
         (a | b << 7 | c << 14) % below
     };
-    for epoch in 1..=12 {
+    for epoch in (1..=12).map(Epoch) {
         let written = write(directory.path(), epoch, &mut memories, base.as_ref());
         let tables = &written.tables;
-        if epoch > 1 {
+        if epoch > Epoch(1) {
             assert!(!tables.origins.is_empty(), "epoch {epoch} is whole");
         }
         let mut origins = tables.origins.iter();
-        assert!(origins.all(|origin| origin.epoch + MOST >= epoch));
+        assert!(origins.all(|origin| origin.epoch.0 + MOST >= epoch.0));
         let image = path(directory.path(), epoch);
         is_read(
             &image,
             &memories,
-            [1 << 20, 4097, 300_001][epoch as usize % 3],
+            [1 << 20, 4097, 300_001][epoch.0 as usize % 3],
         );
         base = Some(written.base(epoch, 1));
-        if epoch > MOST {
-            let old = path(directory.path(), epoch - MOST);
+        if epoch.0 > MOST {
+            let old = path(directory.path(), Epoch(epoch.0 - MOST));
             std::fs::remove_dir_all(old.parent().unwrap()).unwrap();
         }
         for memory in &mut memories {
@@ -207,10 +208,10 @@ fn every_epoch_gives_back_all_bytes() {
 fn what_is_referred_to_and_is_not_there_is_named() {
     let directory = tempfile::tempdir().unwrap();
     two(directory.path());
-    let second = path(directory.path(), 2);
+    let second = path(directory.path(), Epoch(2));
     verify(&second, 1).unwrap();
-    let needed = path(directory.path(), 1);
+    let needed = path(directory.path(), Epoch(1));
     std::fs::remove_file(&needed).unwrap();
     let error = verify(&second, 1).unwrap_err().to_string();
-    assert!(error.contains(&epoch_name(1)), "{error}");
+    assert!(error.contains(&epoch_name(Epoch(1))), "{error}");
 }

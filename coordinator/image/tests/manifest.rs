@@ -4,6 +4,7 @@ mod common;
 
 use std::path::Path;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::manifest::NAME;
 use stillpoint_image::{
     Compression, ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name,
@@ -26,7 +27,7 @@ fn write(directory: &Path) -> Manifest {
     let manifest = Manifest {
         job: "job".into(),
         name: "melt".into(),
-        epoch: 3,
+        epoch: Epoch(3),
         committed: 1_700_000_000,
         command: vec!["app".into(), "naïve \"argument\"\n".into()],
         mpi: "openmpi".into(),
@@ -63,11 +64,14 @@ fn what_needs_nothing_says_nothing_of_it() {
     let manifest = write(directory.path());
     let text = std::fs::read_to_string(directory.path().join(NAME)).unwrap();
     assert!(!text.contains("needs"), "{text}");
-    let needs = vec![1, 2];
+    let needs = vec![Epoch(1), Epoch(2)];
     Manifest { needs, ..manifest }
         .write(directory.path())
         .unwrap();
-    assert_eq!(Manifest::read(directory.path()).unwrap().needs, [1, 2]);
+    assert_eq!(
+        Manifest::read(directory.path()).unwrap().needs,
+        [Epoch(1), Epoch(2)]
+    );
 }
 
 #[test]
@@ -114,8 +118,11 @@ fn what_the_model_said_is_read_again_and_was_not_said_before() {
 
 #[test]
 fn names_lead_back_to_epochs() {
-    assert_eq!(epoch_of(&epoch_name(12)), Some(12));
-    assert_eq!(epoch_of(&epoch_name(12_345_678)), Some(12_345_678));
+    assert_eq!(epoch_of(&epoch_name(Epoch(12))), Some(Epoch(12)));
+    assert_eq!(
+        epoch_of(&epoch_name(Epoch(12_345_678))),
+        Some(Epoch(12_345_678))
+    );
     for name in [
         "epoch-12",
         "epoch-000012.part",
@@ -187,7 +194,7 @@ fn another_image_than_the_one_meant_is_refused() {
         Err(ImageError::Digest { .. })
     ));
     let mut other = manifest.clone();
-    other.epoch = 4;
+    other.epoch = Epoch(4);
     let error = other
         .open_image(directory.path(), 1)
         .unwrap_err()

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::format::NOWHERE;
 use stillpoint_image::{
     Base, Compression, Crew, Identity, Index, Manifest, PageRun, RankImage, Reader, Region,
@@ -15,7 +16,7 @@ use stillpoint_image::{
 const START: u64 = 0x1000_0000_0000;
 const MEGABYTE: usize = 1 << 20;
 
-fn path(directory: &Path, epoch: u64, rank: u32) -> PathBuf {
+fn path(directory: &Path, epoch: Epoch, rank: u32) -> PathBuf {
     directory.join(epoch_name(epoch)).join(image_name(rank))
 }
 
@@ -32,7 +33,7 @@ fn random(seed: u64, bytes: usize) -> Vec<u8> {
 /// Memory of a rank: stretches, each with its start.
 type Memory = Vec<(u64, Vec<u8>)>;
 
-fn starts(memory: &Memory, how: impl FnOnce(&mut Writer), at: (&Path, u64, u32)) -> Written {
+fn starts(memory: &Memory, how: impl FnOnce(&mut Writer), at: (&Path, Epoch, u32)) -> Written {
     let (directory, epoch, rank) = at;
     let path = path(directory, epoch, rank);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -66,7 +67,7 @@ fn runs(memory: &Memory) -> Vec<PageRun<'_>> {
     all.collect()
 }
 
-fn whole(memory: &Memory, sharing: Sharing, threads: usize, at: (&Path, u64, u32)) -> Written {
+fn whole(memory: &Memory, sharing: Sharing, threads: usize, at: (&Path, Epoch, u32)) -> Written {
     let write = |writer: &mut Writer| {
         writer.use_crew(Crew::of(threads));
         writer.share(sharing);
@@ -111,13 +112,13 @@ fn two_copies_in_one_rank_are_written_once() {
         (START + (1 << 30), second),
     ];
     for threads in [1, 2] {
-        let at = (directory.path(), threads as u64, 1);
+        let at = (directory.path(), Epoch(threads as u64), 1);
         let sharing = Sharing::in_one_image(1, 30 << 20);
         let written = whole(&memory, sharing, threads, at);
         assert_eq!(written.tables.siblings, [1]);
         assert_eq!(written.page_bytes, 24 * MEGABYTE as u64 + 3 * 4096);
         assert!(written.bytes < 15 * MEGABYTE as u64, "{}", written.bytes);
-        let path = path(directory.path(), threads as u64, 1);
+        let path = path(directory.path(), at.1, 1);
         verify(&path, 2).unwrap();
         let reader = Reader::open(&path).unwrap();
         assert_eq!(reader.siblings().count(), 0);
@@ -155,9 +156,9 @@ fn three_ranks() -> Vec<Memory> {
     (0..3).map(memory).collect()
 }
 
-fn manifest(directory: &Path, epoch: u64, images: &[Written]) -> Manifest {
+fn manifest(directory: &Path, epoch: Epoch, images: &[Written]) -> Manifest {
     let needs = images.iter().flat_map(|image| image.tables.needs());
-    let mut needs: Vec<u64> = needs.collect();
+    let mut needs: Vec<Epoch> = needs.collect();
     needs.sort_unstable();
     needs.dedup();
     let ranks = (0..).zip(images).map(|(rank, image)| RankImage {
@@ -183,7 +184,7 @@ fn epoch_of_three(directory: &Path, memories: &[Memory]) -> Vec<Written> {
     std::thread::scope(|scope| {
         let ranks = (0..).zip(memories).map(|(rank, memory)| {
             let sharing = Sharing::with(Index::in_words(words.clone()), rank);
-            scope.spawn(move || whole(memory, sharing, 1, (directory, 1, rank)))
+            scope.spawn(move || whole(memory, sharing, 1, (directory, Epoch(1), rank)))
         });
         let ranks: Vec<_> = ranks.collect();
         ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
@@ -197,9 +198,9 @@ fn a_table_that_three_ranks_have_is_written_once() {
     let images = epoch_of_three(directory.path(), &memories);
     let together: u64 = images.iter().map(|image| image.bytes).sum();
     assert!(together < 24 * MEGABYTE as u64, "{together}");
-    let manifest = manifest(directory.path(), 1, &images);
+    let manifest = manifest(directory.path(), Epoch(1), &images);
     for (rank, memory) in (0..).zip(&memories) {
-        let epoch = directory.path().join(epoch_name(1));
+        let epoch = directory.path().join(epoch_name(Epoch(1)));
         let reader = manifest.open_image(&epoch, rank).unwrap();
         reader.check_pages(2).unwrap();
         assert!(read(&reader, memory) == *memory);
@@ -215,8 +216,8 @@ fn an_image_that_is_not_there_or_another_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let memories = three_ranks();
     let images = epoch_of_three(directory.path(), &memories);
-    let manifest = manifest(directory.path(), 1, &images);
-    let epoch = directory.path().join(epoch_name(1));
+    let manifest = manifest(directory.path(), Epoch(1), &images);
+    let epoch = directory.path().join(epoch_name(Epoch(1)));
     let (rank, sibling) = (0..)
         .zip(&images)
         .find_map(|(rank, image)| {
@@ -254,7 +255,7 @@ fn an_image_that_is_not_there_or_another_is_refused_by_name() {
     // An image that another attempt has written: sound, but not of this epoch.
     let memory = vec![(START, random(99, 8 * MEGABYTE))];
     let sharing = Sharing::in_one_image(sibling, 1 << 23);
-    whole(&memory, sharing, 1, (directory.path(), 1, sibling));
+    whole(&memory, sharing, 1, (directory.path(), Epoch(1), sibling));
     assert!(said(&image_name(sibling)).contains("digest"));
     // Changed bytes are found when they are read.
     let mut broken = sound.clone();
@@ -291,12 +292,12 @@ fn what_is_shared_is_carried_on() {
         memory.push(again);
     }
     let images = epoch_of_three(directory, &memories);
-    manifest(directory, 1, &images);
+    manifest(directory, Epoch(1), &images);
     let mut bases: Vec<Base> = (0..)
         .zip(&images)
-        .map(|(rank, image)| image.base(1, rank))
+        .map(|(rank, image)| image.base(Epoch(1), rank))
         .collect();
-    for epoch in 2..=4 {
+    for epoch in (2..=4).map(Epoch) {
         let mut images = vec![];
         for (rank, (memory, base)) in (0..).zip(memories.iter_mut().zip(&mut bases)) {
             let at = path(directory, epoch, rank);
@@ -309,8 +310,8 @@ fn what_is_shared_is_carried_on() {
             // A page in the middle of each copy.
             let mut changed = vec![];
             for (start, bytes) in memory.iter_mut() {
-                let at = (5 + epoch as usize) << 20;
-                bytes[at..at + 4096].fill(epoch as u8);
+                let at = (5 + epoch.0 as usize) << 20;
+                bytes[at..at + 4096].fill(epoch.0 as u8);
                 changed.push(*start + at as u64..*start + at as u64 + 4096);
             }
             let unchanged = [
@@ -345,7 +346,10 @@ fn what_is_shared_is_carried_on() {
                 read(&reader, memory) == *memory,
                 "epoch {epoch}, rank {rank}"
             );
-            assert_eq!(reader.tables().needs(), (1..epoch).collect::<Vec<_>>());
+            assert_eq!(
+                reader.tables().needs(),
+                (1..epoch.0).map(Epoch).collect::<Vec<_>>()
+            );
         }
         bases = (0..)
             .zip(&images)

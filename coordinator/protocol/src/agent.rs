@@ -51,6 +51,7 @@ use crate::namespace::Namespace;
 use crate::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::Report;
+use stillpoint_ids::Epoch;
 use stillpoint_incremental::viability::Record;
 use stillpoint_refusals::Refusal;
 
@@ -85,11 +86,16 @@ pub enum FromAgent {
         problem: Option<String>,
     },
     /// This agent's blocks of an epoch are on the slow tier, synced; or a problem prevented that.
-    Flushed { epoch: u64, problem: Option<String> },
+    Flushed {
+        #[bincode(with_serde)]
+        epoch: Epoch,
+        problem: Option<String>,
+    },
     /// Before a restart: the places to read this rank's image from. If the epoch was only staged, `problem` says why the image is not whole on the slow tier
     /// now.
     Recovered {
-        epoch: u64,
+        #[bincode(with_serde)]
+        epoch: Epoch,
         gathered: Gathered,
         problem: Option<String>,
     },
@@ -129,7 +135,8 @@ pub struct Hello {
     /// [`crate::launch::Launch::launch`].
     pub launch: String,
     /// The epoch that this process is restored from.
-    pub restarted_from: Option<u64>,
+    #[bincode(with_serde)]
+    pub restarted_from: Option<Epoch>,
     /// This agent has been connected before, and has lost its coordinator.
     pub returns: bool,
     /// It joins because it starts MPI: the launch did not begin with this process, but with one that has started its program.
@@ -261,7 +268,8 @@ pub struct Written {
     /// The contract between the halves that the image's upper half was built with.
     pub contract: u32,
     /// Earlier epochs whose images hold parts of it, ascending.
-    pub needs: Vec<u64>,
+    #[bincode(with_serde)]
+    pub needs: Vec<Epoch>,
     /// The prediction for an incremental image, and the result.
     #[bincode(with_serde)]
     pub increment: Option<Box<Record>>,
@@ -284,12 +292,23 @@ pub enum ToAgent {
     /// Every rank's fast tier, by rank.
     Peers(Vec<Announced>),
     /// Copy this agent's blocks of the epoch to the images in `directory`.
-    Flush { epoch: u64, directory: String },
+    Flush {
+        #[bincode(with_serde)]
+        epoch: Epoch,
+        directory: String,
+    },
     /// The epoch is durable: its parts on fast tiers are not needed any more.
-    Durable { epoch: u64 },
+    Durable {
+        #[bincode(with_serde)]
+        epoch: Epoch,
+    },
     /// Sent before a restart for which blocks were gathered: the epoch to restart from. It is another one, and `reason` says why, if the staged epoch could
     /// not be made whole.
-    CarryOn { epoch: Option<u64>, reason: String },
+    CarryOn {
+        #[bincode(with_serde)]
+        epoch: Option<Epoch>,
+        reason: String,
+    },
     /// Tell the user this, on the rank's stderr.
     Say { text: String },
     /// Another process is this rank now: this process does not use MPI, and has started a program that does. The connection ends.
@@ -352,7 +371,8 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Begin {
     /// The epoch's number.
-    pub epoch: u64,
+    #[bincode(with_serde)]
+    pub epoch: Epoch,
     /// The directory that is being written, absolute. It exists when [`Order::Write`] comes.
     pub directory: String,
     /// This rank's image: `directory` / its name.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_ids::Epoch;
 use stillpoint_refusals::Refusal;
 
 use crate::codec::{Decode, Encode};
@@ -70,7 +71,8 @@ pub enum ToCommand {
     Status(JobStatus),
     /// The phase that the checkpoint has come to.
     Phase {
-        epoch: u64,
+        #[bincode(with_serde)]
+        epoch: Epoch,
         phase: String,
     },
     /// The reasons that hinder the checkpoint for the moment; it is tried again.
@@ -89,14 +91,16 @@ pub enum ToCommand {
     Aborted {
         #[bincode(with_serde)]
         reason: Refusal,
-        ahead: Option<u64>,
+        #[bincode(with_serde)]
+        ahead: Option<Epoch>,
     },
 }
 
 /// A committed epoch, for people.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct CommittedEpoch {
-    pub epoch: u64,
+    #[bincode(with_serde)]
+    pub epoch: Epoch,
     pub directory: String,
     /// Bytes of memory in the images, before compression.
     pub bytes: u64,
@@ -116,7 +120,8 @@ pub struct CommittedEpoch {
 /// An epoch that was written ahead of a suspend, while the application ran.
 #[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct Ahead {
-    pub epoch: u64,
+    #[bincode(with_serde)]
+    pub epoch: Epoch,
     pub seconds: f64,
 }
 
@@ -146,7 +151,8 @@ pub struct JobStatus {
     #[bincode(with_serde)]
     pub waits_for: Vec<Refusal>,
     /// The newest committed epoch.
-    pub epoch: Option<u64>,
+    #[bincode(with_serde)]
+    pub epoch: Option<Epoch>,
     /// Checkpoints committed and given up in this launch.
     pub committed: u64,
     pub aborted: u64,
@@ -154,7 +160,8 @@ pub struct JobStatus {
     #[bincode(with_serde)]
     pub last_failure: Option<Refusal>,
     /// The epoch that is staged and not durable yet.
-    pub staged: Option<u64>,
+    #[bincode(with_serde)]
+    pub staged: Option<Epoch>,
     /// One for each rank that has announced its tier.
     pub tiers: Vec<TierStatus>,
     /// Seconds since the launch.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::Replacement;
+use stillpoint_ids::Epoch;
 
 use crate::command::Requester;
 use crate::key::Key;
@@ -66,10 +67,10 @@ pub struct JobFile {
     pub working_directory: PathBuf,
     /// The epoch that this launch was restored from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restarted_from: Option<u64>,
+    pub restarted_from: Option<Epoch>,
     /// The epoch whose blocks this launch gathers first, to restart from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recovers: Option<u64>,
+    pub recovers: Option<Epoch>,
     /// The user who had the job suspended, if not its own user, and the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended_by: Option<Requester>,
@@ -84,7 +85,7 @@ pub struct JobFile {
     pub interval: Option<ChosenInterval>,
     /// The newest committed epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epoch: Option<u64>,
+    pub epoch: Option<Epoch>,
     /// The checkpoint directory that this file was written for, and its number in its file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
@@ -328,7 +329,7 @@ mod tests {
             not_suspended: None,
             requeued: None,
             interval: None,
-            epoch: Some(3),
+            epoch: Some(Epoch(3)),
             directory: None,
             inode: None,
             predecessors: 0,

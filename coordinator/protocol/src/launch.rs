@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use stillpoint_ids::Epoch;
 use stillpoint_incremental::tracking::Tracking;
 
 use crate::client::{AgentConnection, ClientError};
@@ -147,7 +148,7 @@ pub enum SyncFiles {
 /// The epoch and image from which a rank is restored. The command has checked the manifest and the rank count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restart {
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// The epoch's directory, absolute.
     pub directory: PathBuf,
     /// This rank's image.
@@ -269,7 +270,7 @@ mod tests {
             upper_library: "/lib/u.so".into(),
             command: vec!["lmp".into(), "-in".into(), "x \"y\"\n".into()],
             restart: Some(Restart {
-                epoch: 5,
+                epoch: Epoch(5),
                 directory: "/d/epoch-000005".into(),
                 image: "/d/epoch-000005/rank-000003.img".into(),
                 fetched: Some(767),

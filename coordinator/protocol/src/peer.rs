@@ -9,6 +9,7 @@ pub mod serve;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::time::Duration;
+use stillpoint_ids::Epoch;
 
 use crate::codec::{self, CodecError, Decode, Encode, MAX_FRAME};
 use crate::greeting::{self, GreetingError};
@@ -29,7 +30,8 @@ pub enum Request {
     Put {
         /// The attempt at the epoch: blocks of an earlier attempt are dropped.
         attempt: u64,
-        epoch: u64,
+        #[bincode(with_serde)]
+        epoch: Epoch,
         rank: u32,
         offset: u64,
         bytes: u32,
@@ -332,7 +334,7 @@ mod tests {
         for (offset, bytes) in [(0, &b"abc"[..]), (3, &b"de"[..])] {
             let put = Request::Put {
                 attempt: 7,
-                epoch: 1,
+                epoch: Epoch(1),
                 rank: 2,
                 offset,
                 bytes: bytes.len() as u32,

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::ImageError;
 use stillpoint_refusals::{Code, Coded};
 
@@ -37,8 +38,8 @@ pub enum EpochError {
     )]
     Base {
         path: PathBuf,
-        epoch: u64,
-        needed: u64,
+        epoch: Epoch,
+        needed: Epoch,
     },
     #[error("{}: {by}", path.display())]
     Taken { path: PathBuf, by: String },

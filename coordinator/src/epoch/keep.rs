@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use stillpoint_faults::Point;
+use stillpoint_ids::Epoch;
 use stillpoint_image::{Manifest, epoch_name};
 use stillpoint_protocol::agent::Written;
 
@@ -17,7 +18,7 @@ use super::{Changing, EpochError, Epochs, Listed, io_error, staged_name};
 pub struct Retired {
     /// Their names, with the fault point of their removal.
     parts: Vec<(String, Point)>,
-    staged: Vec<u64>,
+    staged: Vec<Epoch>,
     /// Held until they are removed.
     changing: Changing,
 }
@@ -35,7 +36,7 @@ impl Epochs {
             Ok(listed) => listed,
             Err(error) => return (retired, vec![error]),
         };
-        let newest = listed.committed.last().copied().unwrap_or(0);
+        let newest = listed.committed.last().copied().unwrap_or(Epoch(0));
         let (surplus, unknown) = match self.surplus(&listed, keep) {
             Ok(surplus) => (surplus, None),
             // The needs of this epoch are unknown, so it may need any other.
@@ -83,13 +84,13 @@ impl Epochs {
     }
 
     /// The committed epochs that are removed.
-    fn surplus(&self, listed: &Listed, keep: usize) -> Result<Vec<u64>, EpochError> {
+    fn surplus(&self, listed: &Listed, keep: usize) -> Result<Vec<Epoch>, EpochError> {
         let (old, kept) = kept_for_itself(&listed.committed, keep);
         if old.is_empty() {
             return Ok(vec![]);
         }
         // A staged epoch may still become durable.
-        let newest = kept.last().copied().unwrap_or(0);
+        let newest = kept.last().copied().unwrap_or(Epoch(0));
         let staged = listed.staged.iter().filter(|epoch| **epoch > newest);
         let names = kept.iter().map(|epoch| epoch_name(*epoch));
         let names = names.chain(staged.map(|epoch| staged_name(*epoch)));
@@ -105,8 +106,12 @@ impl Epochs {
     }
 
     /// The epochs that an epoch with these images needs. All of them have to be committed.
-    pub(super) fn needs_of(&self, epoch: u64, images: &[Written]) -> Result<Vec<u64>, EpochError> {
-        let needs: BTreeSet<u64> = images
+    pub(super) fn needs_of(
+        &self,
+        epoch: Epoch,
+        images: &[Written],
+    ) -> Result<Vec<Epoch>, EpochError> {
+        let needs: BTreeSet<Epoch> = images
             .iter()
             .flat_map(|image| &image.needs)
             .copied()
@@ -128,7 +133,7 @@ impl Epochs {
 }
 
 /// Splits the epochs into older ones and the newest `keep`, at least one.
-fn kept_for_itself(committed: &[u64], keep: usize) -> (&[u64], &[u64]) {
+fn kept_for_itself(committed: &[Epoch], keep: usize) -> (&[Epoch], &[Epoch]) {
     committed.split_at(committed.len().saturating_sub(keep.max(1)))
 }
 
@@ -143,8 +148,8 @@ mod tests {
     use super::super::tests::{epochs_in, written};
     use super::*;
 
-    fn images(part: &Path, needs: &[&[u64]]) -> Vec<Written> {
-        let image = |(rank, needs): (u32, &&[u64])| Written {
+    fn images(part: &Path, needs: &[&[Epoch]]) -> Vec<Written> {
+        let image = |(rank, needs): (u32, &&[Epoch])| Written {
             needs: needs.to_vec(),
             ..written(part, rank, 10)
         };
@@ -152,7 +157,7 @@ mod tests {
     }
 
     /// Commits an epoch whose ranks need others.
-    fn commit(epochs: &Epochs, epoch: u64, needs: &[&[u64]]) -> Result<Manifest, EpochError> {
+    fn commit(epochs: &Epochs, epoch: Epoch, needs: &[&[Epoch]]) -> Result<Manifest, EpochError> {
         let part = epochs.prepare(epoch)?;
         let images = images(&part, needs);
         let path = epochs.commit(epoch, &images, &Description::default())?;
@@ -163,73 +168,86 @@ mod tests {
     fn an_epoch_needs_what_any_of_its_images_needs() {
         let directory = tempfile::tempdir().unwrap();
         let epochs = epochs_in(directory.path());
-        for epoch in 1..=3 {
+        for epoch in (1..=3).map(Epoch) {
             let manifest = commit(&epochs, epoch, &[&[], &[]]).unwrap();
             assert!(manifest.needs.is_empty());
         }
-        let manifest = commit(&epochs, 4, &[&[1, 3], &[], &[2, 3]]).unwrap();
-        assert_eq!(manifest.needs, [1, 2, 3]);
+        let manifest = commit(
+            &epochs,
+            Epoch(4),
+            &[&[Epoch(1), Epoch(3)], &[], &[Epoch(2), Epoch(3)]],
+        )
+        .unwrap();
+        assert_eq!(manifest.needs, [1, 2, 3].map(Epoch));
     }
 
     #[test]
     fn what_a_kept_epoch_needs_stays_until_nobody_needs_it() {
         let directory = tempfile::tempdir().unwrap();
         let epochs = epochs_in(directory.path());
-        let after = |epoch: u64, needs: &[u64]| {
+        let after = |epoch: Epoch, needs: &[Epoch]| {
             commit(&epochs, epoch, &[&[], needs]).unwrap();
             assert!(epochs.prune(2).is_empty());
             epochs.committed().unwrap()
         };
-        assert_eq!(after(1, &[]), [1]);
-        assert_eq!(after(2, &[1]), [1, 2]);
-        assert_eq!(after(3, &[1, 2]), [1, 2, 3]);
-        assert_eq!(after(4, &[2, 3]), [1, 2, 3, 4], "3 needs 1");
+        assert_eq!(after(Epoch(1), &[]), [1].map(Epoch));
+        assert_eq!(after(Epoch(2), &[Epoch(1)]), [1, 2].map(Epoch));
+        assert_eq!(after(Epoch(3), &[Epoch(1), Epoch(2)]), [1, 2, 3].map(Epoch));
+        assert_eq!(
+            after(Epoch(4), &[Epoch(2), Epoch(3)]),
+            [1, 2, 3, 4].map(Epoch),
+            "3 needs 1"
+        );
         // Epoch 3 is only needed now, so its own need of 1 does not count.
-        assert_eq!(after(5, &[3]), [2, 3, 4, 5]);
-        assert_eq!(after(6, &[]), [3, 5, 6]);
-        assert_eq!(after(7, &[]), [6, 7]);
+        assert_eq!(after(Epoch(5), &[Epoch(3)]), [2, 3, 4, 5].map(Epoch));
+        assert_eq!(after(Epoch(6), &[]), [3, 5, 6].map(Epoch));
+        assert_eq!(after(Epoch(7), &[]), [6, 7].map(Epoch));
     }
 
     #[test]
     fn what_is_not_there_is_not_built_upon() {
         let directory = tempfile::tempdir().unwrap();
         let epochs = epochs_in(directory.path());
-        commit(&epochs, 1, &[&[]]).unwrap();
-        let error = commit(&epochs, 3, &[&[1], &[2]]).unwrap_err().to_string();
+        commit(&epochs, Epoch(1), &[&[]]).unwrap();
+        let error = commit(&epochs, Epoch(3), &[&[Epoch(1)], &[Epoch(2)]])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("epoch 3 needs epoch 2"), "{error}");
-        let part = epochs.prepare(4).unwrap();
-        let images = images(&part, &[&[2]]);
-        let staged = epochs.stage(4, &images, &Description::default());
+        let part = epochs.prepare(Epoch(4)).unwrap();
+        let images = images(&part, &[&[Epoch(2)]]);
+        let staged = epochs.stage(Epoch(4), &images, &Description::default());
         let error = staged.unwrap_err().to_string();
         assert!(error.contains("epoch 4 needs epoch 2"), "{error}");
-        assert_eq!(epochs.committed().unwrap(), [1]);
+        assert_eq!(epochs.committed().unwrap(), [1].map(Epoch));
     }
 
     #[test]
     fn what_a_staged_epoch_needs_stays() {
         let directory = tempfile::tempdir().unwrap();
         let epochs = epochs_in(directory.path());
-        for epoch in 1..=4 {
+        for epoch in (1..=4).map(Epoch) {
             commit(&epochs, epoch, &[&[]]).unwrap();
         }
-        let part = epochs.prepare(5).unwrap();
-        let images = images(&part, &[&[2]]);
-        epochs.stage(5, &images, &Description::default()).unwrap();
+        let part = epochs.prepare(Epoch(5)).unwrap();
+        let images = images(&part, &[&[Epoch(2)]]);
+        epochs
+            .stage(Epoch(5), &images, &Description::default())
+            .unwrap();
         assert!(epochs.prune(1).is_empty());
-        assert_eq!(epochs.committed().unwrap(), [2, 4]);
-        epochs.secure(5).unwrap();
+        assert_eq!(epochs.committed().unwrap(), [2, 4].map(Epoch));
+        epochs.secure(Epoch(5)).unwrap();
         assert!(epochs.prune(1).is_empty());
-        assert_eq!(epochs.committed().unwrap(), [2, 5]);
+        assert_eq!(epochs.committed().unwrap(), [2, 5].map(Epoch));
     }
 
     #[test]
     fn nothing_goes_while_it_is_not_known_what_a_kept_epoch_needs() {
         let directory = tempfile::tempdir().unwrap();
         let epochs = epochs_in(directory.path());
-        for epoch in 1..=3 {
+        for epoch in (1..=3).map(Epoch) {
             commit(&epochs, epoch, &[&[]]).unwrap();
         }
-        let manifest = epochs.path(3).join("manifest");
+        let manifest = epochs.path(Epoch(3)).join("manifest");
         let sound = fs::read(&manifest).unwrap();
         fs::write(&manifest, b"no manifest").unwrap();
         let said: Vec<String> = epochs.prune(2).iter().map(EpochError::to_string).collect();
@@ -237,14 +255,14 @@ mod tests {
             said.len() == 1 && said[0].contains("epoch-000003/manifest"),
             "{said:?}"
         );
-        assert_eq!(epochs.committed().unwrap(), [1, 2, 3]);
+        assert_eq!(epochs.committed().unwrap(), [1, 2, 3].map(Epoch));
         fs::write(&manifest, sound).unwrap();
         assert!(epochs.prune(2).is_empty());
-        assert_eq!(epochs.committed().unwrap(), [2, 3]);
+        assert_eq!(epochs.committed().unwrap(), [2, 3].map(Epoch));
         // The manifest of an epoch that is removed itself does not matter.
-        fs::remove_file(epochs.path(2).join("manifest")).unwrap();
+        fs::remove_file(epochs.path(Epoch(2)).join("manifest")).unwrap();
         assert!(epochs.prune(1).is_empty());
-        assert!(!epochs.path(2).join(image_name(0)).exists());
+        assert!(!epochs.path(Epoch(2)).join(image_name(0)).exists());
     }
 
     /// With any needs, the newest epochs stay, and those that they need.
@@ -259,11 +277,11 @@ mod tests {
                 (state >> 33) % below
             };
             let keep = 1 + random(3) as usize;
-            let mut kept: Vec<u64> = vec![];
-            for epoch in 1..=12 {
+            let mut kept: Vec<Epoch> = vec![];
+            for epoch in (1..=12).map(Epoch) {
                 // A real writer does the same: an epoch needs the newest one, and some of those that it needs.
                 let newest = kept.last().copied();
-                let mut needs: Vec<u64> = newest.map_or(vec![], |newest| {
+                let mut needs: Vec<Epoch> = newest.map_or(vec![], |newest| {
                     Manifest::read(&epochs.path(newest)).unwrap().needs
                 });
                 needs.retain(|_| random(3) > 0);

@@ -1,5 +1,6 @@
 //! The manifest of an epoch: its images, and a description of the job.
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::{Manifest, RankImage, image_name};
 use stillpoint_incremental::viability::Record;
 use stillpoint_protocol::agent::Written;
@@ -24,7 +25,7 @@ impl Epochs {
     pub(super) fn describe(
         &self,
         part: &str,
-        epoch: u64,
+        epoch: Epoch,
         images: &[Written],
         about: &Description,
     ) -> Result<(), EpochError> {

@@ -1,6 +1,7 @@
 //! The owner of an epoch: the job that its manifest names.
 
 use stillpoint_faults::Point;
+use stillpoint_ids::Epoch;
 use stillpoint_image::{Manifest, epoch_name};
 
 use super::{EpochError, Epochs, Mark, io_error, staged_name};
@@ -11,7 +12,7 @@ impl Epochs {
     pub fn newest_of(
         &self,
         is_its: impl Fn(Option<&str>) -> bool,
-    ) -> Result<Option<(u64, String)>, EpochError> {
+    ) -> Result<Option<(Epoch, String)>, EpochError> {
         let staged = self.newest_staged()?.into_iter();
         let staged = staged.map(|epoch| (epoch, staged_name(epoch)));
         let committed = self.committed()?.into_iter().rev();
@@ -24,8 +25,8 @@ impl Epochs {
     pub fn newest_committed_of(
         &self,
         is_its: impl Fn(&str) -> bool,
-    ) -> Result<Option<u64>, EpochError> {
-        let its = |epoch: &u64| {
+    ) -> Result<Option<Epoch>, EpochError> {
+        let its = |epoch: &Epoch| {
             let job = self.job_of(&epoch_name(*epoch));
             job.is_none_or(|job| is_its(&job))
         };
@@ -64,7 +65,7 @@ mod tests {
     fn an_epoch_belongs_to_the_job_that_wrote_it() {
         let directory = tempfile::tempdir().unwrap();
         let epochs = epochs_in(directory.path());
-        for (epoch, job) in [(1, "one"), (2, "one"), (3, "other")] {
+        for (epoch, job) in [(Epoch(1), "one"), (Epoch(2), "one"), (Epoch(3), "other")] {
             let part = epochs.prepare(epoch).unwrap();
             let about = Description {
                 job: job.to_owned(),
@@ -78,17 +79,20 @@ mod tests {
             let newest = epochs.newest_of(|its| its == Some(job)).unwrap();
             newest.map(|(epoch, _)| epoch)
         };
-        assert_eq!((newest("one"), newest("other")), (Some(2), Some(3)));
+        assert_eq!(
+            (newest("one"), newest("other")),
+            (Some(Epoch(2)), Some(Epoch(3)))
+        );
         assert_eq!(newest("third"), None);
         let committed = epochs.newest_committed_of(|job| job == "one").unwrap();
-        assert_eq!(committed, Some(2));
-        std::fs::write(epochs.path(3).join("manifest"), "torn").unwrap();
+        assert_eq!(committed, Some(Epoch(2)));
+        std::fs::write(epochs.path(Epoch(3)).join("manifest"), "torn").unwrap();
         let unknown = epochs.newest_of(|its| its.is_none()).unwrap();
-        assert_eq!(unknown, Some((3, epoch_name(3))));
+        assert_eq!(unknown, Some((Epoch(3), epoch_name(Epoch(3)))));
         epochs.give_up_all().unwrap();
         assert!(epochs.committed().unwrap().is_empty());
         epochs.remove_parts().unwrap();
         assert!(epochs.directory.names().unwrap().is_empty());
-        assert_eq!(Mark::none().part(1), "epoch-000001..part");
+        assert_eq!(Mark::none().part(Epoch(1)), "epoch-000001..part");
     }
 }

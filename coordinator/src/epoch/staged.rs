@@ -8,6 +8,7 @@
 
 use std::path::PathBuf;
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::Written;
 
 use stillpoint_faults::Point;
@@ -20,14 +21,14 @@ pub(super) const STAGED: &str = ".staged";
 
 impl Epochs {
     /// The path of a staged epoch.
-    pub fn staged_path(&self, epoch: u64) -> PathBuf {
+    pub fn staged_path(&self, epoch: Epoch) -> PathBuf {
         self.named(&staged_name(epoch))
     }
 
     /// The newest staged epoch that is newer than every committed one.
-    pub fn newest_staged(&self) -> Result<Option<u64>, EpochError> {
+    pub fn newest_staged(&self) -> Result<Option<Epoch>, EpochError> {
         let listed = self.listed()?;
-        let newest = listed.committed.last().copied().unwrap_or(0);
+        let newest = listed.committed.last().copied().unwrap_or(Epoch(0));
         Ok(listed
             .staged
             .last()
@@ -38,7 +39,7 @@ impl Epochs {
     /// Gives an epoch whose blocks are all on some tier the name of a staged one: manifest, sync, rename, sync.
     pub fn stage(
         &self,
-        epoch: u64,
+        epoch: Epoch,
         images: &[Written],
         about: &Description,
     ) -> Result<PathBuf, EpochError> {
@@ -61,14 +62,14 @@ impl Epochs {
     }
 
     /// Commits a staged epoch whose images have become whole. Their writers have synced every byte.
-    pub fn secure(&self, epoch: u64) -> Result<PathBuf, EpochError> {
+    pub fn secure(&self, epoch: Epoch) -> Result<PathBuf, EpochError> {
         let _changing = self.in_place()?;
         self.rename(&staged_name(epoch), &epoch_name(epoch), Naming::DURABLE)?;
         Ok(self.path(epoch))
     }
 
     /// Removes a staged epoch that cannot be made whole.
-    pub fn discard_staged(&self, epoch: u64) -> Result<(), EpochError> {
+    pub fn discard_staged(&self, epoch: Epoch) -> Result<(), EpochError> {
         let (staged, part) = (staged_name(epoch), self.mark.part(epoch));
         let _changing = self.in_place()?;
         self.remove(&part, Point::EpochDiscard)?;
@@ -85,7 +86,7 @@ impl Epochs {
 }
 
 /// The name of a staged epoch's directory.
-pub fn staged_name(epoch: u64) -> String {
+pub fn staged_name(epoch: Epoch) -> String {
     format!("{}{STAGED}", epoch_name(epoch))
 }
 
@@ -94,7 +95,7 @@ mod tests {
     use super::super::tests::{epochs_in, written};
     use super::*;
 
-    fn staged(epochs: &Epochs, epoch: u64) -> PathBuf {
+    fn staged(epochs: &Epochs, epoch: Epoch) -> PathBuf {
         let part = epochs.prepare(epoch).unwrap();
         let images = [written(&part, 0, 10)];
         epochs
@@ -106,14 +107,14 @@ mod tests {
     fn a_staged_epoch_is_not_committed_until_it_is_secured() {
         let directory = tempfile::tempdir().unwrap();
         let epochs = epochs_in(directory.path());
-        let path = staged(&epochs, 1);
+        let path = staged(&epochs, Epoch(1));
         assert!(path.join("manifest").exists());
         assert!(epochs.committed().unwrap().is_empty());
-        assert_eq!(epochs.newest_staged().unwrap(), Some(1));
+        assert_eq!(epochs.newest_staged().unwrap(), Some(Epoch(1)));
         epochs.remove_parts().unwrap();
-        assert_eq!(epochs.newest_staged().unwrap(), Some(1));
-        epochs.secure(1).unwrap();
-        assert_eq!(epochs.committed().unwrap(), [1]);
+        assert_eq!(epochs.newest_staged().unwrap(), Some(Epoch(1)));
+        epochs.secure(Epoch(1)).unwrap();
+        assert_eq!(epochs.committed().unwrap(), [1].map(Epoch));
         assert_eq!(epochs.newest_staged().unwrap(), None);
     }
 
@@ -121,23 +122,23 @@ mod tests {
     fn what_was_staged_before_goes_and_what_is_committed_stays() {
         let directory = tempfile::tempdir().unwrap();
         let epochs = epochs_in(directory.path());
-        staged(&epochs, 1);
-        epochs.secure(1).unwrap();
-        staged(&epochs, 2);
-        staged(&epochs, 3);
-        assert!(!epochs.staged_path(2).exists());
-        assert_eq!(epochs.committed().unwrap(), [1]);
-        epochs.discard_staged(3).unwrap();
-        epochs.discard_staged(3).unwrap();
+        staged(&epochs, Epoch(1));
+        epochs.secure(Epoch(1)).unwrap();
+        staged(&epochs, Epoch(2));
+        staged(&epochs, Epoch(3));
+        assert!(!epochs.staged_path(Epoch(2)).exists());
+        assert_eq!(epochs.committed().unwrap(), [1].map(Epoch));
+        epochs.discard_staged(Epoch(3)).unwrap();
+        epochs.discard_staged(Epoch(3)).unwrap();
         assert_eq!(epochs.newest_staged().unwrap(), None);
-        staged(&epochs, 4);
-        let part = epochs.prepare(5).unwrap();
+        staged(&epochs, Epoch(4));
+        let part = epochs.prepare(Epoch(5)).unwrap();
         epochs
-            .commit(5, &[written(&part, 0, 3)], &Description::default())
+            .commit(Epoch(5), &[written(&part, 0, 3)], &Description::default())
             .unwrap();
         assert!(epochs.prune(2).is_empty());
         assert!(
-            !epochs.staged_path(4).exists(),
+            !epochs.staged_path(Epoch(4)).exists(),
             "older than a committed epoch"
         );
     }

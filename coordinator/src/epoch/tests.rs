@@ -1,5 +1,6 @@
 //! Epochs appear in one step, and disappear in one.
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::{Manifest, image_name};
 
 use super::*;
@@ -24,7 +25,7 @@ pub(super) fn written(part: &Path, rank: u32, bytes: usize) -> Written {
     }
 }
 
-fn commit(epochs: &Epochs, epoch: u64) -> Result<PathBuf, EpochError> {
+fn commit(epochs: &Epochs, epoch: Epoch) -> Result<PathBuf, EpochError> {
     let part = epochs.prepare(epoch)?;
     let images = [written(&part, 0, 10), written(&part, 1, 20)];
     epochs.commit(epoch, &images, &Description::default())
@@ -34,15 +35,17 @@ fn commit(epochs: &Epochs, epoch: u64) -> Result<PathBuf, EpochError> {
 fn an_epoch_is_there_only_when_it_is_committed() {
     let directory = tempfile::tempdir().unwrap();
     let epochs = epochs_in(directory.path());
-    let part = epochs.prepare(1).unwrap();
+    let part = epochs.prepare(Epoch(1)).unwrap();
     let mode = fs::metadata(&part).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     assert!(epochs.committed().unwrap().is_empty());
     let images = [written(&part, 0, 10)];
-    let path = epochs.commit(1, &images, &Description::default()).unwrap();
-    assert_eq!(epochs.committed().unwrap(), [1]);
+    let path = epochs
+        .commit(Epoch(1), &images, &Description::default())
+        .unwrap();
+    assert_eq!(epochs.committed().unwrap(), [1].map(Epoch));
     let manifest = Manifest::read(&path).unwrap();
-    assert_eq!((manifest.epoch, manifest.ranks.len()), (1, 1));
+    assert_eq!((manifest.epoch, manifest.ranks.len()), (Epoch(1), 1));
     assert_eq!((manifest.ranks[0].bytes, manifest.ranks[0].digest), (10, 7));
 }
 
@@ -50,10 +53,10 @@ fn an_epoch_is_there_only_when_it_is_committed() {
 fn an_image_of_another_length_or_none_is_not_committed() {
     let directory = tempfile::tempdir().unwrap();
     let epochs = epochs_in(directory.path());
-    let part = epochs.prepare(1).unwrap();
+    let part = epochs.prepare(Epoch(1)).unwrap();
     let image = written(&part, 0, 10);
     fs::write(part.join(image_name(0)), [0; 9]).unwrap();
-    let commit = |images: &[Written]| epochs.commit(1, images, &Description::default());
+    let commit = |images: &[Written]| epochs.commit(Epoch(1), images, &Description::default());
     assert!(matches!(
         commit(std::slice::from_ref(&image)),
         Err(EpochError::WrongLength {
@@ -72,13 +75,13 @@ fn older_epochs_go_and_strangers_stay() {
     let directory = tempfile::tempdir().unwrap();
     let epochs = epochs_in(directory.path());
     fs::create_dir(directory.path().join("epoch-notes")).unwrap();
-    for epoch in 1..=4 {
+    for epoch in (1..=4).map(Epoch) {
         commit(&epochs, epoch).unwrap();
     }
-    epochs.prepare(2).unwrap();
-    let newer = epochs.prepare(9).unwrap();
+    epochs.prepare(Epoch(2)).unwrap();
+    let newer = epochs.prepare(Epoch(9)).unwrap();
     assert!(epochs.prune(2).is_empty());
-    assert_eq!(epochs.committed().unwrap(), [3, 4]);
+    assert_eq!(epochs.committed().unwrap(), [3, 4].map(Epoch));
     let mut names: Vec<String> = fs::read_dir(directory.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -100,15 +103,15 @@ fn older_epochs_go_and_strangers_stay() {
 fn an_epoch_has_the_contract_of_its_images_which_is_one() {
     let directory = tempfile::tempdir().unwrap();
     let epochs = epochs_in(directory.path());
-    let path = commit(&epochs, 1).unwrap();
+    let path = commit(&epochs, Epoch(1)).unwrap();
     assert_eq!(Manifest::read(&path).unwrap().gate_version, 5);
-    let part = epochs.prepare(2).unwrap();
+    let part = epochs.prepare(Epoch(2)).unwrap();
     let mut images = [written(&part, 0, 10), written(&part, 1, 20)];
     images[1].contract = 0xabc;
     let about = Description::default();
     for refused in [
-        epochs.commit(2, &images, &about),
-        epochs.stage(2, &images, &about),
+        epochs.commit(Epoch(2), &images, &about),
+        epochs.stage(Epoch(2), &images, &about),
     ] {
         let error = refused.unwrap_err().to_string();
         let needles = ["rank 1", "00000abc", "rank 0", "00000005"];
@@ -117,17 +120,17 @@ fn an_epoch_has_the_contract_of_its_images_which_is_one() {
             "{error}"
         );
     }
-    assert_eq!(epochs.committed().unwrap(), [1]);
+    assert_eq!(epochs.committed().unwrap(), [1].map(Epoch));
 }
 
 #[test]
 fn at_least_one_epoch_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let epochs = epochs_in(directory.path());
-    commit(&epochs, 1).unwrap();
-    commit(&epochs, 2).unwrap();
+    commit(&epochs, Epoch(1)).unwrap();
+    commit(&epochs, Epoch(2)).unwrap();
     epochs.prune(0);
-    assert_eq!(epochs.committed().unwrap(), [2]);
+    assert_eq!(epochs.committed().unwrap(), [2].map(Epoch));
 }
 
 #[test]
@@ -136,31 +139,31 @@ fn a_directory_that_another_job_has_made_in_its_place_is_left_alone() {
     let path = root.path().join("d");
     fs::create_dir(&path).unwrap();
     let mine = epochs_in(&path);
-    commit(&mine, 1).unwrap();
-    let part = mine.prepare(2).unwrap();
+    commit(&mine, Epoch(1)).unwrap();
+    let part = mine.prepare(Epoch(2)).unwrap();
     let images = [written(&part, 0, 10)];
     // The directory is removed, and made again by another job with as many epochs.
     fs::rename(&path, root.path().join("removed")).unwrap();
     fs::create_dir(&path).unwrap();
     let theirs = epochs_in(&path);
-    for epoch in 1..=4 {
+    for epoch in (1..=4).map(Epoch) {
         commit(&theirs, epoch).unwrap();
     }
-    theirs.prepare(5).unwrap();
+    theirs.prepare(Epoch(5)).unwrap();
     let before = theirs.directory.names().unwrap();
     let refused = |result: Result<PathBuf, EpochError>| {
         let error = result.unwrap_err().to_string();
         assert!(error.contains("and then replaced"), "{error}");
     };
-    refused(mine.commit(2, &images, &Description::default()));
-    refused(mine.prepare(2));
-    refused(mine.prepare(5));
-    refused(mine.stage(2, &images, &Description::default()));
+    refused(mine.commit(Epoch(2), &images, &Description::default()));
+    refused(mine.prepare(Epoch(2)));
+    refused(mine.prepare(Epoch(5)));
+    refused(mine.stage(Epoch(2), &images, &Description::default()));
     assert_eq!(mine.prune(1).len(), 1);
-    mine.discard(2).unwrap();
+    mine.discard(Epoch(2)).unwrap();
     assert_eq!(theirs.directory.names().unwrap(), before);
     fs::remove_dir_all(&path).unwrap();
-    let error = mine.prepare(2).unwrap_err().to_string();
+    let error = mine.prepare(Epoch(2)).unwrap_err().to_string();
     assert!(
         error.contains("moved or removed while the job ran"),
         "{error}"
@@ -171,7 +174,10 @@ fn a_directory_that_another_job_has_made_in_its_place_is_left_alone() {
 fn the_mark_keeps_two_coordinators_parts_apart() {
     let directory = tempfile::tempdir().unwrap();
     let (one, other) = (epochs_in(directory.path()), epochs_in(directory.path()));
-    assert_ne!(one.prepare(3).unwrap(), other.prepare(3).unwrap());
+    assert_ne!(
+        one.prepare(Epoch(3)).unwrap(),
+        other.prepare(Epoch(3)).unwrap()
+    );
     one.remove_parts().unwrap();
     assert!(one.directory.names().unwrap().is_empty());
 }

@@ -1,5 +1,6 @@
 //! The user who asked for a suspend, if not the job's own user, and the reason: job.json keeps them. The job's user is told of every suspend.
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::command::Requester;
 
@@ -10,7 +11,7 @@ pub const SPEAKER: u32 = 0;
 
 impl Job {
     /// Records who asked for the suspend under way, since the job is about to end by it.
-    pub(super) fn note_who_asked(&mut self, epoch: u64) {
+    pub(super) fn note_who_asked(&mut self, epoch: Epoch) {
         self.fate.suspended_by = self.whoever_asked();
         self.say(match &self.fate.suspended_by {
             Some(asked) => format!("suspended {asked}"),

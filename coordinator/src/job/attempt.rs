@@ -6,6 +6,7 @@ use std::time::Duration;
 use stillpoint_clock::drain::Drain;
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::SafeState;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::{Order, Written};
 use stillpoint_protocol::command::{CommittedEpoch, Staging};
 use stillpoint_refusals::{Refusal, refusal};
@@ -21,7 +22,7 @@ use super::trace::TracedPhase;
 pub struct Attempt {
     /// The number that every message of the attempt carries.
     pub number: u64,
-    pub epoch: u64,
+    pub epoch: Epoch,
     pub suspend: bool,
     /// Suspends wait for this attempt, and will write only what changes from here on.
     pub ahead: bool,
@@ -70,7 +71,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    pub fn new(number: u64, epoch: u64, suspend: bool, ranks: usize, now: Duration) -> Attempt {
+    pub fn new(number: u64, epoch: Epoch, suspend: bool, ranks: usize, now: Duration) -> Attempt {
         Attempt {
             number,
             epoch,

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use stillpoint_clock::{drain, safe_state};
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::{Begin, Dedup, Order, Progress, ToAgent, Written};
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
@@ -17,7 +18,7 @@ use super::phase::Phase;
 use super::{Job, Output, tally};
 
 impl Job {
-    pub(super) fn order_begin(&mut self, epoch: u64) {
+    pub(super) fn order_begin(&mut self, epoch: Epoch) {
         let directory = self.settings.directory.join(self.settings.mark.part(epoch));
         let dedup = match (self.settings.dedup, self.stages()) {
             (false, _) => vec![Dedup::Off; self.roster.size()],
@@ -334,7 +335,7 @@ impl Job {
         }
         let (outcome, suspend) = (attempt.outcome(now), attempt.suspend);
         self.note_stop(true, now);
-        self.next_epoch = epoch + 1;
+        self.next_epoch = epoch.next();
         self.fate.newest_epoch = Some(epoch);
         self.committed += 1;
         self.failures = 0;

@@ -79,7 +79,7 @@ impl Job {
         let epoch = attempt.epoch;
         if attempt.phase >= Phase::Copy {
             // A rank that waits for the disk removes its image later, so this name is not used again.
-            self.next_epoch = self.next_epoch.max(epoch + 1);
+            self.next_epoch = self.next_epoch.max(epoch.next());
         }
         let requests = std::mem::take(&mut attempt.requests);
         let reason = match &why {

@@ -1,12 +1,13 @@
 //! Events of a job that commands of the user and of the site hear of.
 
 use super::{Job, Output};
+use stillpoint_ids::Epoch;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Happening {
     pub name: &'static str,
-    pub epoch: Option<u64>,
+    pub epoch: Option<Epoch>,
     pub reason: Option<String>,
 }
 
@@ -14,7 +15,7 @@ impl Job {
     pub(super) fn happens(
         &mut self,
         name: &'static str,
-        epoch: Option<u64>,
+        epoch: Option<Epoch>,
         reason: Option<String>,
     ) {
         self.outputs.push(Output::Happens(Happening {

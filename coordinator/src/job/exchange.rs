@@ -1,5 +1,6 @@
 //! The events that the job is told, and the actions that it orders.
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, ToAgent, Written};
 use stillpoint_protocol::command::{Requester, ToCommand};
@@ -39,7 +40,7 @@ pub enum Input {
     },
     /// [`Output::Secure`] is done: the path of the epoch's directory.
     Durable {
-        epoch: u64,
+        epoch: Epoch,
         result: Result<String, Refusal>,
     },
     /// [`Output::Requeue`] is done: the batch system's answer, or the reason why it does not start the job again.
@@ -79,31 +80,31 @@ pub enum Output {
     /// Make the directory of an epoch that is about to be written.
     Prepare {
         attempt: u64,
-        epoch: u64,
+        epoch: Epoch,
     },
     /// Remove that directory with its unfinished files.
     Discard {
-        epoch: u64,
+        epoch: Epoch,
     },
     /// Commit the epoch, with one image for each rank, in order.
     Commit {
         attempt: u64,
-        epoch: u64,
+        epoch: Epoch,
         images: Vec<Written>,
     },
     /// Give the epoch the name of a staged one; answered by [`Input::Committed`].
     Stage {
         attempt: u64,
-        epoch: u64,
+        epoch: Epoch,
         images: Vec<Written>,
     },
     /// Commit a staged epoch that has become whole.
     Secure {
-        epoch: u64,
+        epoch: Epoch,
     },
     /// Remove a staged epoch that cannot become whole.
     DiscardStaged {
-        epoch: u64,
+        epoch: Epoch,
     },
     /// Release the directory whenever no change is under way, so that the job can be carried on elsewhere.
     LetGo,
@@ -136,6 +137,6 @@ pub struct Fate {
     pub requeued: Option<String>,
     /// The interval that was chosen, if it is automatic.
     pub interval: Option<ChosenInterval>,
-    pub newest_epoch: Option<u64>,
-    pub restarted_from: Option<u64>,
+    pub newest_epoch: Option<Epoch>,
+    pub restarted_from: Option<Epoch>,
 }

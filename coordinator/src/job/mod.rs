@@ -35,6 +35,7 @@ mod write_behind;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, Hello, KnownAs, ToAgent};
 use stillpoint_protocol::command::{Ahead, JobStatus, Requester, Tally, ToCommand};
@@ -85,7 +86,7 @@ pub struct Job {
     attempts: u64,
     staging: Staging,
     recovery: Recovery,
-    next_epoch: u64,
+    next_epoch: Epoch,
     periodic: Periodic,
     barriers: BTreeMap<String, Vec<bool>>,
     /// As what ranks that come back are known, until all have said so.

@@ -4,6 +4,7 @@
 //! never became durable, they also make their images whole on the slow tier. If all are whole, the epoch is durable, and the job carries on from it.
 //! Otherwise the job carries on from the newest durable epoch, or is refused if there is none.
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::tier::Gathered;
 use stillpoint_refusals::Refusal;
@@ -13,14 +14,14 @@ use super::{Job, Output};
 /// The answers of the ranks so far.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    epoch: Option<u64>,
+    epoch: Option<Epoch>,
     /// By rank: whether it has answered, and its problem.
     answers: Vec<Option<Option<String>>>,
     gathered: Gathered,
 }
 
 impl Recovery {
-    pub fn new(epoch: Option<u64>, ranks: u32) -> Recovery {
+    pub fn new(epoch: Option<Epoch>, ranks: u32) -> Recovery {
         Recovery {
             epoch,
             answers: vec![None; ranks as usize],
@@ -29,7 +30,7 @@ impl Recovery {
     }
 
     /// The epoch that is being recovered.
-    pub fn epoch(&self) -> Option<u64> {
+    pub fn epoch(&self) -> Option<Epoch> {
         self.epoch
     }
 
@@ -45,7 +46,7 @@ impl Job {
     pub(super) fn on_recovered(
         &mut self,
         rank: u32,
-        epoch: u64,
+        epoch: Epoch,
         gathered: &Gathered,
         problem: Option<String>,
     ) {
@@ -74,7 +75,7 @@ impl Job {
     }
 
     /// Handles the end of making the staged epoch durable.
-    pub(super) fn on_recovered_epoch(&mut self, epoch: u64, result: Result<String, Refusal>) {
+    pub(super) fn on_recovered_epoch(&mut self, epoch: Epoch, result: Result<String, Refusal>) {
         if let Err(reason) = result {
             return self.fall_back(epoch, reason.details());
         }
@@ -83,7 +84,7 @@ impl Job {
         self.carry_on(Some(epoch), String::new());
     }
 
-    fn fall_back(&mut self, epoch: u64, reason: &str) {
+    fn fall_back(&mut self, epoch: Epoch, reason: &str) {
         let durable = self.fate.newest_epoch;
         let reason = match durable {
             Some(durable) => format!(
@@ -102,7 +103,7 @@ impl Job {
         self.carry_on(durable, reason);
     }
 
-    fn carry_on(&mut self, epoch: Option<u64>, reason: String) {
+    fn carry_on(&mut self, epoch: Option<Epoch>, reason: String) {
         self.recovery.epoch = None;
         // The agents will have addresses of their own.
         self.staging.forget_peers();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_ids::Epoch;
 use stillpoint_multilevel::placement::Rules;
 
 use stillpoint_protocol::agent::Incremental;
@@ -35,9 +36,9 @@ pub struct Settings {
     /// Whether an epoch is written ahead of a suspend, while the application runs on.
     pub precopy: bool,
     /// The number that the next epoch gets.
-    pub next_epoch: u64,
+    pub next_epoch: Epoch,
     /// The newest epoch that is committed already.
-    pub newest_epoch: Option<u64>,
+    pub newest_epoch: Option<Epoch>,
     /// The time between periodic checkpoints.
     pub interval: Option<Span>,
     /// The time between failures for which the interval is chosen, if it is automatic.
@@ -55,9 +56,9 @@ pub struct Settings {
     /// The rules for staging images; `None`: images are written to the checkpoint directory.
     pub staging: Option<Rules>,
     /// The epoch that this launch carries on from.
-    pub restarted_from: Option<u64>,
+    pub restarted_from: Option<Epoch>,
     /// The epoch whose blocks are gathered first.
-    pub recovers: Option<u64>,
+    pub recovers: Option<Epoch>,
     /// The number of attempts before the first one of this coordinator.
     pub attempts_before: u64,
     pub patience: Patience,

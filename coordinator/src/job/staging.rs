@@ -9,6 +9,7 @@ mod places;
 
 use std::time::Duration;
 
+use stillpoint_ids::Epoch;
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::agent::{Order, ToAgent, Written};
 use stillpoint_protocol::command::{CommittedEpoch, Staging as Staged, TierStatus, ToCommand};
@@ -32,13 +33,13 @@ pub struct Staging {
     moved: Moved,
     flush: Option<Flush>,
     /// The epoch that is staged and not durable yet.
-    epoch: Option<u64>,
+    epoch: Option<Epoch>,
 }
 
 /// A staged epoch on its way to the slow tier.
 #[derive(Debug)]
 struct Flush {
-    epoch: u64,
+    epoch: Epoch,
     outcome: CommittedEpoch,
     watchers: Vec<u64>,
     done: Vec<bool>,
@@ -66,7 +67,7 @@ impl Staging {
     }
 
     /// The staged epoch on its way to the slow tier; `None`: no flush is under way.
-    pub fn flushing(&self) -> Option<u64> {
+    pub fn flushing(&self) -> Option<Epoch> {
         self.flush.as_ref().map(|flush| flush.epoch)
     }
 
@@ -113,7 +114,7 @@ impl Staging {
     }
 
     /// The epoch that is staged and not durable yet.
-    pub fn epoch(&self) -> Option<u64> {
+    pub fn epoch(&self) -> Option<Epoch> {
         self.epoch
     }
 
@@ -266,13 +267,13 @@ impl Job {
     }
 
     /// Handles a staged epoch: every block is on some tier, so the application runs again, and the agents begin to copy.
-    pub(super) fn on_staged(&mut self, epoch: u64, now: Duration) {
+    pub(super) fn on_staged(&mut self, epoch: Epoch, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
         let (outcome, directory) = (attempt.outcome(now), attempt.directory.clone());
         self.note_stop(false, now);
-        self.next_epoch = epoch + 1;
+        self.next_epoch = epoch.next();
         self.staging.epoch = Some(epoch);
         self.staging.flush = Some(Flush {
             epoch,
@@ -289,7 +290,7 @@ impl Job {
         self.skip_the_gone(now);
     }
 
-    pub(super) fn on_flushed(&mut self, rank: u32, epoch: u64, problem: Option<String>) {
+    pub(super) fn on_flushed(&mut self, rank: u32, epoch: Epoch, problem: Option<String>) {
         let Some(flush) = &mut self.staging.flush else {
             return;
         };
@@ -335,7 +336,7 @@ impl Job {
     /// Handles the end of giving the epoch its final name.
     pub(super) fn on_durable(
         &mut self,
-        epoch: u64,
+        epoch: Epoch,
         result: Result<String, Refusal>,
         now: Duration,
     ) {

@@ -15,6 +15,7 @@ mod write_behind;
 use std::time::Duration;
 
 use stillpoint_clock::rank::Activity;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::{
     FromAgent, Hello, Incremental, KnownAs, Neighbour, Order, Progress, State, ToAgent, Written,
 };
@@ -56,8 +57,8 @@ impl World {
             dedup: true,
             copies: None,
             precopy: false,
-            next_epoch: 5,
-            newest_epoch: Some(4),
+            next_epoch: Epoch(5),
+            newest_epoch: Some(Epoch(4)),
             interval: interval.map(Into::into),
             mttf: None,
             costs: None,
@@ -186,7 +187,7 @@ impl World {
         );
     }
 
-    fn epoch_under_way(&self) -> u64 {
+    fn epoch_under_way(&self) -> Epoch {
         self.outputs
             .iter()
             .rev()
@@ -197,7 +198,7 @@ impl World {
             .expect("no epoch was begun")
     }
 
-    fn committed(&mut self, epoch: u64) {
+    fn committed(&mut self, epoch: Epoch) {
         let attempt = self.job.attempts;
         self.input(Input::Committed {
             attempt,

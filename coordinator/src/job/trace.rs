@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::{Doing, Progress};
 
 use super::attempt::Attempt;
@@ -115,7 +116,7 @@ impl Job {
     }
 
     /// Records how long the flush of a staged epoch has taken.
-    pub(super) fn trace_flush(&mut self, epoch: u64, seconds: f64) {
+    pub(super) fn trace_flush(&mut self, epoch: Epoch, seconds: f64) {
         let text = json!({ "epoch": epoch, "flush": seconds }).to_string();
         self.outputs.push(Output::Trace(text));
     }

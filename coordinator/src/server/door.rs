@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::codec::Frames;
 use stillpoint_protocol::command::{CommittedEpoch, FromCommand, Requester, ToCommand};
 use stillpoint_refusals::{Code, Refusal, refusal};
@@ -168,7 +169,10 @@ fn for_operators(said: &[u8]) -> Option<Arc<[u8]>> {
             .collect()
     };
     let said = match frames.next_message().ok()?? {
-        ToCommand::Phase { phase, .. } => ToCommand::Phase { epoch: 0, phase },
+        ToCommand::Phase { phase, .. } => ToCommand::Phase {
+            epoch: Epoch(0),
+            phase,
+        },
         ToCommand::Hindered { reasons } => ToCommand::Hindered {
             reasons: codes(reasons),
         },

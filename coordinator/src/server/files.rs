@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stillpoint_faults::{Point, pass};
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::Written;
 use stillpoint_refusals::{Coded, Refusal};
 use tokio::sync::mpsc;
@@ -64,14 +65,14 @@ impl Files {
         });
     }
 
-    pub fn prepare(&mut self, attempt: u64, epoch: u64) {
+    pub fn prepare(&mut self, attempt: u64, epoch: Epoch) {
         self.later(move |epochs| {
             let result = epochs.prepare(epoch).map(drop).map_err(|e| e.refusal());
             Some(Event::Done(Input::Prepared { attempt, result }))
         });
     }
 
-    pub fn discard(&mut self, epoch: u64) {
+    pub fn discard(&mut self, epoch: Epoch) {
         self.later(move |epochs| {
             Some(Event::Log(match epochs.discard(epoch) {
                 Ok(()) => format!("epoch {epoch}: removed"),
@@ -80,7 +81,7 @@ impl Files {
         });
     }
 
-    pub fn commit(&mut self, attempt: u64, epoch: u64, images: Vec<Written>, about: Description) {
+    pub fn commit(&mut self, attempt: u64, epoch: Epoch, images: Vec<Written>, about: Description) {
         self.then_prune(move |epochs| {
             let committed = epochs.commit(epoch, &images, &about);
             let settled = committed.is_ok();
@@ -91,7 +92,7 @@ impl Files {
     }
 
     /// Commits a staged epoch that has become whole.
-    pub fn secure(&mut self, epoch: u64) {
+    pub fn secure(&mut self, epoch: Epoch) {
         self.then_prune(move |epochs| {
             let secured = epochs.secure(epoch);
             let settled = secured.is_ok();
@@ -100,14 +101,14 @@ impl Files {
         });
     }
 
-    pub fn stage(&mut self, attempt: u64, epoch: u64, images: Vec<Written>, about: Description) {
+    pub fn stage(&mut self, attempt: u64, epoch: Epoch, images: Vec<Written>, about: Description) {
         self.later(move |epochs| {
             let result = told(epochs.stage(epoch, &images, &about));
             Some(Event::Done(Input::Committed { attempt, result }))
         });
     }
 
-    pub fn discard_staged(&mut self, epoch: u64) {
+    pub fn discard_staged(&mut self, epoch: Epoch) {
         self.later(move |epochs| {
             Some(Event::Log(match epochs.discard_staged(epoch) {
                 Ok(()) => format!("epoch {epoch}: removed from the slow tier"),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::Directory;
 use stillpoint_faults::Replacement;
+use stillpoint_ids::Epoch;
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::agent::Incremental;
 use stillpoint_protocol::job_file::{
@@ -42,7 +43,7 @@ pub struct Spec {
     pub library: String,
     pub command: Vec<String>,
     pub working_directory: PathBuf,
-    pub restarted_from: Option<u64>,
+    pub restarted_from: Option<Epoch>,
     /// Whether to give up existing epochs in the directory before the job begins.
     #[serde(default)]
     pub discard: bool,
@@ -74,7 +75,7 @@ pub struct Spec {
     /// The rules for staging images, if the launch has tiers.
     pub staging: Option<Staging>,
     /// The epoch to gather, and then to restart from.
-    pub recovers: Option<u64>,
+    pub recovers: Option<Epoch>,
     /// The job file of a coordinator that has died, if this one takes over.
     #[serde(skip)]
     pub predecessor: Option<JobFile>,
@@ -155,8 +156,8 @@ impl Spec {
     /// The job's settings. The arguments are its own newest epoch, and the newest one in the directory.
     pub(super) fn settings(
         &self,
-        newest_epoch: Option<u64>,
-        newest_here: Option<u64>,
+        newest_epoch: Option<Epoch>,
+        newest_here: Option<Epoch>,
         mark: Mark,
         patience: Patience,
         costs: Option<ChosenInterval>,
@@ -173,7 +174,9 @@ impl Spec {
             copies: self.copies,
             precopy: self.precopy,
             // An epoch that was read from another directory counts too, since numbers only go up in a job's life.
-            next_epoch: newest_here.max(self.restarted_from).unwrap_or(0) + 1,
+            next_epoch: newest_here
+                .max(self.restarted_from)
+                .map_or(Epoch::FIRST, Epoch::next),
             newest_epoch,
             interval: self.interval,
             mttf: self.mttf,
@@ -195,7 +198,7 @@ impl Spec {
     pub(super) fn job_file(
         &self,
         addresses: Vec<String>,
-        epoch: Option<u64>,
+        epoch: Option<Epoch>,
         directory: &Directory,
     ) -> std::io::Result<JobFile> {
         let predecessor = self.predecessor.as_ref();

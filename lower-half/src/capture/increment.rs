@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use stillpoint_faults::{Point, pass};
 use stillpoint_gpu_messages::Hashers;
+use stillpoint_ids::Epoch;
 use stillpoint_image::crew::Crew;
 use stillpoint_image::delta::{Unchanged, within};
 use stillpoint_image::pages::Pages;
@@ -338,7 +339,7 @@ fn hashes_at_once(tracking: Tracking, how: Incremental, rates: Rates) -> bool {
 /// Notes that the image of this epoch is written; `finishing` is the time that it took to finish and sync it. Returns the prediction and
 /// the outcome.
 pub fn written(
-    epoch: u64,
+    epoch: Epoch,
     rank: u32,
     written: &Written,
     increment: Increment,

@@ -14,6 +14,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use stillpoint_gpu_messages::{
     Answer, Facts, Memory, Report, Request, State, Uuid, VERSION, receive, send, socket,
 };
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::installed;
 use stillpoint_protocol::launch::{GpuStaging, Launch};
 use stillpoint_refusals::{Code, Coded};
@@ -223,7 +224,7 @@ impl Client {
     }
 
     /// Stages device memory, or returns why it cannot be staged; then nothing has changed.
-    pub fn stage(&mut self, rank: &Rank, epoch: u64) -> Result<Result<Report, String>, Trouble> {
+    pub fn stage(&mut self, rank: &Rank, epoch: Epoch) -> Result<Result<Report, String>, Trouble> {
         let request = Request::Stage {
             rank: rank.number,
             epoch,

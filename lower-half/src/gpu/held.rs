@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use stillpoint_faults::{Point, pass, strike};
 use stillpoint_gpu_messages::{Facts, Report, State};
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::launch::GpuStaging;
 use stillpoint_refusals::{Coded, Refusal, refusal};
 use stillpoint_wrappers::gate::DriverState;
@@ -74,8 +75,8 @@ pub fn may_have_written() -> bool {
 }
 
 /// Prepares for a checkpoint of this epoch while the application still runs.
-pub fn prepare(epoch: u64) {
-    EPOCH.store(epoch, Ordering::Release);
+pub fn prepare(epoch: Epoch) {
+    EPOCH.store(epoch.0, Ordering::Release);
     if traces::in_use() {
         early::begin();
     }
@@ -288,7 +289,7 @@ impl Held {
         }
         at(Point::GpuStage)?;
         self.form = Form::Asked;
-        let epoch = EPOCH.load(Ordering::Acquire);
+        let epoch = Epoch(EPOCH.load(Ordering::Acquire));
         match self
             .alone(|client| client.stage(rank, epoch))
             .map_err(lost)?

@@ -8,6 +8,7 @@ use crate::node::{Back, CopyRoute, Node};
 use crate::streams::{Copies, UNMEASURED};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use stillpoint_ids::Epoch;
 use stillpoint_multilevel::interval::{FitError, Model, Sample, fit};
 
 /// The record's name in a checkpoint directory.
@@ -24,7 +25,7 @@ pub const KEPT: usize = 48;
 const LARGE: u64 = 256 << 20;
 
 /// The epoch of a probe.
-pub const PROBE: u64 = 0;
+pub const PROBE: Epoch = Epoch(0);
 
 /// The way from host memory to a GPU. The way to host memory is `to_host`, inside the GPU `own`, and to a peer the
 /// peer's uuid.
@@ -56,7 +57,7 @@ pub struct OfGpu {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Copied {
     /// The epoch, or [`PROBE`] for a probe.
-    pub epoch: u64,
+    pub epoch: Epoch,
     #[serde(flatten)]
     pub sample: Sample,
     /// The model's prediction in seconds; `null` if there was none.
@@ -69,7 +70,7 @@ pub struct Copied {
 /// The copies of the newest epoch.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Newest {
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// From the program's memory to the staged place; `null` if this is not known.
     pub staged: Option<Leg>,
     /// Back to the program's memory; `null` also for a suspended job.

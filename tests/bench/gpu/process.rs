@@ -8,6 +8,7 @@ use stillpoint_gpu_driver::storage::{self, Storage};
 use stillpoint_gpu_driver::{Driver, checkpoint, devices};
 use stillpoint_gpu_plan::{Host, Node, Record, Source, StagingPlace};
 use stillpoint_gpu_staging::{Digest, Drain, Piece, Settings, Sink, SinkError, fill_back, stage};
+use stillpoint_ids::Epoch;
 use stillpoint_tests::{Failed, ensure};
 
 use super::machine::COPIES;
@@ -129,8 +130,8 @@ impl Staging<'_> {
         // The program runs while its staged memory is drained.
         staged
             .measured
-            .add_to(&mut self.record, &self.node, &self.version, epoch);
-        filled.add_to(&mut self.record, &self.node, &self.version, epoch);
+            .add_to(&mut self.record, &self.node, &self.version, Epoch(epoch));
+        filled.add_to(&mut self.record, &self.node, &self.version, Epoch(epoch));
         let bytes: u64 = staged.pieces().iter().map(|piece| piece.bytes).sum();
         let beyond =
             |piece: &&Piece| piece.spot.place != StagingPlace::Gpu(sources[piece.source].gpu);

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::format::SectionKind;
 use stillpoint_image::{
     Compression, Identity, Origin, Reader, Writer, epoch_name, image_name, verify,
@@ -29,7 +30,7 @@ pub fn delta(input: &[u8]) -> bool {
     let right = choices.first().is_none_or(|choice| choice % 2 == 0);
     let mut newest = None;
     let mut before: Vec<Origin> = vec![];
-    for (epoch, piece) in (1..).zip(pieces.take(MOST_EPOCHS)) {
+    for (epoch, piece) in (1..).map(Epoch).zip(pieces.take(MOST_EPOCHS)) {
         let mut parts = Parts::of_open(piece);
         if right {
             put_right(&mut parts, &before);
@@ -85,7 +86,7 @@ fn unchanged(reader: &Reader, choices: &[u8]) -> Vec<Range<u64>> {
 /// Writes the next epoch's image without data of its own: its memory is all unchanged.
 fn carry_on(reader: &Reader, choices: &[u8], place: &InputDirectory) {
     let base = reader.base();
-    if base.image.epoch == u64::MAX || reader.tables().page_bytes() > MOST_CARRIED {
+    if base.image.epoch == Epoch(u64::MAX) || reader.tables().page_bytes() > MOST_CARRIED {
         return;
     }
     let regions: Vec<Range<u64>> = reader
@@ -114,7 +115,7 @@ fn carry_on(reader: &Reader, choices: &[u8], place: &InputDirectory) {
     let Identity { epoch, rank, .. } = *reader.identity();
     // Only images in the usual place of their epoch can be referred to.
     let there = base.check(&place.path().join("next").join("image")).is_ok();
-    let (epoch, path) = (epoch + 1, place.path().join("next"));
+    let (epoch, path) = (epoch.next(), place.path().join("next"));
     std::fs::create_dir(&path).expect("a directory for the next epoch");
     let path = path.join(image_name(rank));
     let mut writer = Writer::create(&path, Compression::None).expect("a file for the next image");

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::manifest;
 
 /// Folder, and the folders of the crates that it uses. A line more is a decision: see the table in ARCHITECTURE.md of what each must not know.
-const USES: [(&str, &[&str]); 34] = [
+const USES: [(&str, &[&str]); 35] = [
     ("plugins/api", &["plugins/refusals"]),
-    ("plugins/gpu", &["plugins/multilevel"]),
+    ("plugins/gpu", &["plugins/ids", "plugins/multilevel"]),
     (
         "plugins/gpu/copies",
         &[
@@ -28,11 +28,13 @@ const USES: [(&str, &[&str]); 34] = [
             "plugins/gpu/hash",
             "plugins/gpu/messages",
             "plugins/gpu/staging",
+            "plugins/ids",
         ],
     ),
-    ("plugins/gpu/messages", &[]),
+    ("plugins/gpu/messages", &["plugins/ids"]),
     // Not the driver: the staging crate gets a device to copy with.
-    ("plugins/gpu/staging", &["plugins/gpu"]),
+    ("plugins/gpu/staging", &["plugins/gpu", "plugins/ids"]),
+    ("plugins/ids", &[]),
     ("plugins/incremental", &[]),
     ("plugins/multilevel", &[]),
     ("plugins/refusals", &[]),
@@ -47,6 +49,7 @@ const USES: [(&str, &[&str]); 34] = [
             "coordinator/faults",
             "coordinator/image",
             "coordinator/protocol",
+            "plugins/ids",
             "plugins/incremental",
             "plugins/multilevel",
             "plugins/refusals",
@@ -65,6 +68,7 @@ const USES: [(&str, &[&str]); 34] = [
             "coordinator/tracking",
             "plugins/gpu",
             "plugins/gpu/messages",
+            "plugins/ids",
             "plugins/incremental",
             "plugins/multilevel",
             "plugins/refusals",
@@ -77,6 +81,7 @@ const USES: [(&str, &[&str]); 34] = [
         &[
             "coordinator/directory",
             "coordinator/faults",
+            "plugins/ids",
             "plugins/incremental",
             "plugins/refusals",
         ],
@@ -87,6 +92,7 @@ const USES: [(&str, &[&str]); 34] = [
         &[
             "coordinator/directory",
             "coordinator/faults",
+            "plugins/ids",
             "plugins/incremental",
             "plugins/refusals",
             "wrappers/clock",
@@ -134,6 +140,7 @@ const USES: [(&str, &[&str]); 34] = [
             "plugins/api",
             "plugins/gpu/hash",
             "plugins/gpu/messages",
+            "plugins/ids",
             "plugins/incremental",
             "plugins/refusals",
             "wrappers",
@@ -154,6 +161,7 @@ const USES: [(&str, &[&str]); 34] = [
             "plugins/api",
             "plugins/gpu/hash",
             "plugins/gpu/messages",
+            "plugins/ids",
             "plugins/incremental",
             "plugins/refusals",
             "wrappers",
@@ -173,6 +181,7 @@ const USES: [(&str, &[&str]); 34] = [
             "plugins/api",
             "plugins/gpu/hash",
             "plugins/gpu/messages",
+            "plugins/ids",
             "plugins/incremental",
             "plugins/refusals",
             "wrappers",
@@ -192,13 +201,14 @@ const USES: [(&str, &[&str]); 34] = [
             "coordinator/linkage",
             "coordinator/protocol",
             "plugins/gpu",
+            "plugins/ids",
             "plugins/multilevel",
             "plugins/refusals",
         ],
     ),
     (
         "tests/simulator",
-        &["coordinator/protocol", "wrappers/clock"],
+        &["coordinator/protocol", "plugins/ids", "wrappers/clock"],
     ),
 ];
 

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::Span;
 use stillpoint_protocol::command::Requester;
 use stillpoint_refusals::Code;
@@ -92,7 +93,7 @@ pub struct Job {
 pub enum End {
     /// An epoch is committed.
     Epoch {
-        epoch: u64,
+        epoch: Epoch,
         bytes: u64,
         seconds: f64,
         /// Whether the job has ended after it.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
 use stillpoint_protocol::client::AgentConnection;
 use stillpoint_protocol::job_file::{JobFile, host_name};
@@ -69,10 +70,10 @@ impl Member {
     /// Reports the result. Returns the epoch to restart from, or the reason why there is none.
     pub fn recovered(
         &mut self,
-        epoch: u64,
+        epoch: Epoch,
         gathered: Gathered,
         problem: Option<String>,
-    ) -> Result<(Option<u64>, String), String> {
+    ) -> Result<(Option<Epoch>, String), String> {
         self.say(&FromAgent::Recovered {
             epoch,
             gathered,

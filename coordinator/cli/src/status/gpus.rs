@@ -30,6 +30,8 @@ pub fn in_words(newest: &Newest) -> String {
 
 #[cfg(test)]
 mod tests {
+    use stillpoint_ids::Epoch;
+
     use super::*;
 
     #[test]
@@ -40,7 +42,7 @@ mod tests {
             predicted,
         };
         let mut newest = Newest {
-            epoch: 7,
+            epoch: Epoch(7),
             staged: Some(leg(2_000_000, Some(0.25))),
             back: None,
         };

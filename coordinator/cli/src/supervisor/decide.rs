@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::job_file::JobState;
 
 /// A launch that ends earlier than this without a new epoch has failed at once.
@@ -23,9 +24,9 @@ pub struct Ended {
     /// The reason for a failure, in words.
     pub reason: String,
     /// The epoch that the launch carried on from, or was to carry on from.
-    pub from: Option<u64>,
+    pub from: Option<Epoch>,
     /// The epochs that are there now, oldest first, with a staged one.
-    pub epochs: Vec<u64>,
+    pub epochs: Vec<Epoch>,
     pub lasted: Duration,
     /// Whether all ranks have been there. A launch without them has failed at once, however long it took.
     pub came_up: bool,
@@ -47,7 +48,7 @@ pub enum Next {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
     /// The epoch that it carries on from; `None`: it begins again.
-    pub from: Option<u64>,
+    pub from: Option<Epoch>,
     /// Whether that is not the newest one.
     pub earlier: bool,
     pub pause: Duration,
@@ -62,17 +63,17 @@ pub struct History {
     most: u32,
     restarts: u32,
     /// The newest epoch that was there before the last launch.
-    newest: Option<u64>,
+    newest: Option<Epoch>,
     /// Launches in a row without a new epoch.
     in_vain: u32,
     /// How often in a row launches from an epoch (`None`: from the beginning) have failed at once.
-    at_once: BTreeMap<Option<u64>, u32>,
-    given_up: BTreeSet<u64>,
+    at_once: BTreeMap<Option<Epoch>, u32>,
+    given_up: BTreeSet<Epoch>,
 }
 
 impl History {
     /// `newest`: the newest epoch that the first launch finds and does not give up.
-    pub fn new(most: u32, newest: Option<u64>) -> History {
+    pub fn new(most: u32, newest: Option<Epoch>) -> History {
         History {
             most,
             restarts: 0,
@@ -151,7 +152,7 @@ impl History {
 mod tests {
     use super::*;
 
-    fn lost(from: Option<u64>, epochs: &[u64], seconds: u64) -> Ended {
+    fn lost(from: Option<Epoch>, epochs: &[Epoch], seconds: u64) -> Ended {
         Ended {
             state: Some(JobState::Failed),
             exit_status: None,
@@ -176,7 +177,7 @@ mod tests {
         let with = |state, exit_status| Ended {
             state: Some(state),
             exit_status,
-            ..lost(None, &[1], 5)
+            ..lost(None, &[Epoch(1)], 5)
         };
         for ended in [
             with(JobState::Finished, Some(0)),
@@ -184,7 +185,7 @@ mod tests {
             with(JobState::Failed, Some(3)),
             Ended {
                 stopped: true,
-                ..lost(None, &[1], 5)
+                ..lost(None, &[Epoch(1)], 5)
             },
             Ended {
                 state: None,
@@ -198,20 +199,20 @@ mod tests {
     #[test]
     fn a_lost_rank_or_launcher_leads_to_the_newest_epoch() {
         let mut history = History::new(9, None);
-        let first = again(history.next(&lost(None, &[1, 2], 300)));
-        assert_eq!((first.from, first.earlier), (Some(2), false));
+        let first = again(history.next(&lost(None, &[Epoch(1), Epoch(2)], 300)));
+        assert_eq!((first.from, first.earlier), (Some(Epoch(2)), false));
         assert_eq!(first.pause.as_secs(), 1);
         assert!(first.told.contains("restart 1 of at most 9 from epoch 2"));
         // A coordinator that has gone with its ranks has left the state at running.
         let silent = Ended {
             state: Some(JobState::Running),
-            ..lost(Some(2), &[2, 3], 300)
+            ..lost(Some(Epoch(2)), &[Epoch(2), Epoch(3)], 300)
         };
-        assert_eq!(again(history.next(&silent)).from, Some(3));
+        assert_eq!(again(history.next(&silent)).from, Some(Epoch(3)));
         // A restart that does not come to a job is tried again.
         let never = Ended {
             state: None,
-            ..lost(Some(3), &[2, 3], 40)
+            ..lost(Some(Epoch(3)), &[Epoch(2), Epoch(3)], 40)
         };
         again(history.next(&never));
     }
@@ -225,40 +226,42 @@ mod tests {
 
     #[test]
     fn the_pause_grows_until_a_launch_has_written_an_epoch() {
-        let mut history = History::new(99, Some(4));
+        let mut history = History::new(99, Some(Epoch(4)));
         let pauses: Vec<u64> = (0..9)
             .map(|_| {
-                again(history.next(&lost(Some(4), &[4], 100)))
+                again(history.next(&lost(Some(Epoch(4)), &[Epoch(4)], 100)))
                     .pause
                     .as_secs()
             })
             .collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        let fresh = again(history.next(&lost(Some(4), &[4, 5], 100)));
+        let fresh = again(history.next(&lost(Some(Epoch(4)), &[Epoch(4), Epoch(5)], 100)));
         assert_eq!(fresh.pause.as_secs(), 1);
     }
 
     #[test]
     fn an_epoch_that_fails_at_once_three_times_is_left_for_the_one_before() {
-        let mut history = History::new(99, Some(6));
-        let epochs = [4, 5, 6];
+        let mut history = History::new(99, Some(Epoch(6)));
+        let epochs = [4, 5, 6].map(Epoch);
         let chosen = [6, 6, 6, 5, 5, 5].map(|from| {
+            let from = Epoch(from);
             let next = again(history.next(&lost(Some(from), &epochs, 2)));
             let words = format!("epoch {from} has failed at once 3 times");
             assert_eq!(next.told.contains(&words), next.from != Some(from));
             (next.from.unwrap(), next.earlier)
         });
-        let (newest, before) = ((6, false), (5, true));
-        let last = (4, true);
+        let (newest, before) = ((Epoch(6), false), (Epoch(5), true));
+        let last = (Epoch(4), true);
         assert_eq!(chosen, [newest, newest, before, before, before, last]);
         // The epochs that follow are newer, and count again.
-        let after = again(history.next(&lost(Some(4), &[5, 6, 7], 200)));
-        assert_eq!((after.from, after.earlier), (Some(7), false));
+        let after =
+            again(history.next(&lost(Some(Epoch(4)), &[Epoch(5), Epoch(6), Epoch(7)], 200)));
+        assert_eq!((after.from, after.earlier), (Some(Epoch(7)), false));
         // Those that are given up stay so.
         for _ in 0..2 {
-            history.next(&lost(Some(7), &[6, 7], 2));
+            history.next(&lost(Some(Epoch(7)), &[Epoch(6), Epoch(7)], 2));
         }
-        let next = history.next(&lost(Some(7), &[6, 7], 2));
+        let next = history.next(&lost(Some(Epoch(7)), &[Epoch(6), Epoch(7)], 2));
         assert!(
             matches!(&next, Next::GiveUp(why) if why.contains("no other epoch")),
             "{next:?}"
@@ -267,30 +270,30 @@ mod tests {
 
     #[test]
     fn failures_at_once_count_only_in_a_row() {
-        let mut history = History::new(99, Some(6));
+        let mut history = History::new(99, Some(Epoch(6)));
         for seconds in [2, 2, 300, 2, 2] {
-            let next = again(history.next(&lost(Some(6), &[5, 6], seconds)));
-            assert_eq!(next.from, Some(6));
+            let next = again(history.next(&lost(Some(Epoch(6)), &[Epoch(5), Epoch(6)], seconds)));
+            assert_eq!(next.from, Some(Epoch(6)));
         }
     }
 
     #[test]
     fn launches_that_come_to_no_job_use_up_no_epoch() {
-        let mut history = History::new(9, Some(6));
-        again(history.next(&lost(Some(6), &[5, 6], 2)));
+        let mut history = History::new(9, Some(Epoch(6)));
+        again(history.next(&lost(Some(Epoch(6)), &[Epoch(5), Epoch(6)], 2)));
         let never = Ended {
             state: None,
             came_up: false,
-            ..lost(Some(6), &[5, 6], 2)
+            ..lost(Some(Epoch(6)), &[Epoch(5), Epoch(6)], 2)
         };
         for pause in [2, 4, 8, 16] {
             let next = again(history.next(&never));
-            assert_eq!((next.from, next.pause.as_secs()), (Some(6), pause));
+            assert_eq!((next.from, next.pause.as_secs()), (Some(Epoch(6)), pause));
         }
         // Failures before and after them are in a row.
-        again(history.next(&lost(Some(6), &[5, 6], 2)));
-        let third = again(history.next(&lost(Some(6), &[5, 6], 2)));
-        assert_eq!(third.from, Some(5));
+        again(history.next(&lost(Some(Epoch(6)), &[Epoch(5), Epoch(6)], 2)));
+        let third = again(history.next(&lost(Some(Epoch(6)), &[Epoch(5), Epoch(6)], 2)));
+        assert_eq!(third.from, Some(Epoch(5)));
         for _ in 0..2 {
             again(history.next(&never));
         }
@@ -308,24 +311,24 @@ mod tests {
 
     #[test]
     fn a_launch_that_never_had_all_ranks_has_failed_at_once() {
-        let mut history = History::new(99, Some(6));
+        let mut history = History::new(99, Some(Epoch(6)));
         let half = Ended {
             came_up: false,
-            ..lost(Some(6), &[5, 6], 90)
+            ..lost(Some(Epoch(6)), &[Epoch(5), Epoch(6)], 90)
         };
         for _ in 0..2 {
-            assert_eq!(again(history.next(&half)).from, Some(6));
+            assert_eq!(again(history.next(&half)).from, Some(Epoch(6)));
         }
-        assert_eq!(again(history.next(&half)).from, Some(5));
+        assert_eq!(again(history.next(&half)).from, Some(Epoch(5)));
     }
 
     #[test]
     fn the_limit_of_restarts_holds() {
-        let mut history = History::new(2, Some(1));
-        for from in 1..3 {
-            again(history.next(&lost(Some(from), &[from, from + 1], 100)));
+        let mut history = History::new(2, Some(Epoch(1)));
+        for from in (1..3).map(Epoch) {
+            again(history.next(&lost(Some(from), &[from, from.next()], 100)));
         }
-        let next = history.next(&lost(Some(3), &[3, 4], 100));
+        let next = history.next(&lost(Some(Epoch(3)), &[Epoch(3), Epoch(4)], 100));
         assert!(
             matches!(&next, Next::GiveUp(why) if why.contains("--restarts")),
             "{next:?}"

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches};
 use stillpoint_coordinator::site::Site;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::installed::this_program;
 use stillpoint_refusals::Code;
 
@@ -90,7 +91,7 @@ impl Launches {
     }
 
     /// Another launch, from this epoch.
-    pub fn restart_from(&self, epoch: u64) -> Vec<OsString> {
+    pub fn restart_from(&self, epoch: Epoch) -> Vec<OsString> {
         let restart = definition();
         let restart = restart.find_subcommand("restart");
         let takes = |name: &str| {
@@ -187,7 +188,7 @@ mod tests {
         for words in [
             launches.first(),
             launches.newest(),
-            launches.restart_from(5),
+            launches.restart_from(Epoch(5)),
         ] {
             assert!(words.contains(&"--dir=/scratch/a%%b.d".into()), "{words:?}");
         }

@@ -19,6 +19,7 @@ use nix::unistd::{Whence, lseek};
 use stillpoint_coordinator::epoch::Epochs;
 use stillpoint_coordinator::site::Site;
 use stillpoint_directory::RequiredOwner;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_refusals::Code;
 
@@ -176,7 +177,7 @@ fn told(
     end: &running::LauncherEnd,
     lasted: Duration,
     directory: &Path,
-    chosen: Option<u64>,
+    chosen: Option<Epoch>,
 ) -> Result<Ended, Failure> {
     let epochs = epochs(directory);
     let launcher = match (end.status.code(), end.status.signal()) {
@@ -231,7 +232,7 @@ fn told(
 }
 
 /// The committed epochs in the directory, oldest first, with a staged one.
-fn epochs(directory: &Path) -> Vec<u64> {
+fn epochs(directory: &Path) -> Vec<Epoch> {
     let Ok(there) = Epochs::at(directory, RequiredOwner::Ours) else {
         return vec![];
     };

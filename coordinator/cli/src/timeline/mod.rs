@@ -8,11 +8,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::safe_text::line;
 
 use super::units::bytes;
 use super::{CommandResult, Failure, print};
-use recorded::{Epoch, Phase};
+use recorded::{Phase, RecordedEpoch};
 
 /// Show where the time of an epoch went: its phases, and which rank the others waited for
 ///
@@ -25,7 +26,7 @@ pub struct Timeline {
 
     /// Epoch [default: the newest one that is recorded]
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
-    epoch: Option<u64>,
+    epoch: Option<Epoch>,
 
     /// Write all recorded epochs, or the one of --epoch, into a file in Chrome's trace format, for ui.perfetto.dev
     #[arg(long, env = "STILLPOINT_TRACE", value_name = "FILE")]
@@ -78,7 +79,7 @@ fn write(path: &Path, text: &str) -> CommandResult {
 }
 
 /// The rank that a phase waited for, and how much longer than for the one before it.
-fn waited_for(epoch: &Epoch, phase: &Phase) -> Option<(usize, f64)> {
+fn waited_for(epoch: &RecordedEpoch, phase: &Phase) -> Option<(usize, f64)> {
     let mut there: Vec<(f64, usize)> = phase
         .ranks
         .iter()
@@ -97,12 +98,12 @@ fn waited_for(epoch: &Epoch, phase: &Phase) -> Option<(usize, f64)> {
     (more >= 0.01 && more >= 0.01 * epoch.seconds).then_some((rank, more))
 }
 
-fn host(epoch: &Epoch, rank: usize) -> String {
+fn host(epoch: &RecordedEpoch, rank: usize) -> String {
     let host = epoch.hosts.get(rank).map_or("", String::as_str);
     line(host).into_owned()
 }
 
-fn in_words(epoch: &Epoch) -> String {
+fn in_words(epoch: &RecordedEpoch) -> String {
     let what = if epoch.suspend {
         "suspend"
     } else {

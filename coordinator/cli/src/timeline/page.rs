@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::recorded::Epoch;
+use super::recorded::RecordedEpoch;
 use super::{host, in_words, waited_for};
 
 /// The most ranks in the picture. Of more, those that others waited for come first.
@@ -42,7 +42,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The ranks that are shown, in order.
-fn rows(epoch: &Epoch) -> Vec<usize> {
+fn rows(epoch: &RecordedEpoch) -> Vec<usize> {
     let mut ranks: Vec<usize> = (0..epoch.hosts.len()).collect();
     if ranks.len() > ROWS {
         let waited: Vec<usize> = epoch
@@ -58,7 +58,7 @@ fn rows(epoch: &Epoch) -> Vec<usize> {
 }
 
 /// The picture, as SVG.
-fn picture(epoch: &Epoch) -> String {
+fn picture(epoch: &RecordedEpoch) -> String {
     let rows = rows(epoch);
     let height = TOP + ROW * (rows.len() as f64 + 1.0) + 10.0;
     let scale = (WIDTH - LEFT - 10.0) / epoch.seconds.max(1e-9);
@@ -149,7 +149,7 @@ fn picture(epoch: &Epoch) -> String {
 }
 
 /// The whole page. It needs no other file.
-pub fn page(epoch: &Epoch) -> String {
+pub fn page(epoch: &RecordedEpoch) -> String {
     let legend = epoch.phases.iter().map(|phase| {
         format!(
             "<span style=\"background:{};padding:0 .6em\">&nbsp;</span> {}&ensp;",

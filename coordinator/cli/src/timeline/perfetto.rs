@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::recorded::Epoch;
+use super::recorded::RecordedEpoch;
 
 /// The trace of some epochs. Each rank has a track with its work in each phase and its waits for others; the first track is the coordinator's.
-pub fn trace(epochs: &[Epoch]) -> String {
+pub fn trace(epochs: &[RecordedEpoch]) -> String {
     let start = epochs.iter().map(begin).fold(f64::INFINITY, f64::min);
     let mut events = vec![json!({
         "ph": "M", "pid": 1, "name": "process_name", "args": {"name": "stillpoint"},
@@ -68,7 +68,7 @@ pub fn trace(epochs: &[Epoch]) -> String {
 }
 
 /// When the attempt began, in seconds since 1970.
-fn begin(epoch: &Epoch) -> f64 {
+fn begin(epoch: &RecordedEpoch) -> f64 {
     epoch.at - epoch.seconds
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use stillpoint_ids::Epoch;
 
 use serde::Deserialize;
 use stillpoint_coordinator::server::timeline::{LONGEST, NAME, OLD};
@@ -11,10 +12,10 @@ use crate::Failure;
 
 /// An epoch. Moments are seconds since its attempt began.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Epoch {
+pub struct RecordedEpoch {
     /// When the attempt ended, in seconds since 1970.
     pub at: f64,
-    pub epoch: u64,
+    pub epoch: Epoch,
     pub suspend: bool,
     pub seconds: f64,
     /// By rank.
@@ -61,12 +62,12 @@ pub struct Staging {
 /// A flush, which ends after its epoch.
 #[derive(Deserialize)]
 struct Flush {
-    epoch: u64,
+    epoch: Epoch,
     flush: f64,
 }
 
 /// Reads all that is recorded in a checkpoint directory, oldest first.
-pub fn read(directory: &Path) -> Result<Vec<Epoch>, Failure> {
+pub fn read(directory: &Path) -> Result<Vec<RecordedEpoch>, Failure> {
     let shown = directory.display();
     let failed = |error: io::Error| {
         let status = match error.kind() {
@@ -87,8 +88,8 @@ pub fn read(directory: &Path) -> Result<Vec<Epoch>, Failure> {
 }
 
 /// A line that was cut off, as when a disk was full, is left out.
-fn parsed(text: &str) -> Vec<Epoch> {
-    let mut epochs: Vec<Epoch> = vec![];
+fn parsed(text: &str) -> Vec<RecordedEpoch> {
+    let mut epochs: Vec<RecordedEpoch> = vec![];
     for line in text.lines() {
         if let Ok(epoch) = serde_json::from_str(line) {
             epochs.push(epoch);
@@ -111,7 +112,7 @@ pub mod tests {
         "stop":{"began":0.1,"seconds":1.8},"written":[{"stored_bytes":10,"bytes":20,"seconds":0.3},{"stored_bytes":1000000,"bytes":2000000,"seconds":1.8}],
         "staging":null}"#;
 
-    pub fn epoch() -> Epoch {
+    pub fn epoch() -> RecordedEpoch {
         serde_json::from_str(LINE).unwrap()
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::{Manifest, RankImage};
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
@@ -281,7 +282,7 @@ fn record(predicted: bool) -> Record {
     }
 }
 
-fn epoch(directory: &Path, epoch: u64, records: [Option<Record>; 2]) {
+fn epoch(directory: &Path, epoch: Epoch, records: [Option<Record>; 2]) {
     let path = directory.join(stillpoint_image::epoch_name(epoch));
     std::fs::create_dir(&path).expect("directory");
     let ranks = (0..).zip(records).map(|(rank, increment)| RankImage {
@@ -303,7 +304,7 @@ fn a_recorded_run_is_told_beside_what_was_expected() {
     let directory = tempfile::tempdir().expect("directory");
     let (path, svg) = (directory.path(), directory.path().join("a.svg"));
     let shown = path.to_str().expect("name");
-    epoch(path, 1, [None, None]);
+    epoch(path, Epoch(1), [None, None]);
     let nothing = text(&plan(&["incremental", shown]));
     assert_eq!(
         nothing.lines().collect::<Vec<_>>(),
@@ -313,8 +314,8 @@ fn a_recorded_run_is_told_beside_what_was_expected() {
             "the model has no data: these epochs were written without hashing and comparing (--incremental=blocks does both)",
         ]
     );
-    epoch(path, 2, [Some(record(false)); 2]);
-    epoch(path, 3, [Some(record(true)); 2]);
+    epoch(path, Epoch(2), [Some(record(false)); 2]);
+    epoch(path, Epoch(3), [Some(record(true)); 2]);
     let chart = ["--chart", svg.to_str().expect("name")];
     let said = text(&plan(&[&["incremental", shown], &chart[..]].concat()));
     let lines: Vec<&str> = said.lines().collect();

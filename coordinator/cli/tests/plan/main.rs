@@ -6,6 +6,7 @@ mod wrong_input;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::{Manifest, RankImage};
 
 fn plan(arguments: &[&str]) -> Output {
@@ -99,7 +100,7 @@ fn the_best_interval_comes_with_its_waste_and_a_plot() {
 
 /// Two epochs of two ranks.
 fn epochs(directory: &Path) {
-    for epoch in 1..=2u64 {
+    for epoch in [Epoch(1), Epoch(2)] {
         let path = directory.join(stillpoint_image::epoch_name(epoch));
         std::fs::create_dir(&path).expect("directory");
         let rank = |rank: u32| {
@@ -108,7 +109,7 @@ fn epochs(directory: &Path) {
             RankImage {
                 rank,
                 file,
-                bytes: epoch * 1000 + u64::from(rank),
+                bytes: epoch.0 * 1000 + u64::from(rank),
                 ..RankImage::default()
             }
         };

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use stillpoint_coordinator::job::Patience;
 use stillpoint_coordinator::server::{InDirectory, Records};
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::Received;
 use stillpoint_protocol::command::{FromCommand, JobStatus, ToCommand};
 use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
@@ -123,11 +124,11 @@ fn while_the_disk_stalls_ranks_run_and_commands_are_answered_but_no_commit_is_to
     disk.stalls(false);
     let told = asked.receive_within(PATIENCE).unwrap();
     assert!(
-        matches!(&told, Received::Message(ToCommand::Committed(outcome)) if outcome.epoch == 1),
+        matches!(&told, Received::Message(ToCommand::Committed(outcome)) if outcome.epoch == Epoch(1)),
         "{told:?}"
     );
     let file = JobFile::read(job.directory.path()).unwrap();
-    assert_eq!(file.epoch, Some(1));
+    assert_eq!(file.epoch, Some(Epoch(1)));
     job.checkpoint(true, None);
     assert_eq!(job.end().0, JobState::Suspended);
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Agent, Character, End, Job, PATIENCE, names};
 use stillpoint_coordinator::job::Patience;
+use stillpoint_ids::Epoch;
 use stillpoint_image::Manifest;
 use stillpoint_protocol::Key;
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
@@ -48,7 +49,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 #[test]
 fn epochs_are_committed_and_the_oldest_go() {
     let job = Job::start(&ordinary(4));
-    for epoch in 1..=3 {
+    for epoch in (1..=3).map(Epoch) {
         let answer = job.checkpoint(false, None);
         let ToCommand::Committed(outcome) = answer else {
             panic!("{answer:?}")
@@ -67,11 +68,11 @@ fn epochs_are_committed_and_the_oldest_go() {
     assert_eq!((manifest.ranks.len(), manifest.job.as_str()), (4, "job"));
     assert_eq!(manifest.ranks[2].hostname, "here");
     let answer = job.checkpoint(true, None);
-    assert!(matches!(answer, ToCommand::Committed(o) if o.suspended && o.epoch == 4));
+    assert!(matches!(answer, ToCommand::Committed(o) if o.suspended && o.epoch == Epoch(4)));
     let (state, ends, file, _) = job.end();
     assert_eq!(
         (state, file.state, file.epoch),
-        (JobState::Suspended, JobState::Suspended, Some(4))
+        (JobState::Suspended, JobState::Suspended, Some(Epoch(4)))
     );
     assert_eq!(ends, [End::Terminated; 4]);
     assert!(file.addresses.is_empty() && file.ended.is_some());
@@ -334,7 +335,7 @@ fn status_tells_ranks_and_epochs() {
     };
     assert_eq!(
         (status.epoch, status.committed, status.aborted),
-        (Some(1), 1, 0)
+        (Some(Epoch(1)), 1, 0)
     );
     assert_eq!(status.ranks.len(), 2);
     assert_eq!(status.ranks[1].state, "in MPI");

@@ -5,6 +5,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
+use stillpoint_ids::Epoch;
 
 use proptest::prelude::*;
 
@@ -35,13 +36,13 @@ fn chunk(origin: u32, offset: u64, bytes: u32) -> ChunkRecord {
     }
 }
 
-fn origin(epoch: u64) -> Origin {
-    Origin::of(epoch, 0, 1000, epoch.into())
+fn origin(epoch: Epoch) -> Origin {
+    Origin::of(epoch, 0, 1000, epoch.0.into())
 }
 
-fn base(epoch: u64, origins: &[u64], chunks: &[(u32, u64, &[RunRecord])]) -> Base {
+fn base(epoch: Epoch, origins: &[u64], chunks: &[(u32, u64, &[RunRecord])]) -> Base {
     let mut tables = Tables {
-        origins: origins.iter().map(|epoch| origin(*epoch)).collect(),
+        origins: origins.iter().map(|epoch| origin(Epoch(*epoch))).collect(),
         ..Tables::default()
     };
     for (origin, offset, runs) in chunks {
@@ -52,7 +53,7 @@ fn base(epoch: u64, origins: &[u64], chunks: &[(u32, u64, &[RunRecord])]) -> Bas
 }
 
 /// Epoch, offset and runs of each chunk.
-fn told(tables: &Tables) -> Vec<(u64, u64, Vec<RunRecord>)> {
+fn told(tables: &Tables) -> Vec<(Epoch, u64, Vec<RunRecord>)> {
     let of = |chunk: &ChunkRecord| tables.origins[chunk.origin as usize - 1].epoch;
     let chunks = tables.chunks.iter();
     chunks
@@ -62,7 +63,7 @@ fn told(tables: &Tables) -> Vec<(u64, u64, Vec<RunRecord>)> {
 
 fn example() -> Base {
     base(
-        4,
+        Epoch(4),
         &[1, 2],
         &[
             (0, 64, &[run(0x1000, 300, 0), run(0x2000, 100, 0)]),
@@ -77,9 +78,9 @@ fn example() -> Base {
 fn runs_are_cut_where_memory_has_changed() {
     let carried = example().carry(&[0x1010..0x1020, 0x1020..0x1040, 0x2000..0x3040]);
     let expected = [
-        (1, 64, vec![run(0x3000, 0x40, 0), gone(140 - 4)]),
+        (Epoch(1), 64, vec![run(0x3000, 0x40, 0), gone(140 - 4)]),
         (
-            4,
+            Epoch(4),
             64,
             vec![
                 gone(16),
@@ -91,13 +92,17 @@ fn runs_are_cut_where_memory_has_changed() {
         ),
     ];
     assert_eq!(told(carried.tables()), expected);
-    assert_eq!(carried.tables().needs(), [1, 4], "epoch 2 has nothing left");
+    assert_eq!(
+        carried.tables().needs(),
+        [1, 4].map(Epoch),
+        "epoch 2 has nothing left"
+    );
     let shares: Vec<_> = carried
         .shares()
         .iter()
         .map(|share| (share.epoch, share.bytes, share.stored_bytes, share.chunks))
         .collect();
-    assert_eq!(shares, [(1, 64, 200, 1), (4, 148, 400, 1)]);
+    assert_eq!(shares, [(Epoch(1), 64, 200, 1), (Epoch(4), 148, 400, 1)]);
 }
 
 #[test]
@@ -118,17 +123,17 @@ fn nothing_is_carried_of_what_has_all_changed() {
 fn what_lies_in_the_oldest_images_is_written_again() {
     let all = [0..u64::MAX];
     let mut carried = example().carry(&all);
-    assert_eq!(carried.tables().needs(), [1, 2, 4]);
+    assert_eq!(carried.tables().needs(), [1, 2, 4].map(Epoch));
     assert_eq!(carried.keep_newest(3), []);
     let renewed = carried.keep_newest(2);
     assert_eq!(renewed, [0x3000..0x3064, 0x3400..0x3450]);
-    assert_eq!(carried.tables().needs(), [2, 4]);
-    assert_eq!(carried.leave(|image| image.epoch == 1), []);
+    assert_eq!(carried.tables().needs(), [2, 4].map(Epoch));
+    assert_eq!(carried.leave(|image| image.epoch == Epoch(1)), []);
     assert_eq!(
-        carried.leave(|image| image.epoch == 4),
+        carried.leave(|image| image.epoch == Epoch(4)),
         [0x1000..0x112c, 0x2000..0x2064]
     );
-    assert_eq!(carried.tables().needs(), [2]);
+    assert_eq!(carried.tables().needs(), [2].map(Epoch));
     assert_eq!(carried.keep_newest(0), [0x5000..0x500a]);
     assert_eq!(*carried.tables(), Tables::default());
 }
@@ -145,12 +150,12 @@ fn no_run_lies_in_two_regions() {
         run(0x2010, 16, 0),
         gone(68),
     ];
-    assert_eq!(told(carried.tables()), [(4, 64, expected)]);
+    assert_eq!(told(carried.tables()), [(Epoch(4), 64, expected)]);
     assert_eq!(renewed, []);
 }
 
 /// The place of each byte of memory: epoch, offset of its chunk, position there.
-fn places(base: &Tables, itself: u64) -> BTreeMap<u64, (u64, u64, u32)> {
+fn places(base: &Tables, itself: Epoch) -> BTreeMap<u64, (Epoch, u64, u32)> {
     let mut places = BTreeMap::new();
     for chunk in &base.chunks {
         let epoch = match chunk.origin {
@@ -220,7 +225,7 @@ fn tables() -> impl Strategy<Value = Base> {
             })
             .collect();
         let epochs: Vec<u64> = used.iter().map(|origin| u64::from(*origin)).collect();
-        base(7, &epochs, &chunks)
+        base(Epoch(7), &epochs, &chunks)
     })
 }
 
@@ -230,10 +235,10 @@ proptest! {
     #[test]
     fn carried_bytes_are_the_unchanged_ones(base in tables(), unchanged in ranges(), most in 0_usize..5) {
         let within = |address: &u64| unchanged.iter().any(|range| range.contains(address));
-        let mut expected = places(&base.tables, 7);
+        let mut expected = places(&base.tables, Epoch(7));
         expected.retain(|address, _| within(address));
         let mut carried = base.carry(&unchanged);
-        prop_assert_eq!(&places(carried.tables(), 0), &expected);
+        prop_assert_eq!(&places(carried.tables(), Epoch(0)), &expected);
         let shares: u64 = carried.shares().iter().map(|share| share.bytes).sum();
         prop_assert_eq!(shares, expected.len() as u64);
 
@@ -260,7 +265,7 @@ proptest! {
         let (stay, go): (BTreeMap<_, _>, BTreeMap<_, _>) =
             expected.into_iter().partition(|(_, (epoch, ..))| kept.contains(epoch));
         prop_assert!(told.into_iter().eq(go.into_keys()));
-        prop_assert_eq!(places(carried.tables(), 0), stay);
+        prop_assert_eq!(places(carried.tables(), Epoch(0)), stay);
     }
 
     #[test]

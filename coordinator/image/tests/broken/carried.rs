@@ -1,5 +1,6 @@
 //! Tests that an image with chunks in earlier ones is refused if it says impossible things of them.
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::format::{ChunkRecord, NOWHERE, RunRecord, SectionKind};
 use stillpoint_image::{Compression, Identity, PageRun, Writer, epoch_name, image_name, verify};
 
@@ -8,17 +9,17 @@ use super::{Sample, common, patch::Patch, says};
 /// Makes an image of epoch 4 with chunks in those of epochs 2 and 3, which lie beside it.
 pub fn carrying() -> Sample {
     let directory = tempfile::tempdir().unwrap();
-    let path = |epoch: u64| directory.path().join(epoch_name(epoch)).join(image_name(1));
+    let path = |epoch: Epoch| directory.path().join(epoch_name(epoch)).join(image_name(1));
     let mut base = None;
-    for epoch in 2..=4 {
+    for epoch in (2..=4).map(Epoch) {
         let path = path(epoch);
         std::fs::create_dir(path.parent().unwrap()).unwrap();
         let mut writer = Writer::create(&path, Compression::Lz4).unwrap();
-        let bytes = common::some_bytes(epoch, 3 * common::PAGE);
+        let bytes = common::some_bytes(epoch.0, 3 * common::PAGE);
         let mut changed = 0x1000_0000_0000..0x1000_0000_3000;
         if let Some(base) = &base {
             let base: &stillpoint_image::Base = base;
-            changed = changed.start + epoch * 256..changed.start + epoch * 256 + 300;
+            changed = changed.start + epoch.0 * 256..changed.start + epoch.0 * 256 + 300;
             let unchanged = [0..changed.start, changed.end..u64::MAX];
             writer.carry(base.carry(&unchanged));
         }
@@ -34,7 +35,7 @@ pub fn carrying() -> Sample {
         };
         base = Some(common::the_rest(writer, &identity).base(epoch, 1));
     }
-    let path = path(4);
+    let path = path(Epoch(4));
     verify(&path, 1).unwrap();
     Sample {
         bytes: std::fs::read(&path).unwrap(),
@@ -264,8 +265,8 @@ fn an_origin_that_nothing_lies_in() {
     origins.insert(
         0,
         stillpoint_image::Origin {
-            epoch: 1,
-            directory: epoch_name(1),
+            epoch: Epoch(1),
+            directory: epoch_name(Epoch(1)),
             ..first
         },
     );

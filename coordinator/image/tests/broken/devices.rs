@@ -1,5 +1,6 @@
 //! Tests of the section of devices.
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::delta::Unchanged;
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::format::SectionKind;
@@ -49,7 +50,7 @@ fn what_is_carried_is_a_devices() {
     let bytes = common::some_bytes(3, 50_000);
     let mut base: Option<Base> = None;
     let mut path = directory.path().to_owned();
-    for epoch in 1..=2 {
+    for epoch in (1..=2).map(Epoch) {
         path = directory.path().join(epoch_name(epoch)).join(image_name(1));
         std::fs::create_dir(path.parent().unwrap()).unwrap();
         let identity = Identity {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Number};
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::tables::{RegionKind, thread_flags};
@@ -44,7 +45,7 @@ pub fn environment() -> Environment {
 pub fn identity() -> Identity {
     Identity {
         job: "job".into(),
-        epoch: 3,
+        epoch: Epoch(3),
         rank: 1,
         size: 2,
         command: vec!["app".into(), "x y".into()],

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use changes::{Change, step};
 use proptest::prelude::*;
+use stillpoint_ids::Epoch;
 use stillpoint_image::format::NOWHERE;
 use stillpoint_image::{
     Base, Carried, Compression, Identity, Manifest, PageRun, RankImage, Reader, Region, Writer,
@@ -23,11 +24,11 @@ const START: u64 = 0x1000_0000_0000;
 /// Memory of a pretended process: regions of bytes.
 type Memory = BTreeMap<u64, Vec<u8>>;
 
-fn path(directory: &Path, epoch: u64) -> PathBuf {
+fn path(directory: &Path, epoch: Epoch) -> PathBuf {
     directory.join(epoch_name(epoch)).join(image_name(0))
 }
 
-fn identity(epoch: u64) -> Identity {
+fn identity(epoch: Epoch) -> Identity {
     Identity {
         epoch,
         rank: 0,
@@ -49,7 +50,7 @@ fn bytes<'a>(memory: &'a Memory, range: &Range<u64>) -> &'a [u8] {
 /// Writes an epoch: what is carried, and the bytes of `changed`.
 fn write(
     directory: &Path,
-    epoch: u64,
+    epoch: Epoch,
     memory: &Memory,
     carried: Carried,
     changed: &[Range<u64>],
@@ -107,7 +108,7 @@ fn write(
 }
 
 /// Returns memory as a restart makes it from an epoch: zeros, and the image's bytes.
-fn read(directory: &Path, epoch: u64) -> Memory {
+fn read(directory: &Path, epoch: Epoch) -> Memory {
     let epoch = directory.join(epoch_name(epoch));
     let reader = Manifest::read(&epoch)
         .unwrap()
@@ -166,9 +167,9 @@ fn compare(old: &Memory, new: &Memory, block: usize) -> (Vec<Range<u64>>, Vec<Ra
 }
 
 /// Removes the epochs that `--keep` would not keep: the newest ones stay, with those that they need.
-fn prune(directory: &Path, committed: &mut Vec<u64>, keep: usize) -> Vec<u64> {
+fn prune(directory: &Path, committed: &mut Vec<Epoch>, keep: usize) -> Vec<Epoch> {
     let newest = committed[committed.len().saturating_sub(keep)..].to_vec();
-    let mut stay: BTreeSet<u64> = newest.iter().copied().collect();
+    let mut stay: BTreeSet<Epoch> = newest.iter().copied().collect();
     for epoch in &newest {
         let manifest = Manifest::read(&directory.join(epoch_name(*epoch))).unwrap();
         stay.extend(manifest.needs);
@@ -199,9 +200,9 @@ proptest! {
             Change::Map(slot, 12).make(&mut memory);
         }
         let mut base: Option<(Base, Memory)> = None;
-        let mut history: BTreeMap<u64, Memory> = BTreeMap::new();
+        let mut history: BTreeMap<Epoch, Memory> = BTreeMap::new();
         let mut committed = vec![];
-        for (epoch, step) in (1..).zip(steps) {
+        for (epoch, step) in (1..).map(Epoch).zip(steps) {
             for change in &step.changes {
                 change.make(&mut memory);
             }

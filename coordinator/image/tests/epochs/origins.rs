@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::{
     Base, Carried, Compression, Manifest, PageRun, Reader, Writer, epoch_name, inspect, verify,
 };
@@ -16,10 +17,10 @@ fn three(directory: &Path) -> Memory {
     memory.insert(START, common::some_bytes(1, 8 * PAGE));
     memory.insert(START + (1 << 20), common::some_bytes(2, 4 * PAGE));
     let mut base: Option<Base> = None;
-    for epoch in 1..=3 {
+    for epoch in (1..=3).map(Epoch) {
         let old = memory.clone();
         if let Some(bytes) = memory.get_mut(&START) {
-            bytes[epoch as usize * PAGE..][..300].fill(epoch as u8);
+            bytes[epoch.0 as usize * PAGE..][..300].fill(epoch.0 as u8);
         }
         let (same, mut changed) = compare(&old, &memory, 256);
         let mut carried = Carried::default();
@@ -44,30 +45,33 @@ fn three(directory: &Path) -> Memory {
 fn an_image_says_what_it_has_where() {
     let directory = tempfile::tempdir().unwrap();
     let memory = three(directory.path());
-    assert!(read(directory.path(), 3) == memory);
-    let image = path(directory.path(), 3);
+    assert!(read(directory.path(), Epoch(3)) == memory);
+    let image = path(directory.path(), Epoch(3));
     let about = inspect(&image).unwrap();
-    let shares: Vec<(u64, u64)> = about
+    let shares: Vec<(Epoch, u64)> = about
         .carried
         .iter()
         .map(|share| (share.epoch, share.bytes))
         .collect();
     // 300 bytes from the beginning of a page on touch two blocks of 256.
     let all = 12 * PAGE as u64;
-    assert_eq!(shares, [(1, all - 1024), (2, 512)]);
+    assert_eq!(shares, [(Epoch(1), all - 1024), (Epoch(2), 512)]);
     assert_eq!(about.sizes.page_bytes, all + 3);
     assert_eq!(about.sizes.own_page_bytes, 512 + 3);
     assert!(about.sizes.file_bytes < 4000, "{}", about.sizes.file_bytes);
     assert_eq!(verify(&image, 2).unwrap().page_bytes, all + 3);
     let manifest = Manifest::read(image.parent().unwrap()).unwrap();
-    assert_eq!(manifest.needs, [1, 2]);
+    assert_eq!(manifest.needs, [Epoch(1), Epoch(2)]);
 }
 
 #[test]
 fn an_origin_that_is_gone_or_another_is_named() {
     let directory = tempfile::tempdir().unwrap();
     three(directory.path());
-    let (image, first) = (path(directory.path(), 3), path(directory.path(), 1));
+    let (image, first) = (
+        path(directory.path(), Epoch(3)),
+        path(directory.path(), Epoch(1)),
+    );
     let says = |words: &[&str]| {
         let text = Reader::open(&image).unwrap_err().to_string();
         let named = [
@@ -88,7 +92,7 @@ fn an_origin_that_is_gone_or_another_is_named() {
     std::fs::write(&first, &bytes).unwrap();
     says(&["checksum", "put that epoch's directory back"]);
     // Another epoch's image, whole.
-    let long = std::fs::read(path(directory.path(), 3)).unwrap();
+    let long = std::fs::read(path(directory.path(), Epoch(3))).unwrap();
     std::fs::write(&first, &long).unwrap();
     says(&["bytes instead of"]);
     std::fs::remove_file(&first).unwrap();
@@ -110,7 +114,10 @@ fn an_origin_that_is_gone_or_another_is_named() {
 fn an_origins_bytes_are_checked_as_they_are_loaded() {
     let directory = tempfile::tempdir().unwrap();
     three(directory.path());
-    let (image, first) = (path(directory.path(), 3), path(directory.path(), 1));
+    let (image, first) = (
+        path(directory.path(), Epoch(3)),
+        path(directory.path(), Epoch(1)),
+    );
     let mut bytes = std::fs::read(&first).unwrap();
     bytes[100] ^= 1;
     std::fs::write(&first, &bytes).unwrap();
@@ -130,23 +137,42 @@ fn another_image_of_the_same_length_is_no_origin() {
     memory.insert(START + (1 << 20), vec![7; PAGE]);
     let changed = ranges(&memory);
     let none = Compression::None;
-    let first = write(other.path(), 1, &memory, Carried::default(), &changed, none);
-    let carried = first.base(1, 0).carry(&changed);
-    write(other.path(), 2, &memory, carried, &[], none);
+    let first = write(
+        other.path(),
+        Epoch(1),
+        &memory,
+        Carried::default(),
+        &changed,
+        none,
+    );
+    let carried = first.base(Epoch(1), 0).carry(&changed);
+    write(other.path(), Epoch(2), &memory, carried, &[], none);
     memory.insert(START, vec![8; PAGE]);
-    write(other.path(), 1, &memory, Carried::default(), &changed, none);
-    let error = Reader::open(&path(other.path(), 2))
+    write(
+        other.path(),
+        Epoch(1),
+        &memory,
+        Carried::default(),
+        &changed,
+        none,
+    );
+    let error = Reader::open(&path(other.path(), Epoch(2)))
         .unwrap_err()
         .to_string();
     assert!(error.contains("another image has replaced it"), "{error}");
-    assert!(first.base(1, 0).check(&path(other.path(), 3)).is_err());
+    assert!(
+        first
+            .base(Epoch(1), 0)
+            .check(&path(other.path(), Epoch(3)))
+            .is_err()
+    );
 }
 
 #[test]
 fn what_the_manifest_does_not_know_of_is_not_read() {
     let directory = tempfile::tempdir().unwrap();
     three(directory.path());
-    let epoch = directory.path().join(epoch_name(3));
+    let epoch = directory.path().join(epoch_name(Epoch(3)));
     let sound = Manifest::read(&epoch).unwrap();
     for (needs, word) in [
         (
@@ -158,7 +184,7 @@ fn what_the_manifest_does_not_know_of_is_not_read() {
         (vec![1, 2, 3], "not earlier epochs in ascending order"),
     ] {
         let manifest = Manifest {
-            needs,
+            needs: needs.into_iter().map(Epoch).collect(),
             ..sound.clone()
         };
         manifest.write(&epoch).unwrap();
@@ -172,9 +198,11 @@ fn what_the_manifest_does_not_know_of_is_not_read() {
 fn what_cannot_be_written_is_not() {
     let directory = tempfile::tempdir().unwrap();
     let memory = three(directory.path());
-    let base = Reader::open(&path(directory.path(), 3)).unwrap().base();
+    let base = Reader::open(&path(directory.path(), Epoch(3)))
+        .unwrap()
+        .base();
     let carried = || base.carry(&ranges(&memory));
-    let finish = |epoch: u64, runs: &[PageRun<'_>]| {
+    let finish = |epoch: Epoch, runs: &[PageRun<'_>]| {
         let mut writer =
             Writer::create(&directory.path().join("image"), Compression::None).unwrap();
         writer.carry(carried());
@@ -182,13 +210,17 @@ fn what_cannot_be_written_is_not() {
         writer.identity(&identity(epoch)).unwrap();
         writer.finish().map(drop).map_err(|error| error.to_string())
     };
-    assert!(finish(4, &[]).is_ok());
-    assert!(finish(3, &[]).unwrap_err().contains("is not before epoch"));
+    assert!(finish(Epoch(4), &[]).is_ok());
+    assert!(
+        finish(Epoch(3), &[])
+            .unwrap_err()
+            .contains("is not before epoch")
+    );
     let run = PageRun {
         address: START + 5000,
         bytes: b"x"[..].into(),
     };
-    let error = finish(4, &[run]).unwrap_err();
+    let error = finish(Epoch(4), &[run]).unwrap_err();
     assert!(error.contains("is in it twice"), "{error}");
 }
 
@@ -214,13 +246,13 @@ fn pieces_of_any_length_at_any_address_come_back() {
         .collect();
     let written = write(
         directory.path(),
-        1,
+        Epoch(1),
         &memory,
         Carried::default(),
         &ranges,
         Compression::None,
     );
-    assert!(read(directory.path(), 1) == memory);
+    assert!(read(directory.path(), Epoch(1)) == memory);
     // The piece of 99 zeros is left out; those with another byte are not.
     assert_eq!(written.page_bytes, 4 * PAGE as u64 - 99 + 3);
 }

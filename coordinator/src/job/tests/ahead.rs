@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::job::Copies;
+use stillpoint_ids::Epoch;
 
 fn running(precopy: bool) -> World {
     let mut world = World::of(Settings {
@@ -16,7 +17,7 @@ fn running(precopy: bool) -> World {
 
 impl World {
     /// An epoch that is written behind the application in that many seconds.
-    fn behind(&mut self, attempt: u64, epoch: u64, seconds: f64) {
+    fn behind(&mut self, attempt: u64, epoch: Epoch, seconds: f64) {
         self.up_to_seal(attempt);
         assert_eq!(
             self.orders().last(),
@@ -31,7 +32,7 @@ impl World {
     }
 
     /// A suspend that writes at once.
-    fn suspended(&mut self, attempt: u64, epoch: u64) {
+    fn suspended(&mut self, attempt: u64, epoch: Epoch) {
         self.up_to_commit(attempt);
         self.committed(epoch);
         assert_eq!(self.orders().last(), Some(&&Order::Terminate));
@@ -67,7 +68,7 @@ impl World {
     }
 }
 
-fn ahead(world: &World, watcher: u64) -> Option<u64> {
+fn ahead(world: &World, watcher: u64) -> Option<Epoch> {
     match world.told(watcher)[..] {
         [ToCommand::Committed(outcome)] if outcome.suspended => {
             outcome.ahead.map(|ahead| ahead.epoch)
@@ -84,15 +85,15 @@ fn a_suspend_comes_after_an_epoch_behind_the_application() {
             false => world.ask(1, true),
             true => world.signal(),
         }
-        world.behind(1, 5, 3.0);
+        world.behind(1, Epoch(5), 3.0);
         assert!(world.told(1).is_empty());
         let heard = |output: &Output| matches!(output, Output::Tell { watcher: 1, .. });
         assert_eq!(world.outputs.iter().any(heard), !by_signal);
-        world.suspended(2, 6);
+        world.suspended(2, Epoch(6));
         if !by_signal {
-            assert_eq!(ahead(&world, 1), Some(5));
+            assert_eq!(ahead(&world, 1), Some(Epoch(5)));
         }
-        assert_eq!(world.job.fate().newest_epoch, Some(6));
+        assert_eq!(world.job.fate().newest_epoch, Some(Epoch(6)));
     }
 }
 
@@ -135,8 +136,8 @@ fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
     world.say(1, 1, Progress::WriteFailed { reason });
     assert!(world.told(1).is_empty() && world.told(2).is_empty());
     world.all_say(1, Progress::Released);
-    assert!(world.has(&Output::Discard { epoch: 5 }));
-    world.suspended(2, 6);
+    assert!(world.has(&Output::Discard { epoch: Epoch(5) }));
+    world.suspended(2, Epoch(6));
     assert_eq!(ahead(&world, 1), None);
     assert_eq!(ahead(&world, 2), None);
 
@@ -168,7 +169,7 @@ fn an_epoch_ahead_takes_no_more_than_half_of_the_time_there_is() {
     assert_eq!(world.now, asked + Duration::from_secs(5));
     assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));
     world.all_say(1, Progress::Released);
-    world.suspended(2, 6);
+    world.suspended(2, Epoch(6));
     assert_eq!(ahead(&world, 1), None);
 }
 
@@ -191,19 +192,19 @@ fn a_checkpoint_that_is_on_its_way_to_the_still_point_is_the_epoch_ahead() {
     });
     world.all_say(1, Progress::Apart);
     world.all_say(1, Progress::Written(written()));
-    world.committed(5);
+    world.committed(Epoch(5));
     assert!(matches!(world.told(1)[..], [ToCommand::Committed(_)]));
     world.all_say(1, Progress::Released);
-    world.suspended(2, 6);
-    assert_eq!(ahead(&world, 2), Some(5));
-    assert_eq!(ahead(&world, 3), Some(5));
+    world.suspended(2, Epoch(6));
+    assert_eq!(ahead(&world, 2), Some(Epoch(5)));
+    assert_eq!(ahead(&world, 3), Some(Epoch(5)));
 }
 
 #[test]
 fn an_epoch_ahead_that_is_committed_is_told_of_where_the_job_ends_before_its_suspend() {
     let mut world = running(true);
     world.ask(1, true);
-    world.behind(1, 5, 3.0);
+    world.behind(1, Epoch(5), 3.0);
     for rank in 0..RANKS {
         world.agent(rank, FromAgent::Exiting { status: 0 });
         world.input(Input::Disconnected { rank });
@@ -211,5 +212,5 @@ fn an_epoch_ahead_that_is_committed_is_told_of_where_the_job_ends_before_its_sus
     let [ToCommand::Aborted { ahead, .. }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
-    assert_eq!(*ahead, Some(5));
+    assert_eq!(*ahead, Some(Epoch(5)));
 }

@@ -1,6 +1,7 @@
 //! A checkpoint on its way to its commit, and the steps that follow.
 
 use super::*;
+use stillpoint_ids::Epoch;
 
 #[test]
 fn a_checkpoint_goes_through_every_phase_and_the_job_runs_on() {
@@ -8,13 +9,13 @@ fn a_checkpoint_goes_through_every_phase_and_the_job_runs_on() {
     world.ask(1, false);
     world.up_to_commit(1);
     assert_eq!(world.told(1).len(), 0);
-    world.committed(5);
+    world.committed(Epoch(5));
     let [ToCommand::Committed(outcome)] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
     assert_eq!(
         (outcome.epoch, outcome.bytes, outcome.stored_bytes),
-        (5, 120, 30)
+        (Epoch(5), 120, 30)
     );
     let phases: Vec<&str> = outcome
         .phases
@@ -26,15 +27,15 @@ fn a_checkpoint_goes_through_every_phase_and_the_job_runs_on() {
         ["flag", "reach", "check", "drain", "seal", "write", "commit"]
     );
     assert_eq!(world.orders().last(), Some(&&Order::Committed));
-    assert!(!world.has(&Output::Discard { epoch: 5 }));
+    assert!(!world.has(&Output::Discard { epoch: Epoch(5) }));
     world.all_say(1, Progress::Released);
     // The next one gets the next number, and late messages of the first do not disturb it.
     world.ask(2, false);
     world.all_say(1, Progress::Sealed);
     world.up_to_commit(2);
-    world.committed(6);
+    world.committed(Epoch(6));
     assert!(matches!(world.told(2)[..], [ToCommand::Committed(_)]));
-    assert_eq!(world.job.fate().newest_epoch, Some(6));
+    assert_eq!(world.job.fate().newest_epoch, Some(Epoch(6)));
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn a_suspend_ends_the_job_only_after_the_commit() {
     world.up_to_commit(1);
     assert!(!world.orders().contains(&&Order::Terminate));
     assert_eq!(world.job.fate().state, JobState::Running);
-    world.committed(5);
+    world.committed(Epoch(5));
     assert_eq!(world.orders().last(), Some(&&Order::Terminate));
     assert_eq!(world.job.fate().state, JobState::Suspended);
     assert!(world.has(&Output::Record));
@@ -133,7 +134,7 @@ fn a_batch_job_is_requeued_after_the_commit_and_before_its_ranks_end() {
     world.up_to_commit(1);
     assert!(!world.has(&Output::Requeue));
     world.outputs.clear();
-    world.committed(5);
+    world.committed(Epoch(5));
     let end = ToAgent::Checkpoint {
         attempt: 1,
         order: Order::Terminate,
@@ -168,7 +169,7 @@ fn ranks_that_are_killed_after_the_commit_of_a_suspend_do_not_make_it_a_failure(
     }
     // The commit is still being carried out: the job must not end before it is known.
     assert!(!world.has(&Output::Ended));
-    world.committed(5);
+    world.committed(Epoch(5));
     assert!(world.has(&Output::Ended));
     assert_eq!(world.job.fate().state, JobState::Suspended);
     assert_eq!(world.job.fate().reason, None);

@@ -1,6 +1,7 @@
 //! Checkpoints that are given up.
 
 use super::*;
+use stillpoint_ids::Epoch;
 
 #[test]
 fn a_rank_that_dies_before_the_commit_aborts_it_and_the_epoch_is_discarded() {
@@ -33,16 +34,16 @@ fn a_rank_that_dies_before_the_commit_aborts_it_and_the_epoch_is_discarded() {
         );
         // The epoch is discarded only when no rank writes any more.
         world.say(0, 1, Progress::Released);
-        assert!(!world.has(&Output::Discard { epoch: 5 }));
+        assert!(!world.has(&Output::Discard { epoch: Epoch(5) }));
         world.say(1, 1, Progress::Released);
-        assert!(world.has(&Output::Discard { epoch: 5 }));
+        assert!(world.has(&Output::Discard { epoch: Epoch(5) }));
         assert!(
             !world
                 .outputs
                 .iter()
                 .any(|o| matches!(o, Output::Commit { .. }))
         );
-        assert_eq!(world.job.fate().newest_epoch, Some(4));
+        assert_eq!(world.job.fate().newest_epoch, Some(Epoch(4)));
         // There is no checkpoint of half a job.
         world.ask(2, false);
         assert!(matches!(world.told(2)[..], [ToCommand::Aborted { .. }]));
@@ -113,7 +114,7 @@ fn a_refusal_names_the_ranks_and_the_job_runs_on() {
     // The epoch's number was not used up.
     world.ask(2, false);
     world.up_to_commit(2);
-    world.committed(5);
+    world.committed(Epoch(5));
     assert!(matches!(world.told(2)[..], [ToCommand::Committed(_)]));
 }
 
@@ -201,7 +202,7 @@ fn the_number_of_an_image_that_was_begun_is_not_used_again() {
     world.say(0, 1, Progress::WriteFailed { reason });
     world.all_say(1, Progress::Released);
     world.ask(2, false);
-    assert_eq!(world.epoch_under_way(), 6);
+    assert_eq!(world.epoch_under_way(), Epoch(6));
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn ranks_that_do_not_say_that_they_run_again_are_not_waited_for_for_ever() {
     world.sleep();
     assert_eq!(world.now - failed, Patience::default().release);
     world.ask(2, false);
-    assert_eq!(world.epoch_under_way(), 6);
+    assert_eq!(world.epoch_under_way(), Epoch(6));
 }
 
 #[test]
@@ -247,7 +248,7 @@ fn a_directory_that_an_earlier_try_has_got_is_not_taken() {
     world.all_say(1, Progress::CheckResult { refusals });
     world.all_say(1, Progress::Released);
     // The file system is slow: the directory of the first try is made now, and removed afterwards.
-    assert!(world.has(&Output::Discard { epoch: 5 }));
+    assert!(world.has(&Output::Discard { epoch: Epoch(5) }));
     world.sleep();
     let sealed = |world: &mut World| {
         world.all_say(2, Progress::Clocks { clocks: vec![] });
@@ -302,7 +303,7 @@ fn a_suspend_by_signal_that_has_failed_is_tried_again_while_there_is_time() {
     world.all_say(1, Progress::Released);
     world.sleep();
     world.up_to_commit(2);
-    world.committed(6);
+    world.committed(Epoch(6));
     assert_eq!(world.job.fate().state, JobState::Suspended);
 }
 

@@ -1,6 +1,7 @@
 //! A checkpoint waits for hindrances to pass, as long as its request has patience.
 
 use super::*;
+use stillpoint_ids::Epoch;
 
 fn reason() -> Refusal {
     refusal!(LostFile, "all 3 ranks: a file is open")
@@ -44,7 +45,7 @@ fn a_hindrance_that_passes_is_waited_for() {
     world.up_to_commit(4);
     assert!(world.job.status(world.now).waits_for.is_empty());
     // The number was not used up by any try.
-    world.committed(5);
+    world.committed(Epoch(5));
     assert_eq!(world.job.fate().state, JobState::Suspended);
 }
 
@@ -129,7 +130,7 @@ fn a_suspend_by_signal_that_is_hindered_tells_the_user_why_and_job_json_keeps_it
     let kept = |world: &World| world.job.fate().not_suspended.clone();
     assert!(kept(&world).unwrap().contains("a file is open"));
     world.up_to_commit(4);
-    world.committed(5);
+    world.committed(Epoch(5));
     assert_eq!(kept(&world), None);
 }
 

@@ -1,6 +1,7 @@
 //! Automatic intervals, from what epochs have cost.
 
 use super::*;
+use stillpoint_ids::Epoch;
 
 const MTTF: u64 = 3600;
 
@@ -20,7 +21,7 @@ fn epoch(world: &mut World, attempt: u64, stopped: Duration) {
     world.up_to_write(attempt);
     world.now += stopped;
     world.all_say(attempt, Progress::Written(written()));
-    world.committed(4 + attempt);
+    world.committed(Epoch(4 + attempt));
     world.all_say(attempt, Progress::Released);
 }
 
@@ -31,7 +32,7 @@ fn a_launch_begins_with_the_costs_that_the_one_before_it_has_measured() {
     world.up_to_write(1);
     world.now += Duration::from_secs(8);
     world.all_say(1, Progress::Written(written()));
-    world.committed(5);
+    world.committed(Epoch(5));
     let before = world.job.fate().interval;
     let mut next = World::of(Settings {
         mttf: Some(Duration::from_secs(MTTF).into()),
@@ -57,7 +58,7 @@ fn the_interval_follows_from_what_each_epoch_costs() {
     world.up_to_write(1);
     world.now += Duration::from_secs(8);
     world.all_say(1, Progress::Written(written()));
-    world.committed(5);
+    world.committed(Epoch(5));
     world.all_say(1, Progress::Released);
     let released = world.now;
     let chosen = world.job.fate().interval.unwrap();
@@ -72,11 +73,11 @@ fn the_interval_follows_from_what_each_epoch_costs() {
     // A cheaper one comes sooner.
     world.up_to_write(2);
     world.all_say(2, Progress::Written(written()));
-    world.committed(6);
+    world.committed(Epoch(6));
     world.all_say(2, Progress::Released);
     assert!(world.job.fate().interval.unwrap().every < chosen.every);
     epoch(&mut world, 3, Duration::from_millis(10));
-    assert_eq!(world.job.fate().newest_epoch, Some(7));
+    assert_eq!(world.job.fate().newest_epoch, Some(Epoch(7)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Requests for checkpoints, at various times.
 
 use super::*;
+use stillpoint_ids::Epoch;
 
 #[test]
 fn a_second_request_joins_the_first_and_may_turn_it_into_a_suspend() {
@@ -9,7 +10,7 @@ fn a_second_request_joins_the_first_and_may_turn_it_into_a_suspend() {
     world.up_to_write(1);
     world.ask(2, true);
     world.all_say(1, Progress::Written(written()));
-    world.committed(5);
+    world.committed(Epoch(5));
     assert_eq!(world.orders().last(), Some(&&Order::Terminate));
     for rank in 0..RANKS {
         world.input(Input::Disconnected { rank });
@@ -25,12 +26,12 @@ fn a_request_during_the_release_gets_an_epoch_of_its_own() {
     world.ask(1, false);
     world.up_to_commit(1);
     world.ask(2, false);
-    world.committed(5);
+    world.committed(Epoch(5));
     assert_eq!(world.told(2).len(), 0);
     world.all_say(1, Progress::Released);
     world.up_to_commit(2);
-    world.committed(6);
-    assert!(matches!(world.told(2)[..], [ToCommand::Committed(o)] if o.epoch == 6));
+    world.committed(Epoch(6));
+    assert!(matches!(world.told(2)[..], [ToCommand::Committed(o)] if o.epoch == Epoch(6)));
 }
 
 #[test]
@@ -40,7 +41,7 @@ fn a_request_before_all_ranks_are_there_waits_for_them() {
     assert!(world.told(1).is_empty());
     world.connect_all();
     world.up_to_commit(1);
-    world.committed(5);
+    world.committed(Epoch(5));
     assert!(matches!(world.told(1)[..], [ToCommand::Committed(_)]));
 }
 
@@ -53,12 +54,12 @@ fn periodic_checkpoints_come_again_and_again() {
         world.sleep();
         assert_eq!(world.now, before + Duration::from_secs(60));
         world.up_to_commit(attempt);
-        world.committed(4 + attempt);
+        world.committed(Epoch(4 + attempt));
         let released = world.now;
         world.all_say(attempt, Progress::Released);
         world.now = released;
     }
-    assert_eq!(world.job.fate().newest_epoch, Some(7));
+    assert_eq!(world.job.fate().newest_epoch, Some(Epoch(7)));
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn a_signal_suspends_without_anybody_watching() {
         world.agent(rank, FromAgent::SuspendWanted { signal: 10 });
     }
     world.up_to_commit(1);
-    world.committed(5);
+    world.committed(Epoch(5));
     assert_eq!(world.orders().last(), Some(&&Order::Terminate));
     let text = "suspended: epoch 5 is committed".to_owned();
     let message = ToAgent::Say { text };

@@ -1,6 +1,7 @@
 //! Ranks whose hosts are silent: they may come back, or are lost when no other rank is left.
 
 use super::*;
+use stillpoint_ids::Epoch;
 
 fn returning(rank: u32) -> Hello {
     Hello {
@@ -35,7 +36,7 @@ fn a_silent_host_ends_a_checkpoint_which_is_tried_again_when_it_answers() {
     for rank in [0, 1] {
         world.say(rank, 1, Progress::Released);
     }
-    assert!(world.has(&Output::Discard { epoch: 5 }));
+    assert!(world.has(&Output::Discard { epoch: Epoch(5) }));
     assert_eq!(world.job.fate().reason, None);
     assert_eq!(world.job.status(world.now).ranks[2].state, "unreachable");
     // No attempt begins without it, however long it takes.
@@ -44,13 +45,13 @@ fn a_silent_host_ends_a_checkpoint_which_is_tried_again_when_it_answers() {
     }
     assert!(world.now > Duration::from_secs(30));
     assert!(!world.has(&Output::Ended));
-    assert_eq!(world.epoch_under_way(), 5);
+    assert_eq!(world.epoch_under_way(), Epoch(5));
     world.job.admit(returning(2), world.now).unwrap();
     assert_eq!(world.job.status(world.now).ranks[2].state, "in MPI");
     world.sleep();
-    assert_eq!(world.epoch_under_way(), 6);
+    assert_eq!(world.epoch_under_way(), Epoch(6));
     world.up_to_commit(2);
-    world.committed(6);
+    world.committed(Epoch(6));
     assert!(matches!(world.told(1)[..], [.., ToCommand::Committed(_)]));
 }
 
@@ -78,9 +79,9 @@ fn an_epoch_whose_images_are_all_written_is_committed_without_the_silent() {
     world.ask(1, false);
     world.up_to_commit(1);
     world.input(Input::Unreachable { rank: 1 });
-    world.committed(5);
+    world.committed(Epoch(5));
     assert!(matches!(world.told(1)[..], [ToCommand::Committed(_)]));
-    assert_eq!(world.job.fate().newest_epoch, Some(5));
+    assert_eq!(world.job.fate().newest_epoch, Some(Epoch(5)));
     for rank in [0, 2] {
         world.say(rank, 1, Progress::Released);
     }
@@ -162,7 +163,7 @@ fn a_suspended_job_does_not_wait_for_the_silent() {
     world.ask(1, true);
     world.up_to_commit(1);
     world.input(Input::Unreachable { rank: 2 });
-    world.committed(5);
+    world.committed(Epoch(5));
     for rank in [0, 1] {
         world.agent(rank, FromAgent::Exiting { status: 0 });
         world.input(Input::Disconnected { rank });

@@ -1,5 +1,6 @@
 //! The job with storage tiers: planned, staged, flushed, durable. Also a restart from an epoch that was only staged.
 
+use stillpoint_ids::Epoch;
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 
@@ -85,7 +86,13 @@ fn staged() -> World {
 fn flushed(world: &mut World, ranks: impl IntoIterator<Item = u32>) {
     for rank in ranks {
         let problem = None;
-        world.agent(rank, FromAgent::Flushed { epoch: 5, problem });
+        world.agent(
+            rank,
+            FromAgent::Flushed {
+                epoch: Epoch(5),
+                problem,
+            },
+        );
     }
 }
 
@@ -124,7 +131,7 @@ fn an_epoch_is_committed_when_it_is_durable_and_not_when_it_is_staged() {
     let mut world = staged();
     let directory = "/d/epoch-000005.staged".to_owned();
     let flush = ToAgent::Flush {
-        epoch: 5,
+        epoch: Epoch(5),
         directory,
     };
     assert!(world.has(&Output::Broadcast(flush)));
@@ -132,27 +139,27 @@ fn an_epoch_is_committed_when_it_is_durable_and_not_when_it_is_staged() {
     let status = world.job.status(world.now);
     assert_eq!(
         (status.epoch, status.staged, status.committed),
-        (Some(4), Some(5), 0)
+        (Some(Epoch(4)), Some(Epoch(5)), 0)
     );
     flushed(&mut world, 0..RANKS - 1);
-    assert!(!world.has(&Output::Secure { epoch: 5 }));
+    assert!(!world.has(&Output::Secure { epoch: Epoch(5) }));
     flushed(&mut world, [RANKS - 1]);
-    assert!(world.has(&Output::Secure { epoch: 5 }));
+    assert!(world.has(&Output::Secure { epoch: Epoch(5) }));
     world.input(Input::Durable {
-        epoch: 5,
+        epoch: Epoch(5),
         result: Ok("/d/epoch-000005".into()),
     });
     let status = world.job.status(world.now);
     assert_eq!(
         (status.epoch, status.staged, status.committed),
-        (Some(5), None, 1)
+        (Some(Epoch(5)), None, 1)
     );
     let [ToCommand::Committed(outcome)] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
     assert_eq!(
         (outcome.epoch, outcome.directory.as_str()),
-        (5, "/d/epoch-000005")
+        (Epoch(5), "/d/epoch-000005")
     );
     assert!(outcome.phases.iter().any(|(phase, _)| phase == "flush"));
     assert_eq!(outcome.staging.map(|staging| staging.predicted), Some(1.0));
@@ -164,7 +171,7 @@ fn the_next_checkpoint_waits_for_the_flush() {
     world.ask(2, true);
     assert!(!world.has(&Output::Prepare {
         attempt: 2,
-        epoch: 6
+        epoch: Epoch(6)
     }));
     assert_eq!(
         world.job.deadline(),
@@ -173,12 +180,12 @@ fn the_next_checkpoint_waits_for_the_flush() {
     );
     flushed(&mut world, 0..RANKS);
     world.input(Input::Durable {
-        epoch: 5,
+        epoch: Epoch(5),
         result: Ok("/d/epoch-000005".into()),
     });
     assert!(world.has(&Output::Prepare {
         attempt: 2,
-        epoch: 6
+        epoch: Epoch(6)
     }));
     // A suspend goes to the slow tier at once.
     world.up_to_write(2);
@@ -210,20 +217,26 @@ fn a_rank_that_dies_before_the_flush_leaves_the_epoch_staged() {
         "{reason}"
     );
     flushed(&mut world, 1..RANKS);
-    assert!(!world.has(&Output::Secure { epoch: 5 }));
-    assert_eq!(world.job.status(world.now).epoch, Some(4));
+    assert!(!world.has(&Output::Secure { epoch: Epoch(5) }));
+    assert_eq!(world.job.status(world.now).epoch, Some(Epoch(4)));
 }
 
 #[test]
 fn a_flush_that_fails_is_told_and_the_job_goes_on() {
     let mut world = staged();
     let problem = Some("disk full".to_owned());
-    world.agent(2, FromAgent::Flushed { epoch: 5, problem });
+    world.agent(
+        2,
+        FromAgent::Flushed {
+            epoch: Epoch(5),
+            problem,
+        },
+    );
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
     world.ask(2, false);
     assert!(world.has(&Output::Prepare {
         attempt: 2,
-        epoch: 6
+        epoch: Epoch(6)
     }));
 }
 
@@ -250,11 +263,11 @@ fn what_fits_nowhere_ends_the_attempt_with_a_reason() {
     );
 }
 
-fn recovering(newest_epoch: Option<u64>) -> World {
+fn recovering(newest_epoch: Option<Epoch>) -> World {
     let mut settings = World::settings(None);
-    settings.next_epoch = 6;
+    settings.next_epoch = Epoch(6);
     settings.newest_epoch = newest_epoch;
-    settings.recovers = Some(5);
+    settings.recovers = Some(Epoch(5));
     let mut world = World::of(settings);
     world.connect_all();
     world
@@ -271,7 +284,7 @@ fn recovered(world: &mut World, problems: [Option<&str>; RANKS as usize]) {
         world.agent(
             rank,
             FromAgent::Recovered {
-                epoch: 5,
+                epoch: Epoch(5),
                 gathered,
                 problem,
             },
@@ -279,7 +292,7 @@ fn recovered(world: &mut World, problems: [Option<&str>; RANKS as usize]) {
     }
 }
 
-fn carried_on(world: &World) -> Option<(Option<u64>, String)> {
+fn carried_on(world: &World) -> Option<(Option<Epoch>, String)> {
     world.outputs.iter().find_map(|output| match output {
         Output::Broadcast(ToAgent::CarryOn { epoch, reason }) => Some((*epoch, reason.clone())),
         _ => None,
@@ -288,38 +301,38 @@ fn carried_on(world: &World) -> Option<(Option<u64>, String)> {
 
 #[test]
 fn a_staged_epoch_that_is_whole_again_is_restarted_from() {
-    let mut world = recovering(Some(4));
+    let mut world = recovering(Some(Epoch(4)));
     recovered(&mut world, [None; 3]);
-    assert!(world.has(&Output::Secure { epoch: 5 }));
+    assert!(world.has(&Output::Secure { epoch: Epoch(5) }));
     assert_eq!(carried_on(&world), None, "before it has its name");
     world.input(Input::Durable {
-        epoch: 5,
+        epoch: Epoch(5),
         result: Ok("/d/epoch-000005".into()),
     });
-    assert_eq!(carried_on(&world), Some((Some(5), String::new())));
-    assert_eq!(world.job.fate().newest_epoch, Some(5));
-    assert_eq!(world.job.fate().restarted_from, Some(5));
+    assert_eq!(carried_on(&world), Some((Some(Epoch(5)), String::new())));
+    assert_eq!(world.job.fate().newest_epoch, Some(Epoch(5)));
+    assert_eq!(world.job.fate().restarted_from, Some(Epoch(5)));
 }
 
 #[test]
 fn a_staged_epoch_that_is_lost_is_replaced_by_the_newest_durable_one() {
-    let mut world = recovering(Some(4));
+    let mut world = recovering(Some(Epoch(4)));
     recovered(&mut world, [None, Some("a block is lost"), None]);
     let (epoch, reason) = carried_on(&world).expect("no word");
-    assert_eq!(epoch, Some(4));
+    assert_eq!(epoch, Some(Epoch(4)));
     assert!(
         reason.contains("rank 1: a block is lost") && reason.contains("back to epoch 4"),
         "{reason}"
     );
-    assert!(world.has(&Output::DiscardStaged { epoch: 5 }));
+    assert!(world.has(&Output::DiscardStaged { epoch: Epoch(5) }));
 }
 
 #[test]
 fn a_durable_epoch_is_restarted_from_whatever_could_be_gathered_of_it() {
-    let mut world = recovering(Some(5));
+    let mut world = recovering(Some(Epoch(5)));
     recovered(&mut world, [None, Some("a table is broken"), None]);
-    assert_eq!(carried_on(&world), Some((Some(5), String::new())));
-    assert!(!world.has(&Output::Secure { epoch: 5 }));
+    assert_eq!(carried_on(&world), Some((Some(Epoch(5)), String::new())));
+    assert!(!world.has(&Output::Secure { epoch: Epoch(5) }));
     let log = "epoch 5: 300 bytes are on the ranks' own hosts, 30 came from peers, 3 are on the slow tier only";
     assert!(world.has(&Output::Log(log.to_owned())));
 }
@@ -331,13 +344,13 @@ fn without_a_durable_epoch_what_is_left_of_a_staged_one_is_kept() {
     let (epoch, reason) = carried_on(&world).expect("no word");
     assert_eq!(epoch, None);
     assert!(reason.contains("no durable epoch"), "{reason}");
-    assert!(!world.has(&Output::DiscardStaged { epoch: 5 }));
+    assert!(!world.has(&Output::DiscardStaged { epoch: Epoch(5) }));
 }
 
 #[test]
 fn no_checkpoint_begins_while_ranks_gather_their_blocks() {
     let mut settings = World::settings(None);
-    settings.recovers = Some(5);
+    settings.recovers = Some(Epoch(5));
     let mut world = World::of(settings);
     let begun = |world: &World| {
         world.outputs.iter().any(|output| {
@@ -370,6 +383,6 @@ fn no_checkpoint_begins_while_ranks_gather_their_blocks() {
         world.input(Input::Disconnected { rank });
     }
     assert!(!begun(&world));
-    admit(&mut world, Some(5));
+    admit(&mut world, Some(Epoch(5)));
     assert!(begun(&world));
 }

@@ -1,6 +1,7 @@
 //! Ranks whose processes are stopped.
 
 use super::*;
+use stillpoint_ids::Epoch;
 
 impl World {
     fn is_stopped(&mut self, rank: u32, tracer: Option<u32>) {
@@ -97,6 +98,6 @@ fn nothing_is_given_up_for_one_after_the_commit() {
     world.now += Duration::from_secs(60);
     assert!(world.job.awaited(world.now).is_empty());
     world.is_stopped(1, None);
-    world.committed(5);
+    world.committed(Epoch(5));
     assert!(matches!(world.told(1)[..], [ToCommand::Committed(_)]));
 }

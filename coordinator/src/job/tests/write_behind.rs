@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::job::Copies;
+use stillpoint_ids::Epoch;
 
 fn running() -> World {
     let mut world = World::of(Settings {
@@ -32,7 +33,7 @@ fn ranks_run_on_when_all_are_apart_and_the_epoch_is_committed_when_all_have_writ
     world.say(2, 1, Progress::Written(written()));
     world.say(0, 1, Progress::Written(written()));
     assert!(matches!(world.outputs.last(), Some(Output::Commit { .. })));
-    world.committed(5);
+    world.committed(Epoch(5));
     assert_eq!(world.orders().last(), Some(&&Order::Committed));
     let [ToCommand::Committed(outcome)] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
@@ -48,7 +49,7 @@ fn where_no_rank_can_be_set_apart_it_is_as_if_nobody_had_asked_for_it() {
     world.all_say(1, Progress::Written(written()));
     assert!(matches!(world.outputs.last(), Some(Output::Commit { .. })));
     assert!(!world.orders().contains(&&Order::RunOn));
-    world.committed(5);
+    world.committed(Epoch(5));
     assert_eq!(world.orders().last(), Some(&&Order::Committed));
 }
 
@@ -71,7 +72,7 @@ fn a_suspend_writes_at_once_and_waits_for_an_epoch_whose_application_runs() {
             world.all_say(1, Progress::Apart);
         }
         world.all_say(1, Progress::Written(written()));
-        world.committed(5);
+        world.committed(Epoch(5));
         assert!(matches!(world.told(1)[..], [ToCommand::Committed(_)]));
         assert!(world.told(2).is_empty());
         world.all_say(1, Progress::Released);
@@ -90,7 +91,7 @@ fn a_checkpoint_that_is_asked_for_later_is_of_a_later_moment() {
     world.all_say(1, Progress::Apart);
     world.ask(3, false);
     world.all_say(1, Progress::Written(written()));
-    world.committed(5);
+    world.committed(Epoch(5));
     for watcher in [1, 2] {
         assert!(matches!(world.told(watcher)[..], [ToCommand::Committed(_)]));
     }
@@ -108,8 +109,8 @@ fn what_fails_behind_the_application_is_told_and_the_job_runs_on() {
     assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
     world.all_say(1, Progress::Released);
-    assert!(world.has(&Output::Discard { epoch: 5 }));
+    assert!(world.has(&Output::Discard { epoch: Epoch(5) }));
     // The number of the aborted epoch is not used again.
     world.ask(2, false);
-    assert_eq!(world.epoch_under_way(), 6);
+    assert_eq!(world.epoch_under_way(), Epoch(6));
 }

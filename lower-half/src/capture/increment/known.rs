@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use stillpoint_gpu_messages::Hashers;
+use stillpoint_ids::Epoch;
 use stillpoint_image::{Base, Index};
 use stillpoint_incremental::blocks::{BlockHashTable, Hash};
 use stillpoint_incremental::tracking::Tracking;
@@ -27,7 +28,7 @@ pub(super) struct State {
     /// The hashes of devices' memory in the base.
     pub(super) devices: Arc<Known>,
     /// The epoch that is written, but not yet known to be committed.
-    pub(super) next: Option<(u64, Base, Arc<BlockHashTable>, Arc<Known>)>,
+    pub(super) next: Option<(Epoch, Base, Arc<BlockHashTable>, Arc<Known>)>,
     pub(super) histories: Regions,
     pub(super) writing: Measured,
     pub(super) hashing: Measured,
@@ -80,7 +81,7 @@ impl State {
 }
 
 /// Notes that the epoch is committed, and has its name: the next one builds on it.
-pub fn committed(epoch: u64) {
+pub fn committed(epoch: Epoch) {
     if let Some(state) = &mut *state()
         && let Some((_, base, table, devices)) = state.next.take_if(|(next, ..)| *next == epoch)
     {

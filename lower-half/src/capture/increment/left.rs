@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::format::MAX_ORIGINS;
 use stillpoint_image::{Base, Origin};
 
@@ -21,7 +22,7 @@ pub fn left(base: &Base) -> Vec<Origin> {
 /// Returns the images of epochs that hold little of this rank's memory, devices' memory included. The newest epoch is kept for now:
 /// otherwise every small increment would be written twice.
 fn too_little(base: &Base) -> impl Iterator<Item = Origin> {
-    let mut held = BTreeMap::<u64, u64>::new();
+    let mut held = BTreeMap::<Epoch, u64>::new();
     for share in base.tables.shares() {
         *held.entry(share.epoch).or_default() += share.bytes;
     }
@@ -35,7 +36,7 @@ fn too_many(base: &Base) -> Vec<Origin> {
     let newest = |image: &&Origin| (image.epoch, **image == base.image);
     let mut images: Vec<&Origin> = base.images().collect();
     images.sort_by_key(newest);
-    let mut epochs: Vec<u64> = images.iter().map(|image| image.epoch).collect();
+    let mut epochs: Vec<Epoch> = images.iter().map(|image| image.epoch).collect();
     epochs.dedup();
     let oldest = epochs.len().saturating_sub(MOST_EPOCHS);
     let surplus = images.len().saturating_sub(MAX_ORIGINS);
@@ -57,13 +58,16 @@ mod tests {
 
     fn surplus(epochs: &[u64], siblings: u32) -> Vec<(u64, u32)> {
         let tables = Tables {
-            origins: epochs.iter().map(|it| Origin::of(*it, 5, 99, 0)).collect(),
+            origins: epochs
+                .iter()
+                .map(|it| Origin::of(Epoch(*it), 5, 99, 0))
+                .collect(),
             siblings: (0..siblings).collect(),
             ..Tables::default()
         };
-        let base = Base::new(Origin::of(20, 5, 99, 0), Arc::new(tables));
+        let base = Base::new(Origin::of(Epoch(20), 5, 99, 0), Arc::new(tables));
         let left = too_many(&base);
-        let named = left.iter().map(|it| (it.epoch, it.rank().unwrap_or(99)));
+        let named = left.iter().map(|it| (it.epoch.0, it.rank().unwrap_or(99)));
         named.collect()
     }
 
@@ -83,7 +87,8 @@ mod tests {
     #[test]
     fn an_epoch_that_holds_little_is_left() {
         // Epoch 1 has 1 MiB in images of two ranks, epoch 2 has more, and the newest one has little.
-        let origins = [(1, 5), (1, 6), (2, 5)].map(|(epoch, rank)| Origin::of(epoch, rank, 99, 0));
+        let origins =
+            [(1, 5), (1, 6), (2, 5)].map(|(epoch, rank)| Origin::of(Epoch(epoch), rank, 99, 0));
         let mut tables = Tables {
             origins: origins.to_vec(),
             ..Tables::default()
@@ -105,7 +110,7 @@ mod tests {
                 space: 0,
             });
         }
-        let base = Base::new(Origin::of(3, 5, 99, 0), Arc::new(tables));
+        let base = Base::new(Origin::of(Epoch(3), 5, 99, 0), Arc::new(tables));
         assert_eq!(left(&base), origins[..2]);
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Epoch;
 use stillpoint_image::store::Store;
 use stillpoint_protocol::agent::{Progress, Written};
 use stillpoint_protocol::tier::Assignment;
@@ -17,14 +18,14 @@ use super::image::{Image, Staged};
 pub struct Tiers {
     staging: Staging,
     attempt: u64,
-    epoch: u64,
+    epoch: Epoch,
     assignment: Assignment,
     image: Option<Arc<Image>>,
 }
 
 impl Staging {
     /// Returns the destination of an image with this plan.
-    pub fn destination(&self, attempt: u64, epoch: u64, assignment: Assignment) -> Tiers {
+    pub fn destination(&self, attempt: u64, epoch: Epoch, assignment: Assignment) -> Tiers {
         Tiers {
             staging: self.clone(),
             attempt,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Epoch;
 use stillpoint_image::blocks::{BlockRecord, SLOW, read_block};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::format::checksum;
@@ -17,7 +18,7 @@ use super::throttle::Throttle;
 use crate::ground::disk;
 
 /// Blocks by epoch and rank.
-type ByImage = BTreeMap<(u64, u32), Vec<BlockRecord>>;
+type ByImage = BTreeMap<(Epoch, u32), Vec<BlockRecord>>;
 
 /// The blocks that are kept.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageId {
     pub attempt: u64,
-    pub epoch: u64,
+    pub epoch: Epoch,
     pub rank: u32,
 }
 
@@ -45,7 +46,7 @@ struct Blocks {
     /// Bytes on the tier that came through this agent, copies included.
     bytes: u64,
     /// The epoch whose blocks a restart may need: it is being staged, or is staged and not durable yet.
-    needed: Option<u64>,
+    needed: Option<Epoch>,
 }
 
 impl Held {
@@ -119,7 +120,7 @@ impl Held {
     }
 
     /// Notes that an epoch is about to be staged: from now on a restart may need its blocks.
-    pub fn need(&self, epoch: u64) {
+    pub fn need(&self, epoch: Epoch) {
         self.blocks().needed = Some(epoch);
     }
 
@@ -136,7 +137,7 @@ impl Held {
     }
 
     /// Copies an epoch's blocks to the images in `slow`, and syncs them.
-    pub fn flush(&self, epoch: u64, slow: &Path, throttle: &Throttle) -> Result<(), String> {
+    pub fn flush(&self, epoch: Epoch, slow: &Path, throttle: &Throttle) -> Result<(), String> {
         let images: Vec<(u32, Vec<BlockRecord>)> = self
             .blocks()
             .first
@@ -151,7 +152,7 @@ impl Held {
 
     fn flush_image(
         &self,
-        epoch: u64,
+        epoch: Epoch,
         rank: u32,
         records: &[BlockRecord],
         slow: &Path,
@@ -190,7 +191,7 @@ impl Held {
     }
 
     /// Notes that the epoch is durable: its fast parts only make a restart quicker.
-    pub fn note_durable(&self, epoch: u64) {
+    pub fn note_durable(&self, epoch: Epoch) {
         let mut blocks = self.blocks();
         if blocks.needed == Some(epoch) {
             blocks.needed = None;
@@ -223,10 +224,10 @@ mod tests {
         fs::write(slow.join(image_name(3)), [0; 20]).unwrap();
         let held = Held::new(&fast, "job", 15);
         held.make_room(2);
-        held.need(7);
+        held.need(Epoch(7));
         let image = ImageId {
             attempt: 2,
-            epoch: 7,
+            epoch: Epoch(7),
             rank: 3,
         };
         let file = held.create(image).unwrap();
@@ -239,25 +240,29 @@ mod tests {
         held.keep(&file, image, 10, b"fghij", true).unwrap();
         let full = held.keep(&file, image, 15, b"too much", false).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
-        held.flush(7, &slow, &Throttle::new(None)).unwrap();
+        held.flush(Epoch(7), &slow, &Throttle::new(None)).unwrap();
         let whole = fs::read(slow.join(image_name(3))).unwrap();
         assert_eq!(&whole[5..15], b"abcde\0\0\0\0\0");
         // A fast tier that has lost its bytes says so.
         fs::write(
-            JobPart::new(&fast, "job").epoch(7).join(image_name(3)),
+            JobPart::new(&fast, "job")
+                .epoch(Epoch(7))
+                .join(image_name(3)),
             [1; 20],
         )
         .unwrap();
-        let error = held.flush(7, &slow, &Throttle::new(None)).unwrap_err();
+        let error = held
+            .flush(Epoch(7), &slow, &Throttle::new(None))
+            .unwrap_err();
         assert!(error.contains("lost the block at offset 5"), "{error}");
     }
 
     #[test]
     fn what_a_restart_needs_stays_and_everything_else_goes() {
         let directory = tempfile::tempdir().unwrap();
-        let there = |epoch: u64| JobPart::new(directory.path(), "job").epoch(epoch).exists();
+        let there = |epoch: Epoch| JobPart::new(directory.path(), "job").epoch(epoch).exists();
         let held = Held::new(directory.path(), "job", 100);
-        let stage = |attempt: u64, epoch: u64| {
+        let stage = |attempt: u64, epoch: Epoch| {
             held.make_room(attempt);
             held.need(epoch);
             let rank = 0;
@@ -269,17 +274,17 @@ mod tests {
             let file = held.create(image).unwrap();
             held.keep(&file, image, 0, b"abc", false).map(|()| image)
         };
-        let image = stage(1, 4).unwrap();
+        let image = stage(1, Epoch(4)).unwrap();
         let file = held.create(image).unwrap();
         held.give_up(2);
-        assert!(there(4), "another attempt was given up");
+        assert!(there(Epoch(4)), "another attempt was given up");
         held.give_up(1);
-        assert!(!there(4), "the epoch is not wanted");
+        assert!(!there(Epoch(4)), "the epoch is not wanted");
         assert!(held.keep(&file, image, 0, b"abc", false).is_err());
-        stage(3, 5).unwrap();
+        stage(3, Epoch(5)).unwrap();
         held.leave();
-        assert!(there(5), "it may be staged, and is not durable");
-        held.note_durable(5);
+        assert!(there(Epoch(5)), "it may be staged, and is not durable");
+        held.note_durable(Epoch(5));
         held.leave();
         assert!(!directory.path().join("job").exists());
     }

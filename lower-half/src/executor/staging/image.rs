@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::blocks::{Blocks, FastTierDirectory};
 use stillpoint_image::format::checksum;
 use stillpoint_image::store::Store;
@@ -44,7 +45,7 @@ impl Staging {
     pub fn stage(
         &self,
         attempt: u64,
-        epoch: u64,
+        epoch: Epoch,
         path: &Path,
         assignment: &Assignment,
     ) -> Result<(Arc<Image>, Lanes), String> {

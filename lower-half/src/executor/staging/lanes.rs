@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::blocks::{BlockRecord, FastTierDirectory, SLOW};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_protocol::tier::{Announced, Assignment};
@@ -70,7 +71,7 @@ pub struct State {
 pub fn lanes(
     shared: &StagingState,
     peers: &[Announced],
-    epoch: u64,
+    epoch: Epoch,
     assignment: &Assignment,
 ) -> Result<(Vec<Lane>, Vec<FastTierDirectory>), String> {
     let me = peers

@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stillpoint_faults::{Point, pass, strike};
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::launch::Launch;
@@ -207,7 +208,7 @@ impl Staging {
     }
 
     /// Copies the blocks that are held of an epoch to the slow tier, in the background.
-    pub fn flush(&self, epoch: u64, directory: PathBuf) {
+    pub fn flush(&self, epoch: Epoch, directory: PathBuf) {
         let this = self.clone();
         let work = move || {
             let shared = &this.shared;
@@ -224,7 +225,7 @@ impl Staging {
         }
     }
 
-    fn flushed(&self, epoch: u64, problem: Option<String>) {
+    fn flushed(&self, epoch: Epoch, problem: Option<String>) {
         // A coordinator that has gone needs no message.
         let _ = self.sender.send(&FromAgent::Flushed { epoch, problem });
     }
@@ -234,7 +235,7 @@ impl Staging {
         self.shared.held.give_up(attempt);
     }
 
-    pub fn note_durable(&self, epoch: u64) {
+    pub fn note_durable(&self, epoch: Epoch) {
         self.shared.held.note_durable(epoch);
     }
 

@@ -1,5 +1,6 @@
 //! Memory that an image holds in part, and earlier images hold the rest of.
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::{epoch_name, image_name};
 
 use super::regions::{map, unmap_arena};
@@ -10,7 +11,7 @@ use crate::arch::PAGE;
 fn memory_comes_back_from_several_epochs() {
     let _alone = PROCESS.lock();
     let directory = tempfile::tempdir().unwrap();
-    let path = |epoch: u64| directory.path().join(epoch_name(epoch)).join(image_name(0));
+    let path = |epoch: Epoch| directory.path().join(epoch_name(epoch)).join(image_name(0));
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let heap = map(0, 400 * PAGE, access, flags, -1);
@@ -24,11 +25,11 @@ fn memory_comes_back_from_several_epochs() {
     let private = libc::MAP_PRIVATE;
     let text = map(16 << 20, 4 * PAGE, access, private, file.as_raw_fd());
     let mut base: Option<Base> = None;
-    for epoch in 1..=4 {
+    for epoch in (1..=4).map(Epoch) {
         let mut changed = vec![];
-        if epoch > 1 {
+        if epoch > Epoch(1) {
             // In the middle of pages, across their borders, and over earlier epochs' changes.
-            let at = epoch as usize;
+            let at = epoch.0 as usize;
             let pieces = [
                 (100, 200, 9),
                 (at * 1000, at * 1000 + 500, at as u8),
@@ -52,9 +53,9 @@ fn memory_comes_back_from_several_epochs() {
         base = Some(Reader::open(&path(epoch)).unwrap().base());
     }
     let (heap_was, text_was) = (heap.to_vec(), text.to_vec());
-    let reader = Reader::open(&path(4)).unwrap();
-    let epochs: Vec<u64> = reader.origins().iter().map(|origin| origin.epoch).collect();
-    assert_eq!(epochs, [1, 2, 3]);
+    let reader = Reader::open(&path(Epoch(4))).unwrap();
+    let epochs: Vec<Epoch> = reader.origins().iter().map(|origin| origin.epoch).collect();
+    assert_eq!(epochs, [1, 2, 3].map(Epoch));
     // With the library's file, and without.
     for there in [true, false] {
         unmap_arena();
@@ -71,7 +72,7 @@ fn memory_comes_back_from_several_epochs() {
         assert!(*text == *text_was);
     }
     unmap_arena();
-    let first = path(1);
+    let first = path(Epoch(1));
     let mut bytes = std::fs::read(&first).unwrap();
     bytes[70] ^= 1;
     std::fs::write(&first, &bytes).unwrap();

@@ -15,6 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Mutex;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::descriptors::{DescriptorKind, Descriptors};
 use stillpoint_image::format::vm_flags;
 use stillpoint_image::mapped_files::MappedFiles;
@@ -45,7 +46,7 @@ fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
 fn write_upon(
     path: &Path,
     numbers: &[RawFd],
-    epoch: u64,
+    epoch: Epoch,
     upon: Option<(&Base, &[Range<u64>])>,
 ) -> Descriptors {
     let what = What {
@@ -78,7 +79,7 @@ fn write_but(path: &Path, numbers: &[RawFd], in_files: &MappedFiles) -> Descript
 /// The options of an image.
 #[derive(Clone, Copy, Default)]
 struct What<'a> {
-    epoch: u64,
+    epoch: Epoch,
     upon: Option<(&'a Base, &'a [Range<u64>])>,
     in_files: Option<&'a MappedFiles>,
     said: Option<&'a MappedFiles>,

@@ -11,6 +11,7 @@ mod staged;
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
+use stillpoint_ids::Epoch;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ pub enum Request {
     /// staged memory until it has asked for [`Request::Unstage`], or ends.
     Stage {
         rank: u32,
-        epoch: u64,
+        epoch: Epoch,
         directory: PathBuf,
     },
     /// Moves the staged memory of this process back to the devices.

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::streams::probes;
+use stillpoint_ids::Epoch;
 
-fn copied(epoch: u64, size: u64, copies: Copies, seconds: f64) -> Copied {
+fn copied(epoch: Epoch, size: u64, copies: Copies, seconds: f64) -> Copied {
     Copied {
         epoch,
         sample: Sample {
@@ -42,7 +43,7 @@ fn epochs_refit_the_model_and_what_is_old_is_forgotten() {
     let first = first.expect("a dozen probes");
     assert!((first / seconds(1 << 30, copies, 12e9) - 1.0).abs() < 1e-6);
     // From now on the bus is shared, and half as fast.
-    for epoch in 1..=200 {
+    for epoch in (1..=200).map(Epoch) {
         let copied = copied(epoch, 1 << 30, copies, seconds(1 << 30, copies, 6e9));
         record.add("GPU-1", "550.1", TO_HOST, copied);
     }
@@ -50,7 +51,7 @@ fn epochs_refit_the_model_and_what_is_old_is_forgotten() {
     assert!(second > 1.6 * first, "{second} after {first}");
     let kept = record.copied("GPU-1", "550.1", TO_HOST);
     assert_eq!(kept.len(), 12 + KEPT);
-    assert_eq!(kept[12].epoch, 201 - KEPT as u64);
+    assert_eq!(kept[12].epoch, Epoch(201 - KEPT as u64));
     // The record knows nothing about another driver, GPU or way.
     for (uuid, driver, way) in [
         ("GPU-1", "560.0", TO_HOST),
@@ -81,7 +82,7 @@ fn the_newest_epoch_is_told_by_its_longest_way() {
         (2, "GPU-2", OWN, 4, 2.0, false),
         (2, "GPU-2", FROM_HOST, 8, 5.0, true),
     ] {
-        let mut one = copied(epoch, size, UNMEASURED, seconds);
+        let mut one = copied(Epoch(epoch), size, UNMEASURED, seconds);
         (one.predicted, one.back) = (back.then_some(4.0), back);
         record.add(gpu, "1", way, one);
     }
@@ -93,13 +94,13 @@ fn the_newest_epoch_is_told_by_its_longest_way() {
             predicted,
         })
     };
-    assert_eq!(newest.epoch, 2);
+    assert_eq!(newest.epoch, Epoch(2));
     assert_eq!(newest.staged, leg(7, 3.0, None));
     assert_eq!(newest.back, leg(8, 5.0, Some(4.0)));
     // Another node's record keeps its own GPUs.
     let mut other = Record::default();
-    other.add("GPU-2", "1", OWN, copied(1, 1, UNMEASURED, 1.0));
-    other.add("GPU-3", "1", OWN, copied(1, 1, UNMEASURED, 1.0));
+    other.add("GPU-2", "1", OWN, copied(Epoch(1), 1, UNMEASURED, 1.0));
+    other.add("GPU-3", "1", OWN, copied(Epoch(1), 1, UNMEASURED, 1.0));
     other.take_others(&["GPU-3".to_owned()], record.clone());
     assert_eq!(
         other.copied("GPU-2", "1", OWN),
@@ -111,7 +112,7 @@ fn the_newest_epoch_is_told_by_its_longest_way() {
 #[test]
 fn a_record_is_read_as_it_was_written() {
     let mut record = Record::default();
-    let mut second = copied(3, 1 << 20, UNMEASURED, 0.5);
+    let mut second = copied(Epoch(3), 1 << 20, UNMEASURED, 0.5);
     (second.sample.slot, second.predicted) = (None, Some(0.25));
     record.add("GPU-1", "1", OWN, copied(PROBE, 1 << 20, UNMEASURED, 0.125));
     record.add("GPU-1", "1", "GPU-2", second);
@@ -122,8 +123,8 @@ fn a_record_is_read_as_it_was_written() {
 #[test]
 fn what_no_copy_can_have_been_is_refused_and_never_added() {
     let mut record = Record::default();
-    record.add("GPU-1", "1", OWN, copied(1, 5, UNMEASURED, f64::NAN));
-    record.add("GPU-1", "1", OWN, copied(1, 0, UNMEASURED, 1.0));
+    record.add("GPU-1", "1", OWN, copied(Epoch(1), 5, UNMEASURED, f64::NAN));
+    record.add("GPU-1", "1", OWN, copied(Epoch(1), 0, UNMEASURED, 1.0));
     assert_eq!(record, Record::default());
     let text = r#"{"gpus":[{"uuid":"GPU-1","driver":"1","copied":{"own":[{"epoch":1,"size":1.0,"streams":0,"seconds":1.0,"predicted":null}]}}]}"#;
     let error = Record::parse(text.as_bytes()).expect_err("no streams");

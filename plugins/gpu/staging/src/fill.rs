@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use stillpoint_gpu_plan::streams::UNMEASURED;
 use stillpoint_gpu_plan::{Back, Copied, Copies, Node, Record, Source, StagingPlace};
+use stillpoint_ids::Epoch;
 
 use crate::Error;
 use crate::device::{Copy, Device, Digest, Spot, digest};
@@ -48,7 +49,7 @@ pub struct MeasuredBack {
 
 impl MeasuredBack {
     /// Adds the copies of every way to the record, for the next epoch's models.
-    pub fn add_to(&self, record: &mut Record, node: &Node, driver: &str, epoch: u64) {
+    pub fn add_to(&self, record: &mut Record, node: &Node, driver: &str, epoch: Epoch) {
         for by in &self.ways {
             let (uuid, name) = node.back_name(by.way);
             let copied = Copied {

@@ -7,6 +7,7 @@ use stillpoint_gpu_plan::streams::UNMEASURED;
 use stillpoint_gpu_plan::{
     Copied, Copies, CopyRoute, Node, Record, Scheduling, Source, StagingPlace,
 };
+use stillpoint_ids::Epoch;
 
 use crate::Error;
 use crate::device::{Copy, Device, DeviceError, Digest, Spot, digest};
@@ -72,7 +73,7 @@ pub struct Measured {
 
 impl Measured {
     /// Adds the copies of every way to the record, for the next epoch's models.
-    pub fn add_to(&self, record: &mut Record, node: &Node, driver: &str, epoch: u64) {
+    pub fn add_to(&self, record: &mut Record, node: &Node, driver: &str, epoch: Epoch) {
         for by in &self.ways {
             let copied = Copied {
                 epoch,

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use stillpoint_ids::Epoch;
 use stillpoint_image::descriptors::{
     Description, DescriptorKind, Descriptors, Lock, LockKind, Number, Owner, SocketOption, Watched,
 };
@@ -50,7 +51,7 @@ pub fn in_parts() -> Vec<Parts> {
             run(FILE + PAGE, b"the process's own"),
         ];
         writer.memory(&runs).expect("memory");
-        rest(writer, 3);
+        rest(writer, Epoch(3));
         Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
     });
     written.collect()
@@ -68,7 +69,7 @@ pub fn scattered() -> Parts {
     };
     let stretches: Vec<PageRun<'_>> = (0..1100).map(stretch).collect();
     writer.memory(&stretches).expect("memory");
-    rest(writer, 3);
+    rest(writer, Epoch(3));
     Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
 }
 
@@ -86,7 +87,7 @@ pub fn of_gpus() -> Parts {
         Ok::<(), stillpoint_image::ImageError>(())
     };
     write().expect("memory of GPUs");
-    rest(writer, 3);
+    rest(writer, Epoch(3));
     Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
 }
 
@@ -141,16 +142,16 @@ pub fn epochs() -> Vec<Parts> {
     let place = InputDirectory::new();
     let mut base: Option<Base> = None;
     let mut epochs = vec![];
-    for epoch in 1..=3 {
+    for epoch in (1..=3).map(Epoch) {
         let directory = place.path().join(epoch_name(epoch));
         std::fs::create_dir(&directory).expect("a directory for the epoch");
         let path = directory.join(image_name(RANK));
         let mut writer = Writer::create(&path, Compression::Lz4).expect("a file for the image");
-        let bytes = [epoch as u8 + 64; 200];
+        let bytes = [epoch.0 as u8 + 64; 200];
         let changed = match &base {
             None => HEAP..HEAP + 200,
             Some(base) => {
-                let changed = HEAP + epoch * 20..HEAP + epoch * 20 + 10;
+                let changed = HEAP + epoch.0 * 20..HEAP + epoch.0 * 20 + 10;
                 writer.carry(base.carry(&[0..changed.start, changed.end..u64::MAX]));
                 changed
             }
@@ -169,7 +170,7 @@ pub fn epochs() -> Vec<Parts> {
 }
 
 /// Writes everything but memory.
-fn rest(mut writer: Writer, epoch: u64) -> Written {
+fn rest(mut writer: Writer, epoch: Epoch) -> Written {
     let mut write = || {
         let content = PageRun {
             address: 3,

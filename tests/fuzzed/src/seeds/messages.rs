@@ -1,5 +1,6 @@
 //! Messages, as they are sent over a connection.
 
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::absent::{Behind, MemberAnswer, Missing, Operation};
 use stillpoint_protocol::agent::{
     Begin, Dedup, Doing, FromAgent, Hello, Incremental, Order, Progress, State, ToAgent, Written,
@@ -32,7 +33,7 @@ pub fn messages() -> Vec<Vec<u8>> {
     add(&mut seeds, 3, &to_commands());
     let put = Request::Put {
         attempt: 1,
-        epoch: 2,
+        epoch: Epoch(2),
         rank: 3,
         offset: 4,
         bytes: 5,
@@ -106,7 +107,7 @@ fn from_agents() -> Vec<FromAgent> {
         digest: u128::MAX,
         seconds: 1.5,
         contract: 4,
-        needs: vec![1, 2],
+        needs: vec![Epoch(1), Epoch(2)],
         increment: None,
     };
     let state = State {
@@ -132,7 +133,7 @@ fn from_agents() -> Vec<FromAgent> {
             host: "h".into(),
             namespace: Namespace::told_of(4_026_531_836, "boot", "machine"),
             launch: "l".into(),
-            restarted_from: Some(3),
+            restarted_from: Some(Epoch(3)),
             returns: true,
             late: false,
         }),
@@ -142,7 +143,7 @@ fn from_agents() -> Vec<FromAgent> {
         },
         FromAgent::Tier(announced()),
         FromAgent::Recovered {
-            epoch: 1,
+            epoch: Epoch(1),
             gathered: Gathered::default(),
             problem: Some("x".into()),
         },
@@ -186,11 +187,11 @@ fn to_agents() -> Vec<ToAgent> {
             text: "suspended".into(),
         },
         ToAgent::CarryOn {
-            epoch: Some(1),
+            epoch: Some(Epoch(1)),
             reason: "r".into(),
         },
         order(Order::Begin(Begin {
-            epoch: 1,
+            epoch: Epoch(1),
             directory: "/d".into(),
             image: "i".into(),
             compress: "lz4".into(),
@@ -232,11 +233,11 @@ fn to_commands() -> Vec<ToCommand> {
             ranks: vec![rank],
             phase: Some("p".into()),
             waits_for: vec![refusal!(RankComputes, "w")],
-            epoch: Some(1),
+            epoch: Some(Epoch(1)),
             committed: 2,
             aborted: 3,
             last_failure: None,
-            staged: Some(4),
+            staged: Some(Epoch(4)),
             tiers: vec![TierStatus {
                 announced: announced(),
                 rates: Rates::default(),
@@ -250,7 +251,7 @@ fn to_commands() -> Vec<ToCommand> {
             }),
         }),
         ToCommand::Committed(CommittedEpoch {
-            epoch: 1,
+            epoch: Epoch(1),
             directory: "/d".into(),
             bytes: 2,
             stored_bytes: 3,
@@ -258,7 +259,7 @@ fn to_commands() -> Vec<ToCommand> {
             stopped: 1.0,
             suspended: false,
             ahead: Some(Ahead {
-                epoch: 1,
+                epoch: Epoch(1),
                 seconds: 2.0,
             }),
             staging: Some(Staging {
@@ -271,7 +272,7 @@ fn to_commands() -> Vec<ToCommand> {
             reasons: vec![refusal!(MpiWindow, "a window")],
         },
         ToCommand::Phase {
-            epoch: 1,
+            epoch: Epoch(1),
             phase: "drain".into(),
         },
     ]

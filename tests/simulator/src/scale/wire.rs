@@ -1,6 +1,7 @@
 //! Messages between agents and the coordinator, and how many bytes they take in the real protocol.
 
 use stillpoint_clock::rank::Activity;
+use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::{FromAgent, Order, Progress, State, ToAgent};
 use stillpoint_protocol::codec;
 
@@ -35,7 +36,7 @@ impl AgentInput {
     pub fn bytes(&self) -> u64 {
         let order = match self {
             AgentInput::Begin => Order::Begin(stillpoint_protocol::agent::Begin {
-                epoch: 1,
+                epoch: Epoch(1),
                 directory: "/scratch/project/run/stillpoint.d/epoch-000001.part".into(),
                 image: "/scratch/project/run/stillpoint.d/epoch-000001.part/rank-000001.image"
                     .into(),

@@ -4,6 +4,7 @@ mod offer;
 mod together;
 
 use std::path::Path;
+use stillpoint_ids::Epoch;
 
 use serde::Serialize;
 use stillpoint_directory::RequiredOwner;
@@ -23,7 +24,7 @@ use together::together;
 /// The output of `plan incremental DIR --json`.
 #[derive(Serialize)]
 pub struct Recorded {
-    pub epochs: Vec<Epoch>,
+    pub epochs: Vec<RecordedEpoch>,
     /// Rates of one process in bytes per second, over all these epochs.
     pub measured: Measured,
     /// The model with these rates. Its memory is that of a process of the newest epoch with known page-dirty memory, and its alpha is the last known one.
@@ -45,8 +46,8 @@ pub struct Measured {
 
 /// All ranks of an epoch together. Bytes are sums, seconds are those of the slowest rank, alphas are averages by page-dirty or hashed bytes.
 #[derive(Serialize)]
-pub struct Epoch {
-    pub epoch: u64,
+pub struct RecordedEpoch {
+    pub epoch: Epoch,
     pub ranks: usize,
     /// `null`: the manifest does not contain it.
     pub recorded: Option<Record>,
@@ -72,7 +73,7 @@ impl Recorded {
         let mut epochs = Vec::new();
         for epoch in all.committed().map_err(|error| failed(&error))? {
             let manifest = Manifest::read(&all.path(epoch)).map_err(|error| failed(&error))?;
-            epochs.push(Epoch::of(&manifest));
+            epochs.push(RecordedEpoch::of(&manifest));
         }
         let measured = measured(&epochs);
         let model = model(&epochs, measured);
@@ -96,7 +97,7 @@ impl Recorded {
     }
 
     pub fn in_words(&self) -> String {
-        let epochs = self.epochs.iter().map(Epoch::in_words);
+        let epochs = self.epochs.iter().map(RecordedEpoch::in_words);
         let rate = |rate: Option<f64>| {
             rate.map_or("an unknown rate".to_owned(), |rate| {
                 show_bandwidth(rate as u64)
@@ -133,7 +134,7 @@ impl Recorded {
     }
 }
 
-fn measured(epochs: &[Epoch]) -> Measured {
+fn measured(epochs: &[RecordedEpoch]) -> Measured {
     let sum = |of: fn(&Times) -> f64| epochs.iter().map(|epoch| of(&epoch.times)).sum::<f64>();
     let rate = |bytes: f64, seconds: f64| (bytes > 0.0 && seconds > 0.0).then(|| bytes / seconds);
     Measured {
@@ -142,9 +143,9 @@ fn measured(epochs: &[Epoch]) -> Measured {
     }
 }
 
-fn model(epochs: &[Epoch], measured: Measured) -> Option<Estimate> {
+fn model(epochs: &[RecordedEpoch], measured: Measured) -> Option<Estimate> {
     let newest = || epochs.iter().rev().filter(|epoch| epoch.recorded.is_some());
-    let outcome = |epoch: &Epoch| epoch.recorded.map(|record| record.outcome);
+    let outcome = |epoch: &RecordedEpoch| epoch.recorded.map(|record| record.outcome);
     let (touched, page_dirty) = newest().find_map(|epoch| {
         let outcome = outcome(epoch)?;
         let ranks = epoch.ranks.max(1) as u64;
@@ -165,15 +166,15 @@ fn model(epochs: &[Epoch], measured: Measured) -> Option<Estimate> {
     Estimate::of(rates, load, (1.0 - alpha).clamp(0.0, 1.0)).ok()
 }
 
-impl Epoch {
-    fn of(manifest: &Manifest) -> Epoch {
+impl RecordedEpoch {
+    fn of(manifest: &Manifest) -> RecordedEpoch {
         let records = manifest.ranks.iter().map(|rank| rank.increment);
         // If one rank has no record, the sums mean nothing.
         let records: Vec<Record> = records.collect::<Option<_>>().unwrap_or_default();
         let sum = |of: fn(&EpochMeasurement) -> f64| {
             records.iter().map(|record| of(&record.outcome)).sum()
         };
-        Epoch {
+        RecordedEpoch {
             epoch: manifest.epoch,
             ranks: manifest.ranks.len(),
             times: Times {

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_gpu_plan::record::{LARGEST, NAME, Record};
+use stillpoint_ids::Epoch;
 use stillpoint_multilevel::interval::Sample;
 use stillpoint_multilevel::units::show_seconds;
 
@@ -34,7 +35,7 @@ pub struct RecordedWay {
 /// The newest copy with a prediction: predicted and measured time, in seconds.
 #[derive(Serialize)]
 pub struct Newest {
-    pub epoch: u64,
+    pub epoch: Epoch,
     pub predicted: f64,
     pub seconds: f64,
 }

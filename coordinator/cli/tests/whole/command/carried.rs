@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use stillpoint_ids::Epoch;
 
 use serde_json::{Value, json};
 
@@ -14,11 +15,11 @@ fn epochs(house: &House) -> Vec<String> {
     names.filter(|name| name.starts_with("epoch")).collect()
 }
 
-fn path(house: &House, epoch: u64) -> PathBuf {
+fn path(house: &House, epoch: Epoch) -> PathBuf {
     house.checkpoints().join(format!("epoch-{epoch:06}"))
 }
 
-fn needs(house: &House, directory: &str, epoch: u64) -> Value {
+fn needs(house: &House, directory: &str, epoch: Epoch) -> Value {
     let epoch = epoch.to_string();
     house.json(&["inspect", directory, "--epoch", &epoch, "--json"])["manifest"]["needs"].clone()
 }
@@ -40,8 +41,8 @@ fn six_epochs() -> House {
 fn what_the_kept_epochs_need_stays_and_is_read() {
     let house = six_epochs();
     // Each epoch needs two at most. Two are kept, and those that they need.
-    assert_eq!(needs(&house, "d", 6), json!([4, 5]));
-    assert_eq!(needs(&house, "d", 5), json!([3, 4]));
+    assert_eq!(needs(&house, "d", Epoch(6)), json!([4, 5]));
+    assert_eq!(needs(&house, "d", Epoch(5)), json!([3, 4]));
     let expected = [3, 4, 5, 6].map(|epoch| format!("epoch-{epoch:06}"));
     assert_eq!(epochs(&house), expected);
     for epoch in ["5", "6"] {
@@ -118,10 +119,10 @@ fn a_restart_builds_upon_the_epoch_that_it_carries_on_from() {
         ranks.end_well();
     };
     restarted(&["restart", "d"], 6);
-    assert_eq!(needs(&house, "d", 7), json!([5, 6]));
+    assert_eq!(needs(&house, "d", Epoch(7)), json!([5, 6]));
     // After a restart from an older epoch, later ones are no part of the new one.
     restarted(&["restart", "d", "--epoch", "6"], 6);
-    assert_eq!(needs(&house, "d", 8), json!([5, 6]));
+    assert_eq!(needs(&house, "d", Epoch(8)), json!([5, 6]));
     house.succeeds(&["verify", "d"]);
     assert_eq!(
         epochs(&house),
@@ -170,7 +171,7 @@ fn refused(house: &House, status: i32, words: &[&str]) {
 fn what_has_lost_an_earlier_epoch_is_refused_by_name() {
     let house = six_epochs();
     let aside = house.path("aside");
-    fs::rename(path(&house, 4), &aside).unwrap();
+    fs::rename(path(&house, Epoch(4)), &aside).unwrap();
     let words = [
         "epoch 6",
         "it needs epoch 4",
@@ -183,16 +184,16 @@ fn what_has_lost_an_earlier_epoch_is_refused_by_name() {
         1,
         &["cannot restart epoch", "epoch-000004", "no other epoch"],
     );
-    fs::create_dir(path(&house, 4)).unwrap();
+    fs::create_dir(path(&house, Epoch(4))).unwrap();
     refused(&house, 1, &words);
-    fs::remove_dir(path(&house, 4)).unwrap();
-    fs::rename(&aside, path(&house, 4)).unwrap();
+    fs::remove_dir(path(&house, Epoch(4))).unwrap();
+    fs::rename(&aside, path(&house, Epoch(4))).unwrap();
     house.succeeds(&["verify", "d"]);
 
     // Another whole image under the name of the needed one.
-    let image = path(&house, 4).join("rank-000001.img");
+    let image = path(&house, Epoch(4)).join("rank-000001.img");
     let sound = fs::read(&image).unwrap();
-    fs::copy(path(&house, 5).join("rank-000001.img"), &image).unwrap();
+    fs::copy(path(&house, Epoch(5)).join("rank-000001.img"), &image).unwrap();
     refused(&house, 1, &["it needs epoch 4", "rank-000001.img"]);
     // Changed bytes are detected when they are read.
     let mut changed = sound.clone();
@@ -208,6 +209,6 @@ fn what_has_lost_an_earlier_epoch_is_refused_by_name() {
 
     // A needed directory that others may write to is refused too.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    fs::set_permissions(path(&house, 4), open).unwrap();
+    fs::set_permissions(path(&house, Epoch(4)), open).unwrap();
     refused(&house, 4, &["epoch-000004", "others may write to it"]);
 }

@@ -48,7 +48,7 @@ pub fn write(begin: &Begin, identity: &Identity, builds: Option<&mut Builds>) ->
     let changed: Vec<Range<u64>> = match base.filter(|base| base.check(path).is_ok()) {
         None => vec![all.clone()],
         Some(base) => {
-            let start = ADDRESS + begin.epoch % 4 * PAGE as u64 + 100;
+            let start = ADDRESS + begin.epoch.0 % 4 * PAGE as u64 + 100;
             let changed = start..start + 300;
             let unchanged = [all.start..changed.start, changed.end..all.end];
             let regions = std::slice::from_ref(&all);

@@ -46,13 +46,15 @@ pub fn write(directory: &Path, record: &Record, described: &[Described]) {
 
 #[cfg(test)]
 mod tests {
+    use stillpoint_ids::Epoch;
+
     use stillpoint_gpu_plan::Copied;
     use stillpoint_gpu_plan::record::OWN;
     use stillpoint_gpu_plan::streams::UNMEASURED;
 
     use super::*;
 
-    fn of(uuid: &[u8; 16], epoch: u64) -> Record {
+    fn of(uuid: &[u8; 16], epoch: Epoch) -> Record {
         let mut record = Record::default();
         let copied = Copied {
             epoch,
@@ -74,12 +76,15 @@ mod tests {
             bytes: 1,
             is_part: false,
         };
-        write(&directory, &of(&[1; 16], 1), &[one(1)]);
-        write(&directory, &of(&[2; 16], 1), &[one(2)]);
-        write(&directory, &of(&[1; 16], 2), &[one(1)]);
+        write(&directory, &of(&[1; 16], Epoch(1)), &[one(1)]);
+        write(&directory, &of(&[2; 16], Epoch(1)), &[one(2)]);
+        write(&directory, &of(&[1; 16], Epoch(2)), &[one(1)]);
         let found = read(&directory);
         let epoch = |number| found.copied(&named(&[number; 16]), "1", OWN)[0].epoch;
-        assert_eq!((found.gpus.len(), epoch(1), epoch(2)), (2, 2, 1));
+        assert_eq!(
+            (found.gpus.len(), epoch(1), epoch(2)),
+            (2, Epoch(2), Epoch(1))
+        );
         fs::remove_dir_all(&directory).expect("removed");
     }
 }

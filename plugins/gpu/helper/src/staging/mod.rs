@@ -27,6 +27,7 @@ use stillpoint_gpu_copies::arena::Shown;
 use stillpoint_gpu_driver::storage::Storage;
 use stillpoint_gpu_plan::{Node, Record, Source, StagingPlace};
 use stillpoint_gpu_staging::{Spot, Staged};
+use stillpoint_ids::Epoch;
 
 use stager::Order;
 
@@ -39,7 +40,7 @@ pub struct Group {
     version: String,
     /// The host memory that holds everything staged outside GPUs, and the slots of the drains.
     arena: Shown,
-    pub epoch: u64,
+    pub epoch: Epoch,
 }
 
 /// The reserved memory of one place. It is given back when its last holder lets it go.

@@ -11,6 +11,7 @@ use stillpoint_gpu_plan::record::TO_HOST;
 use stillpoint_gpu_plan::streams::{UNMEASURED, probes};
 use stillpoint_gpu_plan::{Copies, Host, Node, Record, StagingPlace};
 use stillpoint_gpu_staging::{Device, Measured, MeasuredBack};
+use stillpoint_ids::Epoch;
 
 use super::known;
 use crate::facts;
@@ -132,13 +133,13 @@ impl Surveyed {
     }
 
     /// Adds the way back to the record.
-    pub fn note_back(&mut self, measured: &MeasuredBack, epoch: u64) {
+    pub fn note_back(&mut self, measured: &MeasuredBack, epoch: Epoch) {
         measured.add_to(&mut self.record, &self.node, &self.version, epoch);
         self.write();
     }
 
     /// Adds an epoch's copies to the record.
-    pub fn note(&mut self, measured: &Measured, epoch: u64) {
+    pub fn note(&mut self, measured: &Measured, epoch: Epoch) {
         measured.add_to(&mut self.record, &self.node, &self.version, epoch);
         self.write();
     }

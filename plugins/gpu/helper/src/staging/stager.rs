@@ -12,6 +12,7 @@ use stillpoint_gpu_driver::{Driver, checkpoint};
 use stillpoint_gpu_messages::{Report, WayReport};
 use stillpoint_gpu_plan::{Copies, Record, Source, StagingPlace};
 use stillpoint_gpu_staging::{Device, Measured, MeasuredBack, Settings, Spot, Staged, stage};
+use stillpoint_ids::Epoch;
 
 use super::locked::Locked;
 use super::need::Need;
@@ -35,7 +36,7 @@ pub enum Order {
     Over,
     Stage(StagingRequest),
     /// The measured way back of an epoch's memory, and the epoch.
-    Back(MeasuredBack, u64),
+    Back(MeasuredBack, Epoch),
     GiveBack(Spot),
 }
 
@@ -43,7 +44,7 @@ pub enum Order {
 pub struct StagingRequest {
     pub pid: i32,
     pub rank: u32,
-    pub epoch: u64,
+    pub epoch: Epoch,
     pub directory: PathBuf,
     pub outcome: mpsc::Sender<StagingOutcome>,
 }

@@ -7,6 +7,7 @@ use stillpoint_gpu_staging::{
     Bytes, BytesError, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError, Staged,
     digest, fill_back, fill_from, stage,
 };
+use stillpoint_ids::Epoch;
 use stillpoint_multilevel::Topology;
 
 use super::virtual_device::{Faults, Machine};
@@ -458,7 +459,7 @@ fn an_epoch_tells_the_next_ones_model() {
     machine.to_begin = 1e-6;
     let node = machine.node.clone();
     let mut record = Record::default();
-    for epoch in 1..=3 {
+    for epoch in (1..=3).map(Epoch) {
         let staged = stage(&mut machine, &node, &sources, &settings(Scheduling::Exact));
         let staged = staged.expect("staged");
         staged.measured.add_to(&mut record, &node, "1", epoch);
@@ -468,7 +469,7 @@ fn an_epoch_tells_the_next_ones_model() {
         let known: usize = record.gpus.iter().map(|gpu| gpu.copied.len()).sum();
         assert_eq!(known, ways);
         let to_host = record.copied(&node.gpus[6].uuid, "1", TO_HOST);
-        assert_eq!(to_host.len() as u64, epoch);
+        assert_eq!(to_host.len() as u64, epoch.0);
         assert!(to_host.iter().all(|copied| copied.sample.seconds > 0.0));
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use stillpoint_multilevel::units::show_bandwidth;
 
-use super::Epoch;
+use super::RecordedEpoch;
 use crate::copies;
 
 /// A GPU as a hasher of memory of the host, in bytes a second.
@@ -31,7 +31,7 @@ impl Offer {
     }
 
     /// Computes the offer from the directory's record of copies, and from the epochs' records of GPUs that have hashed.
-    pub fn measured(directory: &Path, epochs: &[Epoch]) -> Option<Offer> {
+    pub fn measured(directory: &Path, epochs: &[RecordedEpoch]) -> Option<Offer> {
         let from_host = copies::record(directory)?.from_host()?;
         let all = epochs.iter().filter_map(|epoch| epoch.recorded?.devices);
         let (bytes, seconds) = all.fold((0.0, 0.0), |(bytes, seconds), one| {

@@ -1,0 +1,7 @@
+//! Numbers that name things, each with a type of its own, so that the compiler tells one from another.
+
+#![forbid(unsafe_code)]
+
+mod epoch;
+
+pub use epoch::Epoch;

@@ -65,7 +65,7 @@ impl Job {
         let Some(attempt) = &self.attempt else {
             return false;
         };
-        let open = wanted.suspend && !attempt.aborted && !attempt.suspend;
+        let open = wanted.suspend && !attempt.is_given_up() && !attempt.suspend;
         let early = attempt.phase < Phase::Copy;
         open && attempt.phase < Phase::Commit
             && (attempt.ahead || early && self.copies_ahead(wanted, wanted.since))
@@ -89,15 +89,15 @@ impl Job {
         if !attempt.ahead {
             return;
         }
-        let ahead = (!attempt.aborted).then(|| Ahead {
+        let ahead = (!attempt.is_given_up()).then(|| Ahead {
             epoch: attempt.epoch,
-            seconds: attempt.until_committed().as_secs_f64(),
+            seconds: attempt.times.until_committed().as_secs_f64(),
         });
         for wanted in self.wanted.iter_mut().filter(|wanted| wanted.suspend) {
             wanted.ahead = ahead;
             if wanted.timeout.is_none() && !wanted.patience.is_zero() {
                 // Its patience begins only now.
-                wanted.patience += now.saturating_sub(wanted.since.max(attempt.began()));
+                wanted.patience += now.saturating_sub(wanted.since.max(attempt.times.began));
             }
         }
     }

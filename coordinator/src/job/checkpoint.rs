@@ -12,7 +12,7 @@ use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
 use stillpoint_refusals::{Refusal, refusal};
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Course, Pace};
 use super::ending::AbortReason;
 use super::phase::Phase;
 use super::{Job, Output, tally};
@@ -55,20 +55,22 @@ impl Job {
         if attempt.number != number {
             return;
         }
-        if attempt.aborted && !matches!(progress, Progress::Released) {
+        if attempt.is_given_up() && !matches!(progress, Progress::Released) {
             return;
         }
         attempt.heard(rank, &progress, now);
         match (attempt.phase, progress) {
             (Phase::Reach, Progress::Waits { what }) => {
-                attempt.waits(rank, what);
+                attempt.reports.waits(rank, what);
                 let reasons = attempt.late();
                 let watchers = self.listeners();
                 if !reasons.is_empty() {
                     self.tell(watchers, ToCommand::Hindered { reasons });
                 }
             }
-            (Phase::Copy | Phase::Write, Progress::Waits { what }) => attempt.waits(rank, what),
+            (Phase::Copy | Phase::Write, Progress::Waits { what }) => {
+                attempt.reports.waits(rank, what)
+            }
             (Phase::Reach, Progress::Asks { missing }) => self.on_late(missing),
             (Phase::Reach, Progress::Told(told)) => self.on_told(rank, told),
             (Phase::Flag | Phase::Reach, progress) => self.on_clock(rank, progress, now),
@@ -80,16 +82,16 @@ impl Job {
             (Phase::Drain | Phase::Seal, Progress::CheckResult { refusals })
                 if !refusals.is_empty() =>
             {
-                attempt.refuse(rank, refusals);
-                let refusals = attempt.refusals();
+                attempt.reports.refuse(rank, refusals);
+                let refusals = attempt.reports.refusals();
                 self.abort(AbortReason::Refused(refusals), now);
             }
             // Refusals that were found while the image was written. Another try would find them again.
             (Phase::Plan | Phase::Copy | Phase::Write, Progress::CheckResult { refusals })
                 if !refusals.is_empty() =>
             {
-                attempt.refuse(rank, refusals);
-                let refusals = attempt.refusals();
+                attempt.reports.refuse(rank, refusals);
+                let refusals = attempt.reports.refusals();
                 self.abort(AbortReason::Hopeless(refusals), now);
             }
             (
@@ -100,11 +102,11 @@ impl Job {
                     received,
                 },
             ) => {
-                let action = attempt.drain.counts(rank as usize, round, sent, received);
+                let action = attempt.on_counts(rank, round, sent, received);
                 self.on_drain(action, now);
             }
             (Phase::Seal, Progress::Sealed) => {
-                attempt.done(rank);
+                attempt.reports.done(rank);
                 self.write_if_ready(now);
             }
             (Phase::Copy, Progress::Apart) => self.on_apart(rank, None, now),
@@ -146,11 +148,11 @@ impl Job {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        attempt.refuse(rank, refusals);
-        if !attempt.done(rank) {
+        attempt.reports.refuse(rank, refusals);
+        if !attempt.reports.done(rank) {
             return;
         }
-        let refusals = attempt.refusals();
+        let refusals = attempt.reports.refusals();
         if !refusals.is_empty() {
             self.abort(AbortReason::Refused(refusals), now);
             return;
@@ -188,8 +190,8 @@ impl Job {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        attempt.has_written(rank, written);
-        attempt.done(rank);
+        attempt.reports.has_written(rank, written);
+        attempt.reports.done(rank);
         self.commit_if_written(now);
     }
 
@@ -197,8 +199,8 @@ impl Job {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        if attempt.all_written() {
-            let images = attempt.written.iter().flatten().cloned().collect();
+        if attempt.reports.all_written() {
+            let images = attempt.reports.images();
             let (attempt, epoch) = (attempt.number, attempt.epoch);
             self.enter(Phase::Commit, now);
             self.outputs.push(Output::Commit {
@@ -214,7 +216,7 @@ impl Job {
             return;
         };
         let number = attempt.number;
-        for action in attempt.safe.on(event) {
+        for action in attempt.on_clocks(event) {
             match action {
                 safe_state::Action::Targets {
                     rank,
@@ -244,7 +246,7 @@ impl Job {
                 }
                 safe_state::Action::Poll { poll, patience } => {
                     if let Some(attempt) = &mut self.attempt {
-                        attempt.delay_poll(poll, patience, now);
+                        attempt.pace.delay_poll(poll, patience, now);
                     }
                 }
                 safe_state::Action::SafeStateFound => {
@@ -263,7 +265,7 @@ impl Job {
         order: Order,
     ) {
         if let Some(attempt) = &mut self.attempt {
-            attempt.moved();
+            attempt.pace = Pace::default();
         }
         self.order_beside(ranks, attempt, order);
     }
@@ -286,12 +288,12 @@ impl Job {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        if attempt.number != number || attempt.aborted {
+        if attempt.number != number || attempt.is_given_up() {
             return;
         }
         match result {
             Ok(()) => {
-                attempt.prepared = true;
+                attempt.course = Course::Open { prepared: true };
                 self.write_if_ready(now);
             }
             Err(reason) => self.abort(AbortReason::Failed(reason), now),
@@ -300,7 +302,7 @@ impl Job {
 
     /// Orders the images to be written once every rank is sealed and the directory has been made.
     fn write_if_ready(&mut self, now: Duration) {
-        let ready = |a: &Attempt| a.phase == Phase::Seal && a.prepared && a.all_done();
+        let ready = |a: &Attempt| a.phase == Phase::Seal && a.is_prepared() && a.reports.all_done();
         if self.attempt.as_ref().is_some_and(ready) {
             if self.stages() {
                 return self.begin_plan(now);
@@ -326,8 +328,11 @@ impl Job {
             return;
         }
         let epoch = attempt.epoch;
-        attempt.directory = match result {
-            Ok(directory) => directory,
+        attempt.course = match result {
+            Ok(directory) => Course::Committed {
+                directory,
+                traced: false,
+            },
             Err(reason) => return self.abort(AbortReason::Failed(reason), now),
         };
         if attempt.staging.is_some() {

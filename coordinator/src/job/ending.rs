@@ -6,7 +6,7 @@ use stillpoint_protocol::agent::Order;
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_refusals::{Refusal, refusal};
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Course};
 use super::phase::Phase;
 use super::rank::Life;
 use super::{Job, Output, tally};
@@ -59,14 +59,14 @@ impl Job {
     pub(super) fn on_released(&mut self, rank: u32, now: Duration) {
         if let Some(attempt) = &mut self.attempt
             && attempt.phase == Phase::Release
-            && attempt.done(rank)
+            && attempt.reports.done(rank)
         {
             self.end_attempt(now);
         }
     }
 
     pub(super) fn may_abort(&self) -> bool {
-        let may = |a: &Attempt| !a.aborted && a.phase < Phase::Commit;
+        let may = |a: &Attempt| !a.is_given_up() && a.phase < Phase::Commit;
         self.attempt.as_ref().is_some_and(may)
     }
 
@@ -75,7 +75,7 @@ impl Job {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        attempt.aborted = true;
+        attempt.course = Course::GivenUp;
         let epoch = attempt.epoch;
         if attempt.phase >= Phase::Copy {
             // A rank that waits for the disk removes its image later, so this name is not used again.
@@ -135,12 +135,11 @@ impl Job {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        if let Some((_, order)) = attempt.delayed.take_if(|(due, _)| *due <= now) {
+        if let Some(order) = attempt.pace.take_due(now) {
+            let asks = attempt.absent().is_some_and(|absent| absent.is_asking());
             match order {
                 // Two polls without a change would let ranks on. But the question under way may be what moves them.
-                Order::Poll { .. } if attempt.absent.is_asking() => {
-                    attempt.delayed = Some((now + ASKING, order));
-                }
+                Order::Poll { .. } if asks => attempt.pace.delay_by(ASKING, order, now),
                 order => self.order(order),
             }
         }
@@ -161,7 +160,7 @@ impl Job {
                 self.end_attempt(now);
             }
             phase => {
-                let seconds = now.saturating_sub(attempt.began()).as_secs_f64();
+                let seconds = now.saturating_sub(attempt.times.began).as_secs_f64();
                 let reason = refusal!(
                     TooLate,
                     "given up after {seconds:.0} s in phase {phase}: {waits_for}"
@@ -176,8 +175,8 @@ impl Job {
         let patience = &self.settings.patience;
         match attempt.phase {
             Phase::Commit => None,
-            Phase::Release => Some(attempt.phase_began() + patience.release),
-            Phase::End => Some(attempt.phase_began() + patience.end),
+            Phase::Release => Some(attempt.times.phase_began + patience.release),
+            Phase::End => Some(attempt.times.phase_began + patience.end),
             _ => attempt.deadline,
         }
     }
@@ -194,7 +193,7 @@ impl Job {
             return;
         };
         self.trace(&mut attempt, now);
-        if attempt.aborted {
+        if attempt.is_given_up() {
             let epoch = attempt.epoch;
             self.outputs.push(Output::Discard { epoch });
             self.note_no_epoch(now);

@@ -11,6 +11,7 @@ use stillpoint_protocol::absent::{MemberAnswer, Missing};
 use stillpoint_protocol::agent::Order;
 
 use super::Job;
+use super::attempt::Attempt;
 
 /// The questions of an attempt.
 #[derive(Debug, Default)]
@@ -86,26 +87,26 @@ impl Absent {
 
 impl Job {
     pub(super) fn on_late(&mut self, missing: Vec<Missing>) {
-        if let Some(attempt) = &mut self.attempt
-            && attempt.absent.late(missing)
+        if let Some(absent) = self.attempt.as_mut().and_then(Attempt::absent)
+            && absent.late(missing)
         {
-            let order = attempt.absent.ask(false, self.settings.ranks as usize);
+            let order = absent.ask(false, self.settings.ranks as usize);
             self.order(order);
         }
     }
 
     pub(super) fn on_told(&mut self, rank: u32, told: MemberAnswer) {
-        let Some(attempt) = &mut self.attempt else {
+        let number = self.attempts;
+        let Some(absent) = self.attempt.as_mut().and_then(Attempt::absent) else {
             return;
         };
-        match attempt.absent.told(rank, told) {
+        match absent.told(rank, told) {
             Next::Nothing => {}
             Next::Hold => {
-                let order = attempt.absent.ask(true, self.settings.ranks as usize);
+                let order = absent.ask(true, self.settings.ranks as usize);
                 self.order(order);
             }
             Next::CarryOut(granted) => {
-                let number = attempt.number;
                 let mut granted: BTreeMap<u32, Vec<Operation>> = granted.into_iter().collect();
                 for rank in 0..self.settings.ranks {
                     let operations = granted.remove(&rank).unwrap_or_default();

@@ -245,7 +245,7 @@ impl Job {
         let wanted = self.wanted.iter();
         let wanted = wanted.filter_map(|w| Some(w.since + w.timeout.or(limit)?));
         let attempt = self.attempt.iter().flat_map(|attempt| {
-            let delayed = attempt.delayed.as_ref().map(|(due, _)| *due);
+            let delayed = attempt.pace.due();
             delayed.into_iter().chain(self.attempt_deadline(attempt))
         });
         start

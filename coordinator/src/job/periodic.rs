@@ -135,7 +135,10 @@ impl Job {
 
     /// Notes the stop of an epoch that has come to its name: the application computes since its end. `durable`: the epoch is so already.
     pub(super) fn note_stop(&mut self, durable: bool, now: Duration) {
-        let stop = self.attempt.as_ref().and_then(|attempt| attempt.stop(now));
+        let stop = self
+            .attempt
+            .as_ref()
+            .and_then(|attempt| attempt.times.stop(now));
         let Some((since, length)) = stop else { return };
         self.periodic.computes_since = since + length;
         self.periodic.stop = Some((since, length));

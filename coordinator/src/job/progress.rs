@@ -43,7 +43,7 @@ impl Job {
         let attempt = attempt.filter(move |attempt| {
             // The ranks have reported themselves what keeps them from their targets.
             let known = attempt.phase == Phase::Reach && !attempt.late().is_empty();
-            !known && now >= attempt.phase_began() + LONG
+            !known && now >= attempt.times.phase_began + LONG
         });
         let attempt = attempt.map(|attempt| {
             let (epoch, phase) = (attempt.epoch, attempt.phase);

@@ -68,7 +68,7 @@ pub(super) struct Hindered {
 /// Whether a request cannot join the attempt any more: the application has run on since, or memory has been set apart to let it run on, and the request is a
 /// suspend.
 fn too_late_for_copies(attempt: &Attempt, wanted: &CheckpointRequest) -> bool {
-    attempt.ran_on || wanted.suspend && attempt.phase == Phase::Copy
+    attempt.times.has_run_on() || wanted.suspend && attempt.phase == Phase::Copy
 }
 
 impl Job {
@@ -88,7 +88,7 @@ impl Job {
         // An epoch that is being staged does not serve a suspend, which needs a durable one.
         let too_late = wanted.suspend && self.stages();
         if let Some(attempt) = &mut self.attempt
-            && !attempt.aborted
+            && !attempt.is_given_up()
             && attempt.phase < Phase::Commit
             && !(too_late && attempt.phase >= Phase::Plan)
             && !too_late_for_copies(attempt, &wanted)

@@ -198,7 +198,7 @@ impl Job {
             *slot = Some(sized);
         }
         if let Some(attempt) = &mut self.attempt {
-            attempt.done(rank);
+            attempt.reports.done(rank);
         }
         self.plan_if_ready(now);
     }
@@ -246,13 +246,11 @@ impl Job {
             return;
         };
         self.staging.moved.add(moved);
-        if let Some(slot) = attempt.written.get_mut(rank as usize) {
-            *slot = Some(written);
-        }
-        if attempt.done(rank) {
-            let images = attempt.written.iter().flatten().cloned().collect();
+        attempt.reports.has_written(rank, written);
+        if attempt.reports.done(rank) {
+            let images = attempt.reports.images();
             attempt.staging = Some(Staged {
-                blocking: now.saturating_sub(attempt.phase_began()).as_secs_f64(),
+                blocking: now.saturating_sub(attempt.times.phase_began).as_secs_f64(),
                 predicted: self.staging.predicted,
                 moved: self.staging.moved,
             });
@@ -271,7 +269,7 @@ impl Job {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        let (outcome, directory) = (attempt.outcome(now), attempt.directory.clone());
+        let (outcome, directory) = (attempt.outcome(now), attempt.directory().to_owned());
         self.note_stop(false, now);
         self.next_epoch = epoch.next();
         self.staging.epoch = Some(epoch);

@@ -18,7 +18,7 @@ impl Job {
     /// Whether the application stands still, or soon will, while the attempt under way waits for answers of ranks.
     pub fn awaits_ranks(&self) -> bool {
         let attempt = self.attempt.as_ref();
-        let runs_on = attempt.is_some_and(|attempt| attempt.ran_on);
+        let runs_on = attempt.is_some_and(|attempt| attempt.times.has_run_on());
         let releases = attempt.is_some_and(|attempt| attempt.phase == Phase::Release);
         self.may_abort() && !runs_on || releases
     }
@@ -26,7 +26,8 @@ impl Job {
     /// The ranks that the attempt under way has waited for so long that their processes are looked at.
     pub fn awaited(&self, now: Duration) -> Vec<u32> {
         let attempt = self.attempt.as_ref().filter(|_| self.awaits_ranks());
-        let Some(attempt) = attempt.filter(|attempt| now >= attempt.phase_began() + LONG) else {
+        let Some(attempt) = attempt.filter(|attempt| now >= attempt.times.phase_began + LONG)
+        else {
             return vec![];
         };
         let ranks = 0..self.settings.ranks;

@@ -6,19 +6,8 @@ use serde_json::{Value, json};
 use stillpoint_ids::Epoch;
 use stillpoint_protocol::agent::{Doing, Progress};
 
-use super::attempt::Attempt;
-use super::phase::Phase;
+use super::attempt::{Attempt, Course, PastPhase};
 use super::{Job, Output};
-
-/// A phase that is over.
-#[derive(Debug)]
-pub(super) struct TracedPhase {
-    pub phase: Phase,
-    pub began: Duration,
-    pub ended: Duration,
-    /// By rank: when it had done its part, if it reports that.
-    pub ranks: Vec<Option<Duration>>,
-}
 
 /// Seconds since the attempt began, in microseconds.
 fn since(began: Duration, moment: Duration) -> f64 {
@@ -28,15 +17,10 @@ fn since(began: Duration, moment: Duration) -> f64 {
 impl Attempt {
     /// Notes that a rank has reported its part of the phase.
     pub fn heard(&mut self, rank: u32, progress: &Progress, now: Duration) {
-        let Some(moment) = self.heard.get_mut(rank as usize) else {
-            return;
-        };
-        match progress {
+        self.reports.set_heard(rank, |before| match progress {
             // A rank that stands where it is to stand is asked again and again.
-            Progress::State(state) if state.doing == Doing::Parked => {
-                moment.get_or_insert(now);
-            }
-            Progress::State(_) => *moment = None,
+            Progress::State(state) if state.doing == Doing::Parked => before.or(Some(now)),
+            Progress::State(_) => None,
             Progress::Clocks { .. }
             | Progress::CheckResult { .. }
             | Progress::Counts { .. }
@@ -45,23 +29,29 @@ impl Attempt {
             | Progress::Apart
             | Progress::Written(_)
             | Progress::Staged(..)
-            | Progress::Released => *moment = Some(now),
-            _ => {}
-        }
+            | Progress::Released => Some(now),
+            _ => before,
+        });
     }
 
     fn traced(&self, now: Duration, hosts: Vec<String>) -> Value {
-        let began = self.began();
-        let phases = self.traced.iter().map(|phase| {
+        let began = self.times.began;
+        let under_way = PastPhase {
+            phase: self.phase,
+            began: self.times.phase_began,
+            ended: now,
+            ranks: self.reports.heard(),
+        };
+        let phases = self.times.past.iter().chain([&under_way]).map(|past| {
             json!({
-                "name": phase.phase.name(),
-                "began": since(began, phase.began),
-                "ended": since(began, phase.ended),
-                "ranks": phase.ranks.iter().map(|at| at.map(|at| since(began, at))).collect::<Vec<_>>(),
+                "name": past.phase.name(),
+                "began": since(began, past.began),
+                "ended": since(began, past.ended),
+                "ranks": past.ranks.iter().map(|at| at.map(|at| since(began, at))).collect::<Vec<_>>(),
             })
         });
-        let written = self.written.iter().map(|written| {
-            written.as_ref().map(|written| {
+        let written = self.reports.written().map(|written| {
+            written.map(|written| {
                 json!({
                     "stored_bytes": written.stored_bytes,
                     "bytes": written.bytes,
@@ -75,7 +65,7 @@ impl Attempt {
             "seconds": since(began, now),
             "hosts": hosts,
             "phases": phases.collect::<Vec<_>>(),
-            "stop": self.stop(now).map(|(from, length)| json!({
+            "stop": self.times.stop(now).map(|(from, length)| json!({
                 "began": since(began, from),
                 "seconds": length.as_secs_f64(),
             })),
@@ -94,11 +84,10 @@ impl Attempt {
 impl Job {
     /// Records the times of an epoch that has been written.
     pub(super) fn trace(&mut self, attempt: &mut Attempt, now: Duration) {
-        if attempt.aborted || attempt.directory.is_empty() || attempt.is_traced {
-            return;
+        match &mut attempt.course {
+            Course::Committed { traced, .. } if !*traced => *traced = true,
+            _ => return,
         }
-        attempt.is_traced = true;
-        attempt.close_phase(now);
         let hosts = self.roster.iter().map(|(_, rank)| {
             let hello = rank.hello.as_ref();
             hello.map_or_else(String::new, |hello| hello.host.clone())

@@ -33,7 +33,7 @@ impl Job {
     pub(super) fn note_what_takes_long(&mut self, now: Duration) {
         let attempt = self.attempt.as_ref();
         let asked = attempt.filter(|attempt| {
-            !attempt.aborted && attempt.requests.iter().any(|w| w.suspends_by_signal())
+            !attempt.is_given_up() && attempt.requests.iter().any(|w| w.suspends_by_signal())
         });
         let Some(attempt) = asked else { return };
         let reasons: Vec<Refusal> = attempt

@@ -28,32 +28,23 @@ impl Job {
             return;
         };
         if let Some(written) = written {
-            attempt.has_written(rank, written);
+            attempt.reports.has_written(rank, written);
         }
-        if !attempt.done(rank) {
+        if !attempt.reports.done(rank) {
             return;
         }
-        if attempt.all_written() {
+        if attempt.reports.all_written() {
             // The commit is short, and releases the application.
             return self.commit_if_written(now);
         }
-        attempt.ran_on = true;
-        attempt.runs_on(now);
+        attempt.times.runs_on(now);
         let epoch = attempt.epoch;
         self.outputs.push(Output::Log(format!(
             "epoch {epoch}: apart, the application runs on"
         )));
         self.enter(Phase::Write, now);
-        let Some(attempt) = &mut self.attempt else {
-            return;
-        };
-        let written = attempt.written.iter().map(Option::is_some);
-        let written: Vec<u32> = (0u32..)
-            .zip(written)
-            .filter_map(|(rank, is)| is.then_some(rank))
-            .collect();
-        for rank in written {
-            attempt.done(rank);
+        if let Some(attempt) = &mut self.attempt {
+            attempt.reports.written_is_done();
         }
         self.order(Order::RunOn);
     }

@@ -32,13 +32,14 @@ impl Job {
             && !self.stages();
         can && wanted.suspend
             && !wanted.tried_ahead
-            && self.hindered.is_none()
+            && self.requests.hindered.is_none()
             && wanted.begins_by().is_none_or(|by| now < by)
     }
 
     /// Whether the attempt that is to begin is an epoch ahead of the suspends that wait. It has to be ahead of all of them.
     pub(super) fn begins_ahead(&self, now: Duration) -> bool {
         let mut suspends = self
+            .requests
             .wanted
             .iter()
             .filter(|wanted| wanted.suspend)
@@ -53,7 +54,12 @@ impl Job {
             return;
         };
         attempt.ahead = true;
-        for wanted in self.wanted.iter_mut().filter(|wanted| wanted.suspend) {
+        for wanted in self
+            .requests
+            .wanted
+            .iter_mut()
+            .filter(|wanted| wanted.suspend)
+        {
             wanted.tried_ahead = true;
             let by = wanted.begins_by().unwrap_or(now + still_point);
             attempt.deadline = Some(attempt.deadline.map_or(by, |deadline| deadline.min(by)));
@@ -77,6 +83,7 @@ impl Job {
             return vec![];
         };
         let waiting = self
+            .requests
             .wanted
             .iter()
             .filter(|wanted| attempt.ahead && wanted.suspend);
@@ -93,7 +100,12 @@ impl Job {
             epoch: attempt.epoch,
             seconds: attempt.times.until_committed().as_secs_f64(),
         });
-        for wanted in self.wanted.iter_mut().filter(|wanted| wanted.suspend) {
+        for wanted in self
+            .requests
+            .wanted
+            .iter_mut()
+            .filter(|wanted| wanted.suspend)
+        {
             wanted.ahead = ahead;
             if wanted.timeout.is_none() && !wanted.patience.is_zero() {
                 // Its patience begins only now.

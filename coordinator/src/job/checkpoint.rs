@@ -15,7 +15,7 @@ use stillpoint_refusals::{Refusal, refusal};
 use super::attempt::{Attempt, Course, Pace};
 use super::ending::AbortReason;
 use super::phase::Phase;
-use super::{Job, Output, tally};
+use super::{Job, Output};
 
 impl Job {
     pub(super) fn order_begin(&mut self, epoch: Epoch) {
@@ -157,7 +157,7 @@ impl Job {
             self.abort(AbortReason::Refused(refusals), now);
             return;
         }
-        self.hindered = None;
+        self.requests.hindered = None;
         self.enter(Phase::Drain, now);
         self.order(Order::Drain { round: 1 });
     }
@@ -342,9 +342,8 @@ impl Job {
         self.note_stop(true, now);
         self.next_epoch = epoch.next();
         self.fate.newest_epoch = Some(epoch);
-        self.committed += 1;
-        self.failures = 0;
-        tally::committed(&mut self.tally, &outcome);
+        self.requests.failures = 0;
+        self.record.committed(&outcome);
         self.log(format!("epoch {epoch}: committed"));
         self.happens(
             if suspend { "suspend" } else { "checkpoint" },
@@ -352,7 +351,6 @@ impl Job {
             None,
         );
         if suspend {
-            self.suspended = true;
             self.fate.state = JobState::Suspended;
             // An earlier error of a rank no longer matters: the job carries on from the epoch.
             self.fate.reason = None;
@@ -388,7 +386,7 @@ impl Job {
         let Some(attempt) = &self.attempt else {
             return;
         };
-        if self.hindered.is_some() && attempt.phase <= Phase::Check {
+        if self.requests.hindered.is_some() && attempt.phase <= Phase::Check {
             // This is one more try; only its outcome is reported.
             return;
         }

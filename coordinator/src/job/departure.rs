@@ -8,7 +8,7 @@ use stillpoint_refusals::refusal;
 use super::phase::Phase;
 use super::rank::Life;
 use super::rank_names::ranks_in_words;
-use super::{Job, Output};
+use super::{Job, Output, Stage};
 
 /// A wait of the job for ranks.
 pub(super) struct Wait {
@@ -29,7 +29,7 @@ impl Job {
     pub(super) fn on_disconnected(&mut self, rank: u32, now: Duration) {
         if self.roster.disconnect(rank) {
             self.on_lost(rank, now);
-        } else if self.suspended {
+        } else if self.is_suspended() {
             // The rank must not come back as another program.
             self.roster.set_life(rank, Life::Lost);
         } else if self
@@ -40,7 +40,7 @@ impl Job {
             self.on_rank_gone(rank, now);
         }
         if self.roster.nobody_connected() {
-            self.deserted = Some(now);
+            self.absence.deserted = Some(now);
         }
     }
 
@@ -62,7 +62,7 @@ impl Job {
     }
 
     fn on_lost(&mut self, rank: u32, now: Duration) {
-        if !self.suspended {
+        if !self.is_suspended() {
             self.fail(self.roster.loss(rank), None);
         }
         self.on_rank_gone(rank, now);
@@ -83,7 +83,7 @@ impl Job {
     /// Fails the job. The first failure counts; later ones usually come from the launcher, which ends the other ranks.
     pub(super) fn fail(&mut self, reason: String, exit_status: Option<i32>) {
         self.log(reason.clone());
-        if self.suspended || self.fate.reason.is_some() {
+        if self.is_suspended() || self.fate.reason.is_some() {
             return;
         }
         self.fate.reason = Some(reason);
@@ -93,23 +93,23 @@ impl Job {
     /// Returns until when the job, with no rank connected, waits for ranks that have not come or cannot be reached, if it does.
     pub(super) fn waits_for_ranks(&self) -> Option<Wait> {
         let patience = &self.settings.patience;
-        let over = self.fate.reason.is_some() || self.starter_gone;
+        let over = self.fate.reason.is_some() || self.absence.starter_gone;
         let silent = self.roster.silent().next().is_some();
         if !silent && self.roster.starting().next().is_none() {
             return None;
         }
-        let until = match self.deserted {
+        let until = match self.absence.deserted {
             Some(since) if over => Some(since + patience.grace),
             // The process that started the job lives on this host, so this host is the one that is cut off.
             Some(_) if silent => None,
             Some(since) => Some(since + patience.handover),
-            None => Some(self.began + patience.start),
+            None => Some(self.absence.began + patience.start),
         };
         Some(Wait { until })
     }
 
     pub(super) fn end_if_deserted(&mut self, now: Duration) {
-        if self.ended || !self.roster.nobody_connected() {
+        if self.has_ended() || !self.roster.nobody_connected() {
             return;
         }
         let committing = self
@@ -124,9 +124,8 @@ impl Job {
             return;
         }
         self.give_up_the_silent();
-        self.ended = true;
-        if self.suspended {
-            self.fate.state = JobState::Suspended;
+        self.stage = Stage::Ended;
+        if self.is_suspended() {
             self.fate.exit_status = Some(self.settings.suspended_status.into());
         } else if self.fate.reason.is_some() {
             self.fate.state = JobState::Failed;
@@ -135,7 +134,7 @@ impl Job {
             self.fate.state = JobState::Failed;
             let mut ended = starting.iter();
             let other = ended.find_map(|rank| self.roster.end_of_other_program(*rank));
-            let begun = self.starter_gone && starting.contains(&0);
+            let begun = self.absence.starter_gone && starting.contains(&0);
             self.fate.reason = Some(match (other, begun) {
                 (Some(other), _) => other,
                 (None, true) => "rank 0 ended before its application ran".to_owned(),
@@ -156,7 +155,7 @@ impl Job {
         // Commands that hear of the end find it in job.json.
         self.outputs.push(Output::Record);
         self.end_attempt_of_ended_job(now);
-        for wanted in std::mem::take(&mut self.wanted) {
+        for wanted in std::mem::take(&mut self.requests.wanted) {
             self.tell(
                 wanted.watcher,
                 wanted.aborted(&refusal!(JobEnds, "the job has ended")),

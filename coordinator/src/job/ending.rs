@@ -9,7 +9,7 @@ use stillpoint_refusals::{Refusal, refusal};
 use super::attempt::{Attempt, Course};
 use super::phase::Phase;
 use super::rank::Life;
-use super::{Job, Output, tally};
+use super::{Job, Output};
 
 /// The pause of a poll that is due while ranks are asked about operations that they are late for.
 const ASKING: Duration = Duration::from_millis(50);
@@ -91,7 +91,7 @@ impl Job {
         let answered = match why {
             // Requests that have joined it wait for the suspend with the others.
             _ if attempt.ahead => {
-                self.wanted.extend(requests);
+                self.requests.wanted.extend(requests);
                 true
             }
             AbortReason::Refused(reasons) => self.try_again_or_refuse(requests, &reasons, now),
@@ -107,9 +107,7 @@ impl Job {
         if answered {
             self.log(format!("epoch {epoch}: given up: {reason}"));
             self.happens("checkpoint-failed", Some(epoch), Some(reason.to_string()));
-            self.aborted += 1;
-            tally::given_up(&mut self.tally, reason.code());
-            self.last_failure = Some(reason.clone());
+            self.record.given_up(reason.clone());
         }
         self.enter(Phase::Release, now);
         let again = self.waits_for_a_signal();
@@ -199,7 +197,7 @@ impl Job {
             self.note_no_epoch(now);
         }
         self.end_ahead(&attempt, now);
-        if self.suspended {
+        if self.is_suspended() {
             let outcome = attempt.outcome(now);
             self.tell(attempt.watchers(), ToCommand::Committed(outcome));
         }

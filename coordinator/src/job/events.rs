@@ -1,6 +1,6 @@
 //! Events of a job that commands of the user and of the site hear of.
 
-use super::{Job, Output};
+use super::{Job, Output, Stage};
 use stillpoint_ids::Epoch;
 
 /// An event.
@@ -27,8 +27,8 @@ impl Job {
 
     /// Tells, once, that all ranks are there.
     pub(super) fn tell_of_start(&mut self) {
-        if !self.told_start && self.roster.starting().next().is_none() {
-            self.told_start = true;
+        if self.stage == Stage::Starting && self.roster.starting().next().is_none() {
+            self.stage = Stage::Running;
             match self.fate.restarted_from {
                 Some(epoch) => self.happens("restarted", Some(epoch), None),
                 None => self.happens("started", None, None),

@@ -3,6 +3,7 @@
 //! [`Job::on`] takes an event and the time, and returns the actions to carry out. The server carries them out and reports back; tests and simulations do the
 //! same without sockets.
 
+mod absence;
 mod ahead;
 mod asked;
 mod attempt;
@@ -20,6 +21,7 @@ mod rank;
 mod rank_names;
 mod recovery;
 mod request;
+mod requests;
 mod roster;
 mod settings;
 mod silent;
@@ -32,16 +34,17 @@ mod trace;
 mod unsuspended;
 mod write_behind;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use stillpoint_ids::Epoch;
 use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, Hello, KnownAs, ToAgent};
-use stillpoint_protocol::command::{Ahead, JobStatus, Requester, Tally, ToCommand};
+use stillpoint_protocol::command::{JobStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 use stillpoint_refusals::Refusal;
 
+use absence::Absence;
 pub use asked::SPEAKER;
 use attempt::Attempt;
 pub use events::Happening;
@@ -50,26 +53,21 @@ use periodic::Periodic;
 pub use phase::Phase;
 pub use rank::{Life, Location};
 use recovery::Recovery;
-use request::Hindered;
+use requests::{CheckpointRequest, Requests};
 use roster::Roster;
 pub use settings::{Copies, Patience, Settings};
-use silent::Isolation;
 use staging::Staging;
+use tally::Record;
 
-/// A request for a checkpoint.
-#[derive(Debug)]
-struct CheckpointRequest {
-    watcher: Option<u64>,
-    suspend: bool,
-    timeout: Option<Duration>,
-    /// The time after `since` for which it is tried again when it is refused.
-    patience: Duration,
-    since: Duration,
-    /// The user who asks, if not the job's own user, and the reason.
-    asked: Option<Requester>,
-    /// Whether the epoch ahead of this suspend has been begun, and its result.
-    tried_ahead: bool,
-    ahead: Option<Ahead>,
+/// The job's way from its first rank to its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Ranks have not come yet.
+    Starting,
+    /// All ranks have come. After a suspend they end.
+    Running,
+    /// Every rank has gone.
+    Ended,
 }
 
 /// The job.
@@ -77,11 +75,7 @@ struct CheckpointRequest {
 pub struct Job {
     settings: Settings,
     roster: Roster,
-    wanted: VecDeque<CheckpointRequest>,
-    /// The reasons that hinder the requests.
-    hindered: Option<Hindered>,
-    /// The number of tries of a suspend by signal that have failed in a row.
-    failures: u32,
+    requests: Requests,
     attempt: Option<Attempt>,
     attempts: u64,
     staging: Staging,
@@ -91,24 +85,10 @@ pub struct Job {
     barriers: BTreeMap<String, Vec<bool>>,
     /// As what ranks that come back are known, until all have said so.
     known_as: BTreeMap<u32, KnownAs>,
-    began: Duration,
-    /// The time at which the last connected rank went, if others have not come yet.
-    deserted: Option<Duration>,
-    /// Whether the process that started the job as rank 0 has ended.
-    starter_gone: bool,
-    isolation: Isolation,
+    absence: Absence,
+    stage: Stage,
     fate: Fate,
-    /// The time at which the job's user was last told why a suspend by signal has not come about.
-    told_unsuspended: Option<Duration>,
-    /// Whether the event that all ranks are there has been told.
-    told_start: bool,
-    /// Whether the epoch of a suspend is committed.
-    suspended: bool,
-    ended: bool,
-    committed: u64,
-    aborted: u64,
-    last_failure: Option<Refusal>,
-    tally: Tally,
+    record: Record,
     outputs: Vec<Output>,
 }
 
@@ -116,9 +96,7 @@ impl Job {
     pub fn new(settings: Settings, now: Duration) -> Job {
         Job {
             roster: Roster::new(settings.ranks),
-            wanted: VecDeque::new(),
-            hindered: None,
-            failures: 0,
+            requests: Requests::default(),
             attempt: None,
             attempts: settings.attempts_before,
             staging: Staging::new(settings.staging, settings.ranks),
@@ -127,10 +105,8 @@ impl Job {
             periodic: Periodic::new(&settings, now),
             barriers: BTreeMap::new(),
             known_as: BTreeMap::new(),
-            began: now,
-            deserted: None,
-            starter_gone: false,
-            isolation: Isolation::default(),
+            absence: Absence::new(now),
+            stage: Stage::Starting,
             fate: Fate {
                 state: JobState::Running,
                 reason: None,
@@ -142,14 +118,7 @@ impl Job {
                 newest_epoch: settings.newest_epoch,
                 restarted_from: settings.restarted_from,
             },
-            told_unsuspended: None,
-            told_start: false,
-            suspended: false,
-            ended: false,
-            committed: 0,
-            aborted: 0,
-            last_failure: None,
-            tally: Tally::default(),
+            record: Record::default(),
             outputs: vec![],
             settings,
         }
@@ -164,7 +133,7 @@ impl Job {
             self.refuse_if_twice(now);
             return Err(reason);
         }
-        self.deserted = None;
+        self.absence.deserted = None;
         if returns {
             self.on_return(rank, was_connected, now);
         }
@@ -215,9 +184,9 @@ impl Job {
             Input::ProcessGone { rank } => self.on_process_gone(rank, now),
             // The agent's messages may still be on their way here.
             Input::StarterGone => {
-                self.starter_gone = true;
-                if self.roster.nobody_connected() && self.deserted.is_none() {
-                    self.deserted = Some(now);
+                self.absence.starter_gone = true;
+                if self.roster.nobody_connected() && self.absence.deserted.is_none() {
+                    self.absence.deserted = Some(now);
                 }
             }
             Input::Stopped { ranks } => self.on_stopped(&ranks, now),
@@ -229,7 +198,7 @@ impl Job {
 
     /// The time at which [`Input::Tick`] is due, unless another event comes before.
     pub fn deadline(&self) -> Option<Duration> {
-        if self.ended {
+        if self.has_ended() {
             return None;
         }
         let patience = &self.settings.patience;
@@ -240,9 +209,9 @@ impl Job {
         let start = start.flatten().and_then(|wait| wait.until);
         // During an attempt or a flush, only a request with a limit of its own is given up.
         let idle = self.attempt.is_none() && self.staging.flushing().is_none();
-        let idle = idle && self.hindered.is_none();
+        let idle = idle && self.requests.hindered.is_none();
         let limit = idle.then_some(patience.start);
-        let wanted = self.wanted.iter();
+        let wanted = self.requests.wanted.iter();
         let wanted = wanted.filter_map(|w| Some(w.since + w.timeout.or(limit)?));
         let attempt = self.attempt.iter().flat_map(|attempt| {
             let delayed = attempt.pace.due();
@@ -253,14 +222,19 @@ impl Job {
             .chain(wanted)
             .chain(self.hindered_deadline())
             .chain(attempt)
-            .chain(self.next_periodic().filter(|_| !self.suspended))
-            .chain(self.isolation.due())
+            .chain(self.next_periodic().filter(|_| !self.is_suspended()))
+            .chain(self.absence.isolation.due())
             .min()
     }
 
     /// Whether every rank has gone. The outputs that follow still have to be carried out.
     pub fn has_ended(&self) -> bool {
-        self.ended
+        self.stage == Stage::Ended
+    }
+
+    /// Whether the epoch of a suspend is committed.
+    fn is_suspended(&self) -> bool {
+        self.fate.state == JobState::Suspended
     }
 
     /// The fate of the job for job.json.
@@ -275,13 +249,13 @@ impl Job {
             phase: self.attempt.as_ref().map(|a| a.phase.name().to_owned()),
             waits_for: self.waits_for(now),
             epoch: self.fate.newest_epoch,
-            committed: self.committed,
-            aborted: self.aborted,
-            last_failure: self.last_failure.clone(),
+            committed: self.record.committed,
+            aborted: self.record.aborted,
+            last_failure: self.record.last_failure.clone(),
             staged: self.staging.epoch(),
             tiers: self.staging.status(),
-            seconds: now.saturating_sub(self.began).as_secs_f64(),
-            tally: Box::new(self.tally.clone()),
+            seconds: now.saturating_sub(self.absence.began).as_secs_f64(),
+            tally: Box::new(self.record.tally.clone()),
         }
     }
 
@@ -295,7 +269,7 @@ impl Job {
                 self.log(format!(
                     "rank {rank} got signal {signal}: suspending the job"
                 ));
-                if self.wanted.iter().all(|wanted| !wanted.suspend) {
+                if self.requests.wanted.iter().all(|wanted| !wanted.suspend) {
                     // No command waits, and the job is to end, so this is tried as long as any checkpoint.
                     let patience = self.settings.patience.still_point;
                     self.forget_unsuspended();

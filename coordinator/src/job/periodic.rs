@@ -84,11 +84,14 @@ impl Job {
     /// Asks for a checkpoint that is due, and sets the time of the next one.
     pub(super) fn periodic_on_time(&mut self, now: Duration) {
         self.note_start(now);
-        if self.periodic.next.is_some_and(|due| due <= now) && !self.suspended {
+        if self.periodic.next.is_some_and(|due| due <= now) && !self.is_suspended() {
             self.periodic.next = None;
             // Unless an epoch follows, the next one is a whole interval away.
             self.periodic.computes_since = now;
-            if self.attempt.is_none() && self.wanted.is_empty() && self.roster.gone().is_none() {
+            if self.attempt.is_none()
+                && self.requests.wanted.is_empty()
+                && self.roster.gone().is_none()
+            {
                 let most = self.settings.patience.hindrance;
                 let interval = self.periodic.interval(&self.settings);
                 let patience = interval.map_or(most, |interval| interval.min(most));
@@ -119,7 +122,7 @@ impl Job {
         {
             self.periodic.started = true;
             self.periodic.computes_since = now;
-            automatic.started(now.saturating_sub(self.began).as_secs_f64());
+            automatic.started(now.saturating_sub(self.absence.began).as_secs_f64());
             self.fate.interval = Some(kept(&automatic.chosen()));
             self.outputs.push(Output::Record);
             if self.periodic.next.is_some() {

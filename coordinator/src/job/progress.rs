@@ -21,7 +21,11 @@ impl Job {
 
     /// The commands that wait for the attempt under way: for its epoch, or for its end, after which their own checkpoint begins.
     fn wait_for_attempt(&self) -> BTreeSet<u64> {
-        let behind = self.wanted.iter().filter_map(|wanted| wanted.watcher);
+        let behind = self
+            .requests
+            .wanted
+            .iter()
+            .filter_map(|wanted| wanted.watcher);
         self.listeners().into_iter().chain(behind).collect()
     }
 

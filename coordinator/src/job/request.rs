@@ -13,7 +13,8 @@ use super::attempt::Attempt;
 use super::ending::AbortReason;
 use super::phase::Phase;
 use super::rank_names::ranks_in_words;
-use super::{CheckpointRequest, Job, Output, tally};
+use super::requests::Hindered;
+use super::{CheckpointRequest, Job, Output};
 
 /// The pause after the first try that was refused, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -22,48 +23,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// The least time for a try that has begun, so that its own answer counts.
 const ONE_TRY: Duration = Duration::from_secs(1);
-
-impl CheckpointRequest {
-    /// A request without a command that waits: a periodic checkpoint, or a suspend by a signal.
-    pub(super) fn of_the_job(
-        suspend: bool,
-        patience: Duration,
-        now: Duration,
-    ) -> CheckpointRequest {
-        CheckpointRequest {
-            watcher: None,
-            suspend,
-            timeout: None,
-            patience,
-            since: now,
-            asked: None,
-            tried_ahead: false,
-            ahead: None,
-        }
-    }
-
-    /// The answer that the request gets no epoch of its own.
-    pub(super) fn aborted(&self, reason: &Refusal) -> ToCommand {
-        ToCommand::Aborted {
-            reason: reason.clone(),
-            ahead: self.ahead.map(|ahead| ahead.epoch),
-        }
-    }
-
-    /// The time until which it is tried again after a refusal.
-    fn tried_until(&self) -> Duration {
-        self.since + self.patience
-    }
-}
-
-/// The reasons that refused the last try.
-#[derive(Debug)]
-pub(super) struct Hindered {
-    reasons: Vec<Refusal>,
-    pause: Duration,
-    /// The time at which the next try begins.
-    again: Duration,
-}
 
 /// Whether a request cannot join the attempt any more: the application has run on since, or memory has been set apart to let it run on, and the request is a
 /// suspend.
@@ -75,13 +34,13 @@ impl Job {
     /// Takes a request, which joins the attempt under way, or waits for its turn.
     pub(super) fn want(&mut self, wanted: CheckpointRequest) {
         let now = wanted.since;
-        if self.suspended || self.ended {
+        if self.is_suspended() || self.has_ended() {
             let reason = refusal!(JobEnds, "the job is ending");
             let ahead = None;
             return self.tell(wanted.watcher, ToCommand::Aborted { reason, ahead });
         }
         if self.waits_behind_attempt(&wanted) {
-            self.wanted.push_back(wanted);
+            self.requests.wanted.push_back(wanted);
             self.put_ahead(now);
             return self.begin_wanted(now);
         }
@@ -97,8 +56,8 @@ impl Job {
             attempt.requests.push(wanted);
             return;
         }
-        self.wanted.push_back(wanted);
-        if let Some(hindered) = &mut self.hindered {
+        self.requests.wanted.push_back(wanted);
+        if let Some(hindered) = &mut self.requests.hindered {
             // The new request has not waited for a try yet.
             hindered.again = now;
         }
@@ -108,9 +67,9 @@ impl Job {
     /// Begins an attempt for all requests that wait for one, if it can begin.
     pub(super) fn begin_wanted(&mut self, now: Duration) {
         self.refuse_impatient(now);
-        if self.wanted.is_empty() {
+        if self.requests.wanted.is_empty() {
             if self.attempt.is_none() {
-                self.hindered = None;
+                self.requests.hindered = None;
             }
             return;
         }
@@ -146,14 +105,18 @@ impl Job {
             .cloned()
             .or_else(|| self.roster.unsplit())
         {
-            let refused: Vec<CheckpointRequest> = self.wanted.drain(..).collect();
-            self.hindered = None;
+            let refused: Vec<CheckpointRequest> = self.requests.wanted.drain(..).collect();
+            self.requests.hindered = None;
             self.log(format!("no checkpoint: {never}"));
             self.tell_refused(refused, std::slice::from_ref(&never));
-            self.last_failure = Some(never);
+            self.record.last_failure = Some(never);
             return;
         }
-        let hindered = self.hindered.as_ref().map(|hindered| hindered.again);
+        let hindered = self
+            .requests
+            .hindered
+            .as_ref()
+            .map(|hindered| hindered.again);
         let replaced = match self.settings.recovers {
             None => self.roster.replaced(),
             // The processes that gather blocks become the ranks.
@@ -170,7 +133,7 @@ impl Job {
             Some(_) => self.roster.gathering().collect(),
         };
         if !starting.is_empty() {
-            self.hindered = None;
+            self.requests.hindered = None;
             let start = self.settings.patience.start;
             let who = ranks_in_words(&starting, self.roster.size());
             let reason = replaced.unwrap_or_else(|| {
@@ -186,8 +149,11 @@ impl Job {
         }
         self.attempts += 1;
         let ahead = self.begins_ahead(now);
-        let (waiting, requests): (Vec<CheckpointRequest>, Vec<CheckpointRequest>) =
-            self.wanted.drain(..).partition(|w| ahead && w.suspend);
+        let (waiting, requests): (Vec<CheckpointRequest>, Vec<CheckpointRequest>) = self
+            .requests
+            .wanted
+            .drain(..)
+            .partition(|w| ahead && w.suspend);
         let suspend = requests.iter().any(|wanted| wanted.suspend);
         let ranks = self.roster.size();
         let mut attempt = Attempt::new(self.attempts, self.next_epoch, suspend, ranks, now);
@@ -204,7 +170,7 @@ impl Job {
         attempt.requests = requests;
         let (number, epoch) = (attempt.number, attempt.epoch);
         self.attempt = Some(attempt);
-        self.wanted = waiting.into();
+        self.requests.wanted = waiting.into();
         if ahead {
             self.put_ahead(now);
         }
@@ -235,19 +201,19 @@ impl Job {
 
     fn give_up_wanted(&mut self, reason: &Refusal, which: impl Fn(&CheckpointRequest) -> bool) {
         let (given_up, kept): (VecDeque<CheckpointRequest>, VecDeque<CheckpointRequest>) =
-            std::mem::take(&mut self.wanted)
+            std::mem::take(&mut self.requests.wanted)
                 .into_iter()
                 .partition(|wanted| which(wanted));
-        self.wanted = kept;
+        self.requests.wanted = kept;
         if given_up.is_empty() {
             return;
         }
-        if self.wanted.is_empty() {
-            self.hindered = None;
+        if self.requests.wanted.is_empty() {
+            self.requests.hindered = None;
         }
         self.log(format!("no checkpoint: {reason}"));
         self.happens("checkpoint-failed", None, Some(reason.to_string()));
-        self.last_failure = Some(reason.clone());
+        self.record.last_failure = Some(reason.clone());
         self.note_given_up(given_up.iter(), std::slice::from_ref(reason));
         for wanted in given_up {
             self.tell(wanted.watcher, wanted.aborted(reason));
@@ -269,7 +235,7 @@ impl Job {
         if waits {
             self.wait_for_it_to_pass(&patient, reasons, now);
         }
-        self.wanted.extend(patient);
+        self.requests.wanted.extend(patient);
         let answered = !refused.is_empty() || !waits;
         self.tell_refused(refused, reasons);
         answered
@@ -287,9 +253,10 @@ impl Job {
             .partition(|wanted| wanted.suspend && wanted.is_by_signal());
         if !signalled.is_empty() {
             self.try_again_or_refuse(signalled, std::slice::from_ref(&reason), now);
-            self.failures += 1;
-            let pause = (FIRST_PAUSE * (1 << self.failures.min(10))).min(LONGEST_AFTER_FAILURE);
-            if let Some(hindered) = &mut self.hindered {
+            self.requests.failures += 1;
+            let pause =
+                (FIRST_PAUSE * (1 << self.requests.failures.min(10))).min(LONGEST_AFTER_FAILURE);
+            if let Some(hindered) = &mut self.requests.hindered {
                 hindered.again = now + pause;
             }
         }
@@ -300,16 +267,16 @@ impl Job {
 
     /// Whether a suspend that a signal asked for waits for its next try.
     pub(super) fn waits_for_a_signal(&self) -> bool {
-        let mut wanted = self.wanted.iter();
+        let mut wanted = self.requests.wanted.iter();
         wanted.any(|wanted| wanted.suspend && wanted.is_by_signal())
     }
 
     /// Handles a reason that hinders any try. Requests with patience left wait for it to pass.
     fn wait_for_all(&mut self, reasons: Vec<Refusal>, now: Duration) {
-        let wanted: Vec<CheckpointRequest> = self.wanted.drain(..).collect();
+        let wanted: Vec<CheckpointRequest> = self.requests.wanted.drain(..).collect();
         let attempts_fail = self.try_again_or_refuse(wanted, &reasons, now);
         if attempts_fail {
-            self.last_failure = Some(Refusal::together(reasons));
+            self.record.last_failure = Some(Refusal::together(reasons));
         }
     }
 
@@ -319,7 +286,7 @@ impl Job {
         reasons: &[Refusal],
         now: Duration,
     ) {
-        let pause = match &self.hindered {
+        let pause = match &self.requests.hindered {
             Some(before) if before.reasons == reasons => (before.pause * 2).min(LONGEST_PAUSE),
             _ => {
                 let words = in_words(reasons);
@@ -333,7 +300,7 @@ impl Job {
             reasons: reasons.to_vec(),
         };
         self.tell(patient.iter().filter_map(|wanted| wanted.watcher), message);
-        self.hindered = Some(Hindered {
+        self.requests.hindered = Some(Hindered {
             reasons: reasons.to_vec(),
             pause,
             again: now + pause,
@@ -342,23 +309,21 @@ impl Job {
 
     /// Answers the requests whose patience is over during a hindrance.
     pub(super) fn refuse_impatient(&mut self, now: Duration) {
-        let Some(hindered) = &self.hindered else {
+        let Some(hindered) = &self.requests.hindered else {
             return;
         };
         let reasons = hindered.reasons.clone();
         let (kept, refused): (Vec<CheckpointRequest>, Vec<CheckpointRequest>) =
-            std::mem::take(&mut self.wanted)
+            std::mem::take(&mut self.requests.wanted)
                 .into_iter()
                 .partition(|wanted| now < wanted.tried_until());
-        self.wanted = kept.into();
+        self.requests.wanted = kept.into();
         if !refused.is_empty() {
             self.log(format!("no checkpoint: {}", in_words(&reasons)));
             self.happens("checkpoint-failed", None, Some(in_words(&reasons)));
-            self.aborted += 1;
             self.tell_refused(refused, &reasons);
             let reason = Refusal::together(reasons);
-            tally::given_up(&mut self.tally, reason.code());
-            self.last_failure = Some(reason);
+            self.record.given_up(reason);
         }
     }
 
@@ -379,10 +344,14 @@ impl Job {
 
     /// The next time at which a waiting request has to be tried again or refused.
     pub(super) fn hindered_deadline(&self) -> Option<Duration> {
-        let hindered = self.hindered.as_ref()?;
-        let over = self.wanted.iter().map(CheckpointRequest::tried_until);
+        let hindered = self.requests.hindered.as_ref()?;
+        let over = self
+            .requests
+            .wanted
+            .iter()
+            .map(CheckpointRequest::tried_until);
         match self.attempt {
-            None if self.wanted.is_empty() => None,
+            None if self.requests.wanted.is_empty() => None,
             None => over.chain([hindered.again]).min(),
             Some(_) => over.min(),
         }
@@ -390,7 +359,11 @@ impl Job {
 
     /// The reasons that a request waits for, for `stillpoint status`.
     pub(super) fn waits_for(&self, now: Duration) -> Vec<Refusal> {
-        let reasons = self.hindered.iter().flat_map(|hindered| &hindered.reasons);
+        let reasons = self
+            .requests
+            .hindered
+            .iter()
+            .flat_map(|hindered| &hindered.reasons);
         let late = self.attempt.iter().flat_map(|attempt| attempt.late());
         let known = reasons.cloned().chain(late);
         known.chain(self.takes_long(now)).collect()

@@ -8,28 +8,10 @@ use std::time::Duration;
 
 use stillpoint_refusals::{Refusal, refusal};
 
+use super::absence::Isolation;
 use super::ending::AbortReason;
 use super::roster::SilenceOutcome;
 use super::{Job, Output};
-
-/// Whether the coordinator's host is cut off from all others of the job.
-#[derive(Debug, Default)]
-pub(super) enum Isolation {
-    #[default]
-    None,
-    /// The time at which the directory is released.
-    Until(Duration),
-    LetGo,
-}
-
-impl Isolation {
-    pub fn due(&self) -> Option<Duration> {
-        match self {
-            Isolation::Until(due) => Some(*due),
-            Isolation::None | Isolation::LetGo => None,
-        }
-    }
-}
 
 impl Job {
     /// Releases the directory if no other host of the job can be reached. Then there are no checkpoints, and the job may be carried on elsewhere, so the
@@ -37,22 +19,22 @@ impl Job {
     /// [`Change`](crate::fence::Change).
     pub(super) fn let_go_if_isolated(&mut self, now: Duration) {
         if !self.roster.is_isolated(&self.settings.location) {
-            if matches!(self.isolation, Isolation::LetGo) {
+            if matches!(self.absence.isolation, Isolation::LetGo) {
                 self.outputs.push(Output::TakeAgain);
             }
-            self.isolation = Isolation::None;
+            self.absence.isolation = Isolation::None;
             return;
         }
         let busy = self.attempt.is_some() || self.staging.flushing().is_some();
-        match self.isolation {
+        match self.absence.isolation {
             Isolation::None => {
-                self.isolation = Isolation::Until(now + self.settings.patience.grace);
+                self.absence.isolation = Isolation::Until(now + self.settings.patience.grace);
             }
             Isolation::Until(due) if due <= now && busy => {
-                self.isolation = Isolation::Until(now + self.settings.patience.grace);
+                self.absence.isolation = Isolation::Until(now + self.settings.patience.grace);
             }
             Isolation::Until(due) if due <= now => {
-                self.isolation = Isolation::LetGo;
+                self.absence.isolation = Isolation::LetGo;
                 self.log(
                     "the coordinator cannot reach any other host of the job: it gives up the directory until it can"
                         .to_owned(),
@@ -67,7 +49,7 @@ impl Job {
     pub(super) fn on_unreachable(&mut self, rank: u32, now: Duration) {
         match self.roster.cut(rank) {
             // The rank learns its end from job.json, and does not come back.
-            SilenceOutcome::Silent if self.suspended => self.roster.give_up(rank),
+            SilenceOutcome::Silent if self.is_suspended() => self.roster.give_up(rank),
             SilenceOutcome::Silent => self.log(format!(
                 "{}: its host has been silent for {}",
                 self.roster.cut_off([rank]),
@@ -77,7 +59,7 @@ impl Job {
         }
         self.is_cut_off(rank, now);
         if self.roster.nobody_connected() {
-            self.deserted = Some(now);
+            self.absence.deserted = Some(now);
         }
     }
 
@@ -118,7 +100,7 @@ impl Job {
         }
         let lost = format!("{who}, and no other rank is running");
         self.log(lost.clone());
-        if self.suspended {
+        if self.is_suspended() {
             return;
         }
         // The lost host is the reason why the other ranks have ended: their launcher ends them.

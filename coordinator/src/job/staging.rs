@@ -19,7 +19,7 @@ use stillpoint_refusals::{Refusal, refusal};
 use super::ending::AbortReason;
 use super::phase::Phase;
 use super::rank_names::ranks_in_words;
-use super::{Job, Output, tally};
+use super::{Job, Output};
 
 /// The state of a job with tiers.
 #[derive(Debug)]
@@ -167,7 +167,7 @@ impl Job {
     ) {
         if let Some(problem) = problem {
             self.log(format!("rank {rank}: {problem}"));
-            self.last_failure = Some(refusal!(TierFailed, "rank {rank}: {problem}"));
+            self.record.last_failure = Some(refusal!(TierFailed, "rank {rank}: {problem}"));
         }
         if let Some(slot) = self.staging.rates.get_mut(rank as usize) {
             *slot = Some(rates);
@@ -326,7 +326,7 @@ impl Job {
             "epoch {epoch} is staged, but not durable: {reason}; a restart completes it if the fast tiers still hold it"
         );
         self.log(reason.to_string());
-        self.last_failure = Some(reason.clone());
+        self.record.last_failure = Some(reason.clone());
         let ahead = None;
         self.tell(flush.watchers, ToCommand::Aborted { reason, ahead });
     }
@@ -354,9 +354,8 @@ impl Job {
         flush.outcome.directory = directory;
         self.staging.epoch = None;
         self.fate.newest_epoch = Some(epoch);
-        self.committed += 1;
         self.note_durable(now);
-        tally::committed(&mut self.tally, &flush.outcome);
+        self.record.committed(&flush.outcome);
         self.log(format!("epoch {epoch}: durable"));
         self.happens("checkpoint", Some(epoch), None);
         self.outputs.push(Output::Record);

@@ -48,11 +48,14 @@ impl Job {
 
     fn hindered_by(&mut self, reasons: &[Refusal], now: Duration) {
         let text = in_words(reasons);
-        let recently = self.told_unsuspended.is_some_and(|told| now < told + PAUSE);
+        let recently = self
+            .requests
+            .told_unsuspended
+            .is_some_and(|told| now < told + PAUSE);
         if recently || self.fate.not_suspended.as_ref() == Some(&text) {
             return;
         }
-        self.told_unsuspended = Some(now);
+        self.requests.told_unsuspended = Some(now);
         self.say(format!(
             "a signal asks for a suspend, and Stillpoint tries on: {text}"
         ));
@@ -79,7 +82,7 @@ impl Job {
 
     /// Forgets the reasons: a new suspend begins, or this one is committed.
     pub(super) fn forget_unsuspended(&mut self) {
-        self.told_unsuspended = None;
+        self.requests.told_unsuspended = None;
         self.fate.not_suspended = None;
     }
 }

@@ -3,25 +3,21 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 use stillpoint_multilevel::chart::{Axis, Chart, Mark, Series};
-use stillpoint_multilevel::interval::{self, Advice, Costs};
+use stillpoint_multilevel::interval::{Advice, Costs};
 use stillpoint_multilevel::units::show_seconds;
 
-use super::progress::Bar;
-use super::{draw, measured, seconds, write};
+use super::{measured, seconds, write};
 use crate::{CommandResult, Failure, print, print_json};
 
 /// Find the checkpoint interval that wastes the least time
 ///
-/// With --json: {"costs": {"mttf", "checkpoint", "restart"}, "best": {"seconds", "waste"}, "young": ..., "daly": ...}; with
-/// --figures, {"seed", "figures", "models"}: the points of every curve, and the model that was fitted.
+/// With --json: {"costs": {"mttf", "checkpoint", "restart"}, "best": {"seconds", "waste"}, "young": ..., "daly": ...}.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("task").required(true).args(["mttf", "figures"]))]
 pub struct Interval {
     /// Mean time between failures of the whole job: 12h, 7d
     #[arg(long, env = "STILLPOINT_MTTF", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME")]
-    mttf: Option<f64>,
+    mttf: f64,
 
     /// Time that a checkpoint holds the job up
     #[arg(long, env = "STILLPOINT_CHECKPOINT", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME")]
@@ -39,50 +35,13 @@ pub struct Interval {
     #[arg(long, env = "STILLPOINT_SVG", value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Run the simulations behind docs/research/intervals.md and draw their figures into a directory
-    #[arg(long, env = "STILLPOINT_FIGURES", value_name = "DIR")]
-    figures: Option<PathBuf>,
-
-    /// Seed of the simulated failures
-    #[arg(long, env = "STILLPOINT_SEED", default_value_t = 1)]
-    seed: u64,
-
     /// Print JSON
     #[arg(long, env = "STILLPOINT_JSON")]
     json: bool,
 }
 
-/// The output of `--figures --json`.
-#[derive(Serialize)]
-struct Simulated {
-    seed: u64,
-    figures: Vec<interval::Figure>,
-    models: interval::Models,
-}
-
 impl Interval {
     pub fn execute(self) -> CommandResult {
-        if let Some(directory) = &self.figures {
-            let mut bar = Bar::new(interval::points());
-            let figures = interval::figures(self.seed, &mut || bar.step());
-            drop(bar);
-            let named = |figure: &interval::Figure| {
-                (
-                    format!("interval-figure-{}.svg", figure.number),
-                    figure.chart.to_svg(),
-                )
-            };
-            draw(directory, figures.iter().map(named))?;
-            let models = interval::models();
-            return match self.json {
-                true => print_json(&Simulated {
-                    seed: self.seed,
-                    figures,
-                    models,
-                }),
-                false => print(&models.to_string()),
-            };
-        }
         let advice = self.costs()?.advice();
         let chart = chart(&advice);
         if let Some(file) = &self.svg {
@@ -95,9 +54,6 @@ impl Interval {
     }
 
     fn costs(&self) -> Result<Costs, Failure> {
-        let mttf = self
-            .mttf
-            .ok_or_else(|| Failure::failed("mttf: give --mttf"))?;
         let checkpoint = match (self.checkpoint, &self.measured) {
             (Some(checkpoint), _) => checkpoint,
             (None, Some(directory)) => measured::checkpoint_seconds(directory)?,
@@ -112,7 +68,7 @@ impl Interval {
             (None, Some(directory)) => measured::restart_seconds(directory)?,
             (None, None) => checkpoint,
         };
-        Costs::checked(mttf, checkpoint, restart)
+        Costs::checked(self.mttf, checkpoint, restart)
             .map_err(|error| Failure::failed(error.to_string()))
     }
 }

@@ -98,16 +98,6 @@ fn write(path: &Path, text: &str) -> CommandResult {
         .map_err(|error| Failure::failed(format!("{}: cannot write: {error}", path.display())))
 }
 
-/// Writes drawings into a directory, and makes it if it is missing.
-fn draw(directory: &Path, drawings: impl IntoIterator<Item = (String, String)>) -> CommandResult {
-    std::fs::create_dir_all(directory).map_err(|error| {
-        Failure::failed(format!("{}: cannot make: {error}", directory.display()))
-    })?;
-    drawings
-        .into_iter()
-        .try_for_each(|(name, svg)| write(&directory.join(name), &svg))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,22 +6,22 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use stillpoint_multilevel::compare::{self, Budget, Comparisons};
 use stillpoint_multilevel::report::Report;
-use stillpoint_multilevel::simulate::{Figures, SCHEDULERS, Simulation, Summary, summarise};
+use stillpoint_multilevel::simulate::{SCHEDULERS, Simulation, Summary, summarise};
 use stillpoint_multilevel::topology::read_topology;
 use stillpoint_multilevel::trace::Trace;
 use stillpoint_multilevel::units::{counted, show_seconds};
 use stillpoint_multilevel::{Problem, ScheduleError, Topology};
 
 use super::progress::Bar;
-use super::{Sizes, draw, measured, read, size, sizes, write};
+use super::{Sizes, measured, read, size, sizes, write};
 use crate::{CommandResult, Failure, print, print_json};
 
 /// Plan transfers between processes whose checkpoints do not fit on their fast tiers
 ///
 /// Prints the fastest plan, its blocking time, the bottleneck that proves it, and other schedulers' plans for comparison.
-/// With --trace, runs each on a series of checkpoints; with --figures, runs the simulations of docs/research/scheduler.md.
+/// With --trace, runs each on a series of checkpoints.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("task").required(true).multiple(true).args(["topology", "figures", "record"]))]
+#[command(group = clap::ArgGroup::new("task").required(true).multiple(true).args(["topology", "record"]))]
 pub struct Staging {
     /// The machine: a TOML file, or dgx1, dgx1-shared-pcie, nvswitch:N, all-to-all:N, cluster:N
     #[arg(long, env = "STILLPOINT_TOPOLOGY", value_name = "NAME|FILE")]
@@ -73,14 +73,6 @@ pub struct Staging {
     )]
     record: Option<PathBuf>,
 
-    /// Run the simulations behind docs/research/scheduler.md and draw their figures into a directory
-    #[arg(long, env = "STILLPOINT_FIGURES", value_name = "DIR", conflicts_with_all = ["topology", "record"])]
-    figures: Option<PathBuf>,
-
-    /// Seed of the simulated traces
-    #[arg(long, env = "STILLPOINT_SEED", default_value_t = 1)]
-    seed: u64,
-
     /// Print JSON
     #[arg(long, env = "STILLPOINT_JSON")]
     json: bool,
@@ -112,9 +104,6 @@ const WAIT: &str = "(--compare all waits for what was left out)\n";
 
 impl Staging {
     pub fn execute(self) -> CommandResult {
-        if let Some(directory) = &self.figures {
-            return self.figures(directory);
-        }
         if let (Some(file), Some(directory)) = (&self.record, &self.measured) {
             write(file, &measured::trace(directory)?.to_text())?;
         }
@@ -217,25 +206,6 @@ impl Staging {
         match self.json {
             true => print_json(&summarise(simulation.outcomes())),
             false => Ok(()),
-        }
-    }
-
-    fn figures(&self, directory: &Path) -> CommandResult {
-        let mut bar = Bar::new(Figures::steps());
-        let start = Instant::now();
-        let figures = Figures::run(self.seed, &|| start.elapsed().as_secs_f64(), &mut || {
-            bar.step()
-        })
-        .map_err(|error| Failure::failed(error.to_string()))?;
-        drop(bar);
-        let drawings = figures.to_drawings().into_iter();
-        draw(
-            directory,
-            drawings.map(|(name, svg)| (format!("staging-{name}"), svg)),
-        )?;
-        match self.json {
-            true => print(&(figures.to_json() + "\n")),
-            false => print(&format!("{}\n{}", figures.to_tables(), figures.to_claims())),
         }
     }
 }

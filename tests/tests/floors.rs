@@ -4,6 +4,8 @@
 //! under `#[cfg(test)]` may import from anywhere. Inside a floor, no cycle leads through two of its folders. The dependencies between
 //! crates are tested too.
 
+#[path = "floors/circles.rs"]
+mod circles;
 #[path = "floors/crates.rs"]
 mod crates;
 #[path = "floors/imports.rs"]
@@ -198,6 +200,39 @@ fn where_a_program_is_installed_is_asked_in_one_place() {
     };
     let places: Vec<&PathBuf> = found.iter().filter(asks).map(|(path, _)| path).collect();
     assert_eq!(places, [&here.join(PLACE)]);
+}
+
+#[test]
+fn no_circle_of_files_is_large() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    // Below `tests`, a simulated job and an emulated driver are one machine each.
+    for folder in crates::folders().filter(|folder| !folder.starts_with("tests")) {
+        let source = root.join(folder).join("src");
+        // The other ABIs' packages are made of the sources of the first.
+        if source.is_dir() {
+            let code = Crate::read(&source).unwrap();
+            for circle in circles::large(&code) {
+                found.push(format!("{folder}: {}", circle.join(", ")));
+                found.extend(circles::ties(&code, &circle));
+            }
+        }
+    }
+    assert!(found.is_empty(), "circles of files:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_large_circle_of_files_is_found() {
+    let ring = |names: &[&str]| {
+        let next = names.iter().cycle().skip(1);
+        let files = names.iter().zip(next);
+        let files = files.map(|(name, next)| (*name, format!("use super::{next}::it;")));
+        let files: Vec<(&str, String)> = files.collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, &**text)).collect();
+        circles::large(&Crate::of(&files))
+    };
+    assert_eq!(ring(&["a", "b", "c"]), Vec::<Vec<String>>::new());
+    assert_eq!(ring(&["a", "b", "c", "d"]), [["a", "b", "c", "d"]]);
 }
 
 #[test]

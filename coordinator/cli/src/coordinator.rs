@@ -31,7 +31,7 @@ use stillpoint_protocol::launch_start::{self, Awaits};
 
 use stillpoint_refusals::Code;
 
-use super::start::{cannot_write, take};
+use super::job_directory::{cannot_write, take};
 use super::{CommandResult, Failure, directory_owner, lock, title};
 use stillpoint_coordinator::fence::Fence;
 use stillpoint_coordinator::job::Patience;

@@ -7,8 +7,8 @@ use stillpoint_protocol::job_file::JobFile;
 
 use stillpoint_refusals::Code;
 
+use super::job_directory::take;
 use super::launch::LaunchPosition;
-use super::start::take;
 use super::{CommandResult, Failure, lock};
 
 /// Tells the user and the other ranks: job.json names this launch from now on.

@@ -21,6 +21,7 @@ mod gather;
 mod inside;
 mod inspect;
 mod interrupt;
+mod job_directory;
 mod job_start;
 mod kernel;
 mod launch;

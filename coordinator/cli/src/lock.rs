@@ -16,7 +16,7 @@ use stillpoint_protocol::job_file::JobFile;
 use stillpoint_refusals::Code;
 
 use super::Failure;
-use super::start::cannot_write;
+use super::job_directory::cannot_write;
 use stillpoint_coordinator::job::Life;
 
 const NAME: &str = ".lock";

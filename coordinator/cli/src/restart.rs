@@ -15,11 +15,12 @@ use stillpoint_protocol::job_file::JobFile;
 
 use stillpoint_refusals::Code;
 
+use super::job_directory::{absolute, take};
 use super::launch::LaunchPosition;
 use super::mpi::Recorded;
 use super::options::LaunchOptions;
 use super::shared_errors::with_one_voice;
-use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
+use super::start::{Decision, Home, Task, new_job_id, start};
 use super::{CommandResult, Failure, directory_name, first_process, inside};
 use stillpoint_coordinator::epoch::{Epochs, Mark, staged_name};
 

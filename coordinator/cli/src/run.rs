@@ -9,12 +9,13 @@ use stillpoint_protocol::job_file::{JobFile, JobState};
 
 use stillpoint_refusals::Code;
 
+use super::job_directory::{absolute, take};
 use super::launch::LaunchPosition;
 use super::options::{LaunchOptions, SafeState};
 use super::program::{executable, find_program, refuse_launcher};
 use super::restart::RestartRequest;
 use super::shared_errors::with_one_voice;
-use super::start::{Decision, Home, Program, Task, absolute, new_job_id, start, take, text};
+use super::start::{Decision, Home, Program, Task, new_job_id, start, text};
 use super::{CommandResult, Failure, directory_name, first_process, inside, restart};
 use stillpoint_coordinator::epoch::{Epochs, Mark};
 

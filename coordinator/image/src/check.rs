@@ -15,8 +15,7 @@ use crate::format::{
 };
 use crate::origins::Origin;
 use crate::sections::Sections;
-use crate::tables::{Region, RegionKind};
-use crate::writer::Content;
+use crate::tables::{Content, Region, RegionKind};
 pub(crate) use pages::{overlapping, pages};
 pub(crate) use threads::threads;
 

@@ -71,10 +71,10 @@ pub use inspect::{
 pub use manifest::{Manifest, RankImage};
 pub use origins::{Origin, Share, SiblingShare, Tables};
 pub use pages::PageRun;
-pub use reader::{Blob, Reader};
+pub use reader::{Blob, Reader, Stream};
 pub use sharing::Sharing;
-pub use tables::{Region, Thread};
-pub use writer::{Content, MOST_RUNS, Writer, Written};
+pub use tables::{Content, Region, Thread};
+pub use writer::{MOST_RUNS, Writer, Written};
 
 /// Returns the name of a rank's image inside an epoch's directory.
 pub fn image_name(rank: u32) -> String {

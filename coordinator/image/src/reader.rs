@@ -2,6 +2,7 @@
 
 mod blobs;
 mod loading;
+mod stream;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use crate::check;
 use crate::delta::Base;
 use crate::descriptors::Descriptors;
-use crate::devices::{DeviceMemory, Stream};
+use crate::devices::DeviceMemory;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::format::{ChunkRecord, NOWHERE, RunRecord, SectionKind};
@@ -17,9 +18,9 @@ use crate::nearest::Nearest;
 use crate::origins::{Holder, Opened, Origin, Sibling, Tables};
 use crate::sections::{Sections, read_table};
 use crate::store::Source;
-use crate::tables::{Region, Thread};
-use crate::writer::Content;
+use crate::tables::{Content, Region, Thread};
 pub use blobs::Blob;
+pub use stream::Stream;
 
 /// An image whose tables have been checked.
 #[derive(Debug)]

@@ -6,6 +6,14 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::format::ThreadRecord as Thread;
 
+/// Bytes kept besides memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    pub name: String,
+    /// The content's length; bytes that no run covers are zero.
+    pub bytes: u64,
+}
+
 /// The kind of a region's memory, which decides how a restart makes it again.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -28,14 +28,6 @@ use crate::store::Store;
 use crate::tables::{Region, Thread};
 pub use finish::MOST_RUNS;
 
-/// Bytes kept besides memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
-    pub name: String,
-    /// The content's length; bytes that no run covers are zero.
-    pub bytes: u64,
-}
-
 /// The result of writing an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {

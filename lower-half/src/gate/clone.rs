@@ -90,7 +90,7 @@ pub fn on_clone(call: &mut Call) -> isize {
     // SAFETY: `stack` is the end of a stack that the application gives to its new thread, so nothing else uses what lies below it.
     let beginning = unsafe { lay_beginning(call, thread, stack, child_told) };
     // After a restart, the kernel would write its own id, which is not the one for the application.
-    let by_hand = if same_process && restarted() {
+    let by_hand = if same_process && identity::restarted() {
         (libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_SETTID) as usize
     } else {
         0
@@ -160,12 +160,6 @@ unsafe fn lay_beginning(call: &Call, thread: Thread, stack: usize, child_tid: us
     }
 }
 
-/// Whether the application's ids may differ from the kernel's.
-pub fn restarted() -> bool {
-    // SAFETY: an application runs, so the gate page is mapped and filled.
-    unsafe { page() }.restarted.load(Ordering::Relaxed) != 0
-}
-
 /// A new thread's first steps: all signals blocked, its own upper FS in place, GS still its maker's.
 unsafe extern "C" fn begin(beginning: usize) -> ! {
     // SAFETY: `on_clone` wrote the structure below this thread's stack, for this thread alone.
@@ -180,7 +174,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     }
     if !thread.shares_memory() {
         let id = thread.named();
-        if child_tid != 0 && restarted() {
+        if child_tid != 0 && identity::restarted() {
             user::write(child_tid, id).ok();
         }
     }

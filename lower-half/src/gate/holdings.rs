@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use stillpoint_refusals::{Code, Refusal};
 
 use super::call::Call;
-use super::{descriptors, naming, short, single_threaded};
+use super::{descriptors, naming, short_switch, single_threaded};
 use crate::arch::syscall::failed;
 use crate::gate::exit;
 use crate::threads::registry::Thread;
@@ -105,7 +105,7 @@ pub fn remove(holding: Holding) {
 /// Makes the call; if it succeeds, counts one more.
 pub fn held(call: &Call, holding: Holding) -> isize {
     if holding.looks_at_calls() {
-        short::close();
+        short_switch::close();
     }
     noted(holding, call.make())
 }
@@ -248,6 +248,6 @@ pub fn inherit() {
         }
     }
     if count(SystemCallFilter).is_some_and(|count| count.load(Ordering::Relaxed) != 0) {
-        short::close();
+        short_switch::close();
     }
 }

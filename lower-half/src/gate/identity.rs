@@ -4,9 +4,11 @@
 
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
+use stillpoint_wrappers::gate::page;
+
 use super::SavedStateError;
 use super::call::{Call, errno};
-use super::{neighbours, timers};
+use super::neighbours;
 use crate::arch::enter;
 use crate::arch::layout::{Slot, slot};
 use crate::arch::syscall::{self, failed};
@@ -261,6 +263,12 @@ pub fn on_getppid(call: &mut Call) -> isize {
     known_process(real as u32) as isize
 }
 
+/// Whether the application's ids may differ from the kernel's.
+pub fn restarted() -> bool {
+    // SAFETY: an application runs, so the gate page is mapped and filled.
+    unsafe { page() }.restarted.load(Ordering::Relaxed) != 0
+}
+
 /// `set_tid_address`.
 pub fn on_set_tid_address(call: &mut Call) -> isize {
     if let Some(thread) = Thread::current() {
@@ -271,24 +279,6 @@ pub fn on_set_tid_address(call: &mut Call) -> isize {
     }
     call.make();
     on_gettid()
-}
-
-/// Translates ids in a signal's information: the sender's, if it is the process itself, its parent or another rank, and a timer's. A signal of `sigqueue` names
-/// the sender that its caller has put there.
-pub fn virtualise_sender(info: *mut libc::siginfo_t) {
-    // SAFETY: every caller is a signal handler and passes the kernel's structure, which is alive; for these codes the sender's id is its first field.
-    unsafe {
-        let by_user = matches!((*info).si_code, libc::SI_USER | libc::SI_TKILL);
-        let sender = info.cast::<u32>().add(4);
-        if by_user {
-            *sender = known_process(*sender);
-        } else if (*info).si_code == libc::SI_QUEUE && *sender == real_pid() {
-            *sender = virtual_pid();
-        } else if (*info).si_code == libc::SI_TIMER {
-            // The timer's id is in the same place.
-            *sender = timers::known(*sender as i32) as u32;
-        }
-    }
 }
 
 /// Returns what an image must hold: the application's ids of the process and its parent.

@@ -4,7 +4,7 @@
 //! Rules of this place: runs in the trap's handler.
 
 use super::{identity, user};
-use crate::gate::clone::restarted;
+use crate::gate::identity::restarted;
 
 const PROC: &[u8] = b"/proc/";
 const TASK: &[u8] = b"task";

@@ -7,17 +7,12 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::call::Call;
+use super::short_switch::word;
 use super::{memory, table, trap};
 use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, WORD};
-use crate::arch::layout::{Slot, slot};
+use crate::arch::layout::Slot;
 use crate::arch::short::{self, Kept, Large, NUMBERS};
 use crate::arch::springboard::Piece;
-
-/// Returns a word of the short way.
-fn word(which: Slot) -> &'static AtomicU64 {
-    // SAFETY: the gate region is mapped and writable, and the word is aligned and changed atomically only.
-    unsafe { &*(slot(which) as *const AtomicU64) }
-}
 
 /// Calls that go this way from the C library's `syscall`, a bit each. `close` does not: some steps of the way do not keep its number.
 static TAKEN: [AtomicU64; NUMBERS / 64] = [const { AtomicU64::new(0) }; NUMBERS / 64];
@@ -44,16 +39,6 @@ pub fn fill_slots() {
     for (which, value) in words {
         word(which).store(value, Ordering::Release);
     }
-}
-
-/// Whether calls may go this way.
-pub fn is_open() -> bool {
-    word(Slot::ShortOff).load(Ordering::Relaxed) == 0
-}
-
-/// Closes the way, so that every call is made where it stands: another observer of the application's system calls must see only those.
-pub fn close() {
-    word(Slot::ShortOff).store(1, Ordering::Release);
 }
 
 /// Answers a call that has come the short way, with all signals blocked, on the thread's stack for handlers.

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering
 
 use stillpoint_wrappers::gate::{self as region, UpperHooks};
 
-use super::{exit, memory, short, stand_in, table};
+use super::{exit, memory, short, short_switch, stand_in, table};
 use crate::arch::PAGE;
 use crate::arch::short::{self as way, BEFORE, Makes, SITE, STONE};
 use crate::arch::springboard::SYSCALL;
@@ -78,7 +78,7 @@ pub fn trapped(number: i64, behind: usize) {
     }
     site.made.store(number, Ordering::Relaxed);
     site.traps.store(traps + 1, Ordering::Relaxed);
-    if traps + 1 >= WORTH && alone() && short::is_open() {
+    if traps + 1 >= WORTH && alone() && short_switch::is_open() {
         site.change();
     }
 }
@@ -104,7 +104,7 @@ fn change_from(worth: u32) {
         }
     }
     let worth_it = |site: &Site| (worth..NEVER).contains(&site.traps.load(Ordering::Relaxed));
-    if alone() && short::is_open() && SITES.iter().any(worth_it) {
+    if alone() && short_switch::is_open() && SITES.iter().any(worth_it) {
         // SAFETY: a thread that makes threads does not run on its stack for handlers, and `change` returns; all signals are blocked.
         unsafe { handler_stack::work(Thread::current(), change, worth as usize) };
     }

@@ -1,11 +1,12 @@
 //! A process that is being restored, as the parts of a restart see it.
 
+use stillpoint_image::descriptors::DescriptorKind;
 use stillpoint_part::Saved;
 use stillpoint_refusals::Refusal;
 use stillpoint_wrappers::gate::GatePage;
 
+use super::Restore;
 use super::threads::Returning;
-use super::{Restore, scheduling};
 use crate::capture::process::{KIND, ProcessState};
 use crate::ground::say;
 use crate::threads::Thread;
@@ -33,8 +34,20 @@ impl Back {
 
     /// Prints a message on the launcher's stderr; if the application has another stderr, the message would disturb it.
     pub fn say(&self, what: &str) {
-        if scheduling::launchers_stderr(&self.restore) {
+        if launchers_stderr(&self.restore) {
             say::line(format_args!("rank {}: {what}", self.rank));
         }
     }
+}
+
+/// Whether the application's stderr is the launcher's own stream; in any other file, messages would disturb the application.
+fn launchers_stderr(restore: &Restore) -> bool {
+    let descriptors = restore.reader().descriptors();
+    let stderr = descriptors
+        .numbers
+        .iter()
+        .find(|number| number.number == libc::STDERR_FILENO);
+    stderr
+        .and_then(|number| descriptors.descriptions.get(number.description))
+        .is_some_and(|description| matches!(description.kind, DescriptorKind::Inherited { .. }))
 }

@@ -12,7 +12,7 @@ use stillpoint_image::{Reader, Region};
 
 use super::RestoreError;
 use super::mapped_files::InFiles;
-use super::memory::{check, failed, map_at, size};
+use super::region::{check, failed, map_at, size};
 use crate::arch::PAGE;
 
 /// Memory that already holds the bytes of files, in order of address.

@@ -13,7 +13,7 @@ use stillpoint_image::{Reader, Region};
 use stillpoint_refusals::{Refusal, refusal};
 
 use super::RestoreError;
-use super::memory::{failed, map_at, size};
+use super::region::{failed, map_at, size};
 
 /// Mappings of files that wait to be moved to their place.
 #[derive(Default)]

@@ -25,6 +25,7 @@ mod memory;
 pub mod mpi_files;
 mod objects;
 mod pages;
+mod region;
 pub mod rehearsal;
 mod reserved_addresses;
 pub mod scheduling;

@@ -99,7 +99,7 @@ fn hold(range: Range<usize>) -> Option<Refusal> {
         libc::MAP_FAILED => refusal!(
             TakenMemory,
             "the program asked for memory at {start:#x}..{end:#x}, but this process uses it already: {}",
-            super::memory::taken_by(start as u64..end as u64)
+            super::region::taken_by(start as u64..end as u64)
         ),
         _ => refusal!(
             TakenMemory,

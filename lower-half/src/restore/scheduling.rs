@@ -4,9 +4,6 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use stillpoint_image::descriptors::DescriptorKind;
-
-use super::Restore;
 use super::back::Back;
 use crate::capture::scheduling::{self, A_THREAD, Chosen, Own, Policy};
 
@@ -39,18 +36,6 @@ fn go_on(threads: &[u32]) -> String {
         [first, others @ ..] => format!("thread {first} and {} more go on", others.len()),
         [] => String::new(),
     }
-}
-
-/// Whether the application's stderr is the launcher's own stream; in any other file, messages would disturb the application.
-pub fn launchers_stderr(restore: &Restore) -> bool {
-    let descriptors = restore.reader().descriptors();
-    let stderr = descriptors
-        .numbers
-        .iter()
-        .find(|number| number.number == libc::STDERR_FILENO);
-    stderr
-        .and_then(|number| descriptors.descriptions.get(number.description))
-        .is_some_and(|description| matches!(description.kind, DescriptorKind::Inherited { .. }))
 }
 
 /// Restores a thread's own settings; 0 is the caller.

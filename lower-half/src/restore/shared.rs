@@ -13,8 +13,8 @@ use stillpoint_image::{Reader, Region};
 use stillpoint_refusals::{Refusal, refusal};
 
 use super::RestoreError;
-use super::memory::{advise, check, failed, kept, map_at, size};
 use super::objects::{self, Objects};
+use super::region::{advise, check, failed, kept, map_at, size};
 use crate::arch::PAGE;
 use crate::capture::descriptors::OWN;
 use crate::capture::maps::Mapping;

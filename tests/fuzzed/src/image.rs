@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use stillpoint_image::devices::{DeviceMemory, Stream, Uuid};
+use stillpoint_image::Stream;
+use stillpoint_image::devices::{DeviceMemory, Uuid};
 use stillpoint_image::format::NOWHERE;
 use stillpoint_image::{Compression, ImageError, PageRun, Reader, Writer, inspect, verify_opened};
 

@@ -212,6 +212,11 @@ const USES: [(&str, &[&str]); 35] = [
     ),
 ];
 
+/// The folder of each crate.
+pub fn folders() -> impl Iterator<Item = &'static str> {
+    USES.iter().map(|(folder, _)| *folder)
+}
+
 /// The folders that the text of a `Cargo.toml` in `folder` names.
 fn used(folder: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();

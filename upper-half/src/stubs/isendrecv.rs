@@ -13,7 +13,7 @@ use crate::ground::crossing::{self, cross};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Datatype};
 use crate::objects::errhandler::raise;
-use crate::stubs::by_hand;
+use crate::operations::{completion, p2p};
 
 /// Standard-ABI value of `MPI_PACKED`.
 const PACKED: i32 = 519;
@@ -41,8 +41,8 @@ pub unsafe fn finish(waits: bool) {
     sends.retain_mut(|send| unsafe {
         let (place, mut over) = (PlaceOf::at(&mut send.request), 1);
         match waits {
-            true => by_hand::wait(place, ignore),
-            false => by_hand::test(place, &mut over, ignore),
+            true => completion::wait(place, ignore),
+            false => completion::test(place, &mut over, ignore),
         };
         over == 0
     });
@@ -84,7 +84,7 @@ unsafe fn send_copy(
         let mut request = RequestHandle::of(null);
         let packed = abi::predefined(HandleKind::Datatype, PACKED);
         let (from, place) = (copy.as_ptr().cast(), PlaceOf::at(&mut request));
-        let code = by_hand::isend(from, used, packed, dest, tag, comm, place);
+        let code = p2p::isend(from, used, packed, dest, tag, comm, place);
         if code == 0 {
             SENDS.lock().push(Under {
                 request,
@@ -119,7 +119,7 @@ pub unsafe fn isendrecv(
     unsafe {
         finish(false);
         match send_copy(sendbuf, sendcount, sendtype, (dest, sendtag), comm, name) {
-            0 => by_hand::irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, request),
+            0 => p2p::irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, request),
             code => code,
         }
     }
@@ -146,7 +146,7 @@ pub unsafe fn isendrecv_replace(
     unsafe {
         finish(false);
         match send_copy(buf, count, datatype, (dest, sendtag), comm, name) {
-            0 => by_hand::irecv(buf, count, datatype, source, recvtag, comm, request),
+            0 => p2p::irecv(buf, count, datatype, source, recvtag, comm, request),
             code => code,
         }
     }

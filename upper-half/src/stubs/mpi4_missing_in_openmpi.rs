@@ -4,10 +4,11 @@ use core::ffi::{c_char, c_int};
 
 use stillpoint_wrappers::gate::HandleKind;
 
+use crate::communicators;
 use crate::ground::abi::{self, CommHandle, InfoHandle, PlaceOf, RequestHandle};
 use crate::ground::handle;
 use crate::ground::object::{Comm, Info};
-use crate::stubs::by_hand;
+use crate::objects::info;
 
 /// Gives a new communicator hints, if there are any.
 ///
@@ -17,7 +18,7 @@ pub unsafe fn hint(made: Comm, info: Info) {
     // SAFETY: MPI's own functions look at what they are given.
     unsafe {
         if handle::valid(info, HandleKind::Info) && !abi::predefined::is_null_handle(info) {
-            by_hand::comm_set_info(made, info);
+            communicators::comm_set_info(made, info);
         }
     }
 }
@@ -34,7 +35,7 @@ pub unsafe fn comm_idup_with_info(
 ) -> c_int {
     // SAFETY: MPI's own functions look at what they are given.
     unsafe {
-        let code = by_hand::comm_idup(comm, place, request);
+        let code = communicators::comm_idup(comm, place, request);
         if code == 0 {
             hint(place.get(), info);
         }
@@ -52,7 +53,7 @@ pub unsafe fn info_create_env(
     place: PlaceOf<InfoHandle>,
 ) -> c_int {
     // SAFETY: `info_dup` looks at the place; `MPI_INFO_ENV` is a predefined object.
-    unsafe { by_hand::info_dup(abi::predefined(HandleKind::Info, ENVIRONMENT), place) }
+    unsafe { info::info_dup(abi::predefined(HandleKind::Info, ENVIRONMENT), place) }
 }
 
 /// Standard-ABI value of `MPI_INFO_ENV`.

@@ -19,10 +19,10 @@ use crate::ground::object::{Errhandler, Group, Info, Object};
 use crate::ground::{crossing, handle};
 use crate::objects::communicator::set_session;
 use crate::objects::errhandler::{self, Held, run, set_handler};
-use crate::objects::group;
 use crate::objects::outcome::{MpiResult, class, live};
+use crate::objects::{group, info};
 use crate::operations::buffered::{self, BufferOwner};
-use crate::stubs::{by_hand, init, mpi4_missing_in_openmpi};
+use crate::stubs::{init, mpi4_missing_in_openmpi};
 
 /// Process sets: the world, and the process alone.
 const SETS: [&CStr; 2] = [c"mpi://WORLD", c"mpi://SELF"];
@@ -56,7 +56,7 @@ unsafe fn value(info: Info, key: &CStr) -> Option<[u8; 64]> {
             return None;
         }
         let place = text.as_mut_ptr().cast();
-        let code = by_hand::info_get_string(info, key.as_ptr(), &mut length, place, &mut flag);
+        let code = info::info_get_string(info, key.as_ptr(), &mut length, place, &mut flag);
         (code == 0 && flag != 0).then_some(text)
     }
 }
@@ -167,7 +167,7 @@ pub unsafe fn group_from_session_pset(
         if code != 0 {
             return code;
         }
-        let code = by_hand::comm_group(communicator(set), place);
+        let code = communicators::comm_group(communicator(set), place);
         if code == 0 {
             group::of_session(place.get(), (*session).id);
         }
@@ -227,8 +227,8 @@ pub unsafe fn session_get_nth_pset(
 unsafe fn told(place: PlaceOf<InfoHandle>, key: &CStr, value: &CStr) -> c_int {
     // SAFETY: `info_create` refuses a null place, so it holds a new info when `info_set` runs; key and value are C strings.
     unsafe {
-        match by_hand::info_create(place) {
-            0 => by_hand::info_set(place.get(), key.as_ptr(), value.as_ptr()),
+        match info::info_create(place) {
+            0 => info::info_set(place.get(), key.as_ptr(), value.as_ptr()),
             code => code,
         }
     }
@@ -249,7 +249,7 @@ pub unsafe fn session_get_info(session: *mut Object, place: PlaceOf<InfoHandle>)
         if code != 0 {
             return code;
         }
-        by_hand::query_thread(&mut level);
+        init::query_thread(&mut level);
         let level = abi::threads_to_neutral(level);
         let name = LEVELS
             .iter()

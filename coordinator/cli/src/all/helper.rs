@@ -1,8 +1,6 @@
 //! The helper: one process for each user, with that user's rights alone.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{BufRead, BufReader, Read};
 use std::time::Instant;
 
 use clap::Args;
@@ -12,6 +10,7 @@ use nix::unistd::{Gid, Uid, geteuid, getresgid, getresuid, setgroups, setresgid,
 
 use super::messages::{Action, HelperMessage, Ids, Task};
 use super::ranks::{self, Seen};
+use super::speaker::{Speaker, Visits};
 use super::{jobs, resume};
 use crate::{CommandResult, Failure};
 use stillpoint_coordinator::door::{self, Visit};
@@ -64,9 +63,6 @@ impl OfUser {
     }
 }
 
-/// The doors of a user's jobs that this process has knocked at, by launch.
-pub type Visits = BTreeMap<String, Visit>;
-
 /// Knocks at the doors of all jobs of a user. It opens no file of the user and reads no answer yet.
 fn knock(user: u32) -> Visits {
     let his = door::all().into_iter().filter(|(owner, _)| *owner == user);
@@ -93,24 +89,4 @@ fn become_user(ids: &Ids) -> nix::Result<()> {
     set_no_new_privs()?;
     umask(Mode::from_bits_truncate(0o077));
     nix::unistd::chdir("/")
-}
-
-/// Speaks to the command: one line for each word, from any thread.
-#[derive(Clone, Default)]
-pub struct Speaker {
-    turn: Arc<Mutex<()>>,
-}
-
-impl Speaker {
-    pub fn say(&self, word: &HelperMessage) {
-        let Ok(line) = serde_json::to_string(word) else {
-            return;
-        };
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut out = std::io::stdout().lock();
-        // If the command has gone, the request goes on all the same.
-        let _ = out
-            .write_all((line + "\n").as_bytes())
-            .and_then(|()| out.flush());
-    }
 }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::Left;
-use super::helper::{Speaker, Visits};
 use super::messages::{Action, End, Filter, HelperMessage, Job, Task};
 use super::orphans::{self, Unreadable};
 use super::ranks::{self, Held, Name, Seen, Serving};
+use super::speaker::{Speaker, Visits};
 use crate::Failure;
 use crate::request::{CheckpointRequest, ProgressReport, carry_out_by};
 use crate::status;

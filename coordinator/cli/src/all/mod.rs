@@ -14,6 +14,7 @@ mod ranks;
 mod reports;
 mod resume;
 mod resume_command;
+mod speaker;
 mod supervise;
 mod users;
 

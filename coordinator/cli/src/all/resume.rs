@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::helper::Speaker;
 use super::messages::{Action, End, HelperMessage, Job, Task};
 use super::resume_command::{ResumeCommand, SlurmId};
+use super::speaker::Speaker;
 use super::{Asking, Everybody};
 use crate::target::Target;
 use crate::units::parse_duration;

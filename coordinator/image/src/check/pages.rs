@@ -9,8 +9,7 @@ use crate::format::{
 use crate::origins::{Holder, Tables};
 use crate::sections::Sections;
 use crate::sums::page_data_checksum;
-use crate::tables::Region;
-use crate::writer::Content;
+use crate::tables::{Content, Region};
 
 /// Checks that runs lie inside regions and contents and do not overlap. Chunks hold each run once; they fill the page data section, or lie
 /// where page data of their origins can be.

@@ -4,7 +4,7 @@ use super::{actions, below, bit, masks, stop_signal};
 use crate::arch::frame::Frame;
 use crate::arch::layout::{SLOTS, Slot};
 use crate::arch::{registers, short, syscall};
-use crate::gate::{descriptors, identity};
+use crate::gate::{descriptors, senders};
 use crate::threads::registry::Thread;
 use crate::threads::{beneath, interrupted};
 
@@ -46,7 +46,7 @@ unsafe extern "C" fn enter(
         interrupted::make_again(thread, frame);
         return Entered::NONE;
     };
-    identity::virtualise_sender(info);
+    senders::virtualise(info);
     short::settle(frame);
     interrupted::by_handler(frame, signal, action.restarts());
     masks::entered(thread, frame, action.mask);

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use stillpoint_image::descriptors::{Descriptors, Lock, LockKind};
 use stillpoint_refusals::{Refusal, refusal};
 
-use super::open;
+use super::{open, owned};
 use crate::ground::proc_files;
 use crate::restore::RestoreError;
 
@@ -22,7 +22,7 @@ pub fn held_elsewhere(table: &Descriptors) -> Vec<Refusal> {
             continue;
         };
         // Files that cannot be opened are reported elsewhere.
-        let Ok(file) = open::reopen(path, description.flags) else {
+        let Ok(file) = owned::reopen(path, description.flags) else {
             continue;
         };
         for lock in &description.locks {

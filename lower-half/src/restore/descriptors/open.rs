@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use stillpoint_image::descriptors::{Description, DescriptorKind};
 
 use super::Shared;
+use super::owned::{owned, reopen};
 use super::pairs::End;
 use super::special::{PipeEnd, inotify};
 use super::timer::Timer;
@@ -55,26 +56,6 @@ pub fn path(kind: &DescriptorKind) -> Option<&str> {
     }
 }
 
-/// Returns the flags that `open` takes again; the others had their effect when the file was first opened. `O_TMPFILE`, which contains `O_DIRECTORY`, is still
-/// reported for a file that was made with it.
-fn open_flags(flags: i32) -> i32 {
-    let unnamed = if flags & libc::O_TMPFILE == libc::O_TMPFILE {
-        libc::O_TMPFILE
-    } else {
-        0
-    };
-    flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | unnamed)
-        | libc::O_CLOEXEC
-        | libc::O_NOCTTY
-}
-
-/// Opens a path with the flags of a descriptor that led there.
-pub fn reopen(path: &str, flags: i32) -> io::Result<OwnedFd> {
-    let path = std::ffi::CString::new(path)?;
-    // SAFETY: the path ends in NUL; the call makes a descriptor, which `owned` takes over at once.
-    owned(unsafe { libc::open(path.as_ptr(), open_flags(flags)) })
-}
-
 /// Opens another description of a file that is open here. The path is a link, which `O_NOFOLLOW` (`shm_open` sets it) would not follow.
 fn again(file: &File, flags: i32) -> io::Result<OwnedFd> {
     let path = format!("{OWN}/fd/{}", file.as_raw_fd());
@@ -87,15 +68,6 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// Returns a descriptor for a number that a system call has just returned.
-pub fn owned(number: libc::c_int) -> io::Result<OwnedFd> {
-    if number < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: every caller passes a number that has just been made for it, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Makes a signalfd.

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use stillpoint_image::descriptors::SocketOption;
 
-use super::open::owned;
+use super::owned::owned;
 use crate::capture::descriptors::queue::send;
 
 /// More than the kernel permits; it grants as much as it can.

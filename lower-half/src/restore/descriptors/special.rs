@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use stillpoint_image::descriptors::Watch;
 
-use super::open::{owned, reopen};
+use super::owned::{owned, reopen};
 use crate::capture::descriptors::OWN;
 
 /// The pipes that have been made, by the image's number for them.

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::open::owned;
+use super::owned::owned;
 
 /// A timer's state; times are in nanoseconds.
 pub struct Timer {

@@ -6,11 +6,13 @@
 //!
 //! * [`member`] - this process as a rank that is about to start
 //! * [`collect`] - brings the blocks of one image to their places
+//! * [`error`] - why it cannot be done
 //! * [`fetch`] - fetches blocks that other hosts hold
 //! * [`fetched`] - keeps these until the restore
 //! * [`serve`] - serves blocks that other hosts want
 
 mod collect;
+mod error;
 mod fetch;
 mod fetched;
 mod member;
@@ -31,6 +33,7 @@ use stillpoint_refusals::Code;
 use super::Failure;
 use super::launch::LaunchPosition;
 use collect::{Collector, lacks};
+use error::GatherError;
 use fetch::Fetch;
 use fetched::Fetched;
 use member::Member;
@@ -53,7 +56,7 @@ pub fn gather(
     job: &JobFile,
     epoch: Epoch,
 ) -> Result<From, Failure> {
-    let failed = |reason: String| {
+    let failed = |reason: GatherError| {
         Failure::refuse(
             Code::LostBlocks,
             Failure::FAILED,
@@ -128,9 +131,9 @@ impl<'a> Task<'a> {
     }
 
     /// Collects the blocks. Returns the places that they are now read from, and what is missing of a staged image.
-    fn gather(&self, member: &mut Member) -> Result<Collected, String> {
+    fn gather(&self, member: &mut Member) -> Result<Collected, GatherError> {
         let address = serve::start(member.local_ip()?, self.job.terms(), &self.directory)
-            .map_err(|error| format!("cannot serve other hosts: {error}"))?;
+            .map_err(GatherError::Serve)?;
         let me = Announced {
             host: host_name(),
             directory: String::new(),
@@ -154,20 +157,22 @@ impl<'a> Task<'a> {
             Err(problem) => Collected {
                 gathered: Gathered::default(),
                 fetched: None,
-                problem: Some(problem),
+                problem: Some(problem.to_string()),
             },
         })
     }
 
-    fn collect(&self, me: &Announced, peers: &[Announced]) -> Result<(Gathered, Fetched), String> {
+    fn collect(
+        &self,
+        me: &Announced,
+        peers: &[Announced],
+    ) -> Result<(Gathered, Fetched), GatherError> {
         let table = self.directory.join(blocks_name(self.rank));
-        let blocks = Blocks::read(&table).map_err(|error| error.to_string())?;
+        let blocks = Blocks::read(&table)?;
         let sharing = peers.iter().filter(|peer| peer.same_node(me)).count() as u64;
-        let fetched =
-            Fetched::new(sharing).map_err(|error| format!("cannot get memory: {error}"))?;
+        let fetched = Fetched::new(sharing).map_err(GatherError::Memory)?;
         let fetch = Fetch::new(self.rank, &me.host, peers, self.job.terms(), &blocks);
-        Collector::open(self, &blocks, &me.host, fetch, fetched)
-            .and_then(Collector::run)
-            .map_err(|error| error.to_string())
+        let collector = Collector::open(self, &blocks, &me.host, fetch, fetched);
+        Ok(collector.and_then(Collector::run)?)
     }
 }

@@ -25,7 +25,7 @@ pub fn all() -> Vec<Offer> {
 
 fn lacks(tracking: Tracking) -> Option<String> {
     match tracking {
-        Tracking::WpAsync => trial::wp_async().err(),
+        Tracking::WpAsync => trial::wp_async().err().map(|fault| fault.to_string()),
         Tracking::None => None,
     }
 }

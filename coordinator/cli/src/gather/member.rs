@@ -12,6 +12,7 @@ use stillpoint_protocol::{Received, Receiver, Sender};
 
 use super::super::launch::LaunchPosition;
 use super::PATIENCE;
+use super::error::GatherError;
 
 pub struct Member {
     sender: Sender<FromAgent>,
@@ -19,10 +20,9 @@ pub struct Member {
 }
 
 impl Member {
-    pub fn enter(place: &LaunchPosition, job: &JobFile) -> Result<Member, String> {
+    pub fn enter(place: &LaunchPosition, job: &JobFile) -> Result<Member, GatherError> {
         let connection = AgentConnection::open(&job.addresses, &job.terms(), PATIENCE);
-        let split = connection.and_then(AgentConnection::split);
-        let (sender, receiver) = split.map_err(|error| error.to_string())?;
+        let (sender, receiver) = connection.and_then(AgentConnection::split)?;
         let mut member = Member { sender, receiver };
         member.say(&FromAgent::Hello(Hello {
             rank: place.rank,
@@ -37,19 +37,19 @@ impl Member {
         }))?;
         member.wait(|message| match message {
             ToAgent::Welcome => Some(Ok(())),
-            ToAgent::Rejected { reason } => Some(Err(reason.to_string())),
+            ToAgent::Rejected { reason } => Some(Err(GatherError::Rejected(reason))),
             _ => None,
         })??;
         Ok(member)
     }
 
     /// The address of this host that the coordinator sees, so that others can use it too.
-    pub fn local_ip(&self) -> Result<IpAddr, String> {
-        self.receiver.local_ip().map_err(|error| error.to_string())
+    pub fn local_ip(&self) -> Result<IpAddr, GatherError> {
+        self.receiver.local_ip().map_err(GatherError::OwnAddress)
     }
 
     /// Announces this rank's address. Returns those of all ranks, by rank.
-    pub fn peers(&mut self, me: Announced) -> Result<Vec<Announced>, String> {
+    pub fn peers(&mut self, me: Announced) -> Result<Vec<Announced>, GatherError> {
         self.say(&FromAgent::Tier(me))?;
         self.wait(|message| match message {
             ToAgent::Peers(peers) => Some(peers),
@@ -57,7 +57,7 @@ impl Member {
         })
     }
 
-    pub fn barrier(&mut self, barrier: &str) -> Result<(), String> {
+    pub fn barrier(&mut self, barrier: &str) -> Result<(), GatherError> {
         self.say(&FromAgent::AtBarrier {
             name: barrier.to_owned(),
         })?;
@@ -73,7 +73,7 @@ impl Member {
         epoch: Epoch,
         gathered: Gathered,
         problem: Option<String>,
-    ) -> Result<(Option<Epoch>, String), String> {
+    ) -> Result<(Option<Epoch>, String), GatherError> {
         self.say(&FromAgent::Recovered {
             epoch,
             gathered,
@@ -85,21 +85,21 @@ impl Member {
         })
     }
 
-    fn say(&self, message: &FromAgent) -> Result<(), String> {
-        self.sender.send(message).map_err(|error| error.to_string())
+    fn say(&self, message: &FromAgent) -> Result<(), GatherError> {
+        Ok(self.sender.send(message)?)
     }
 
     /// Waits for the first message that is wanted, without a limit, since other hosts may have much to copy.
-    fn wait<T>(&mut self, mut wanted: impl FnMut(ToAgent) -> Option<T>) -> Result<T, String> {
+    fn wait<T>(&mut self, mut wanted: impl FnMut(ToAgent) -> Option<T>) -> Result<T, GatherError> {
         loop {
-            match self.receiver.receive().map_err(|error| error.to_string())? {
+            match self.receiver.receive()? {
                 Received::Message(message) => {
                     if let Some(answer) = wanted(message) {
                         return Ok(answer);
                     }
                 }
                 Received::Nothing => {}
-                Received::Closed => return Err("the coordinator closed the connection".to_owned()),
+                Received::Closed => return Err(GatherError::Closed),
             }
         }
     }

@@ -8,6 +8,8 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use thiserror::Error;
+
 use crate::pagemap::{PAGE, PageMap};
 use crate::wp_async;
 
@@ -20,16 +22,29 @@ const ALL_RIGHTS: i32 = libc::PROT_READ | libc::PROT_WRITE;
 /// The whole area is of one kind, so that the kernel joins its pieces.
 const OWN: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
-/// Checks that the kernel reports all writes, and nothing else; the error says why not, in words for people.
-pub fn wp_async() -> Result<(), String> {
+/// Why the kernel cannot be asked what was written to.
+#[derive(Debug, Error)]
+pub enum TrackingFault {
+    #[error("Linux 6.7 or later is needed")]
+    OldKernel,
+    #[error("cannot get memory for the test: {0}")]
+    Memory(io::Error),
+    #[error("{0}: {1}")]
+    Call(&'static str, io::Error),
+    #[error("this kernel reports memory wrongly if it was {0}")]
+    Wrong(&'static str),
+}
+
+/// Checks that the kernel reports all writes, and nothing else.
+pub fn wp_async() -> Result<(), TrackingFault> {
     let descriptor = wp_async::open().map_err(|error| match error.raw_os_error() {
-        Some(libc::EINVAL) => "Linux 6.7 or later is needed".to_owned(),
-        _ => format!("userfaultfd: {error}"),
+        Some(libc::EINVAL) => TrackingFault::OldKernel,
+        _ => TrackingFault::Call("userfaultfd", error),
     })?;
-    let pages = PageMap::open().map_err(|error| format!("/proc/self/pagemap: {error}"))?;
-    let problem = |error| format!("cannot get memory for the test: {error}");
-    let tables = Area::of_tables(3).map_err(problem)?;
-    let pieces = Area::of_pieces(4).map_err(problem)?;
+    let pages =
+        PageMap::open().map_err(|error| TrackingFault::Call("/proc/self/pagemap", error))?;
+    let tables = Area::of_tables(3).map_err(TrackingFault::Memory)?;
+    let pieces = Area::of_pieces(4).map_err(TrackingFault::Memory)?;
     let tried = WpAsync { descriptor, pages };
     sees_writes(&tried, &tables)?;
     sees_moves(&tried, &tables)?;
@@ -43,44 +58,52 @@ struct WpAsync {
 }
 
 impl WpAsync {
-    fn written(&self, range: Range<usize>) -> Result<Vec<Range<usize>>, String> {
+    fn written(&self, range: Range<usize>) -> Result<Vec<Range<usize>>, TrackingFault> {
         let told = wp_async::register(self.descriptor.as_raw_fd(), &range)
             .and_then(|()| self.pages.written(range));
         told.map_err(|error| match error.raw_os_error() {
-            Some(libc::ENOTTY | libc::EINVAL) => "Linux 6.7 or later is needed".to_owned(),
-            _ => format!("userfaultfd: {error}"),
+            Some(libc::ENOTTY | libc::EINVAL) => TrackingFault::OldKernel,
+            _ => TrackingFault::Call("userfaultfd", error),
         })
     }
 
     /// Checks that it reports exactly these pages; `what` says what was done with them.
-    fn tells(&self, range: Range<usize>, pages: &[usize], what: &str) -> Result<(), String> {
+    fn tells(
+        &self,
+        range: Range<usize>,
+        pages: &[usize],
+        what: &'static str,
+    ) -> Result<(), TrackingFault> {
         self.agrees(range, what, |told| told == pages)
     }
 
     /// Checks that this page is among those that it reports.
-    fn tells_at_least(&self, range: Range<usize>, page: usize, what: &str) -> Result<(), String> {
+    fn tells_at_least(
+        &self,
+        range: Range<usize>,
+        page: usize,
+        what: &'static str,
+    ) -> Result<(), TrackingFault> {
         self.agrees(range, what, |told| told.contains(&page))
     }
 
     fn agrees(
         &self,
         range: Range<usize>,
-        what: &str,
+        what: &'static str,
         is_so: impl FnOnce(&[usize]) -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), TrackingFault> {
         let told = self.written(range.clone())?;
         let told = told.into_iter().flat_map(|found| found.step_by(PAGE));
         let told: Vec<usize> = told.map(|at| (at - range.start) / PAGE).collect();
         match is_so(&told) {
             true => Ok(()),
-            false => Err(format!(
-                "this kernel reports memory wrongly if it was {what}"
-            )),
+            false => Err(TrackingFault::Wrong(what)),
         }
     }
 }
 
-fn sees_writes(tried: &WpAsync, area: &Area) -> Result<(), String> {
+fn sees_writes(tried: &WpAsync, area: &Area) -> Result<(), TrackingFault> {
     let whole = || area.at(0)..area.at(8);
     area.write(0);
     area.write(5);
@@ -90,7 +113,7 @@ fn sees_writes(tried: &WpAsync, area: &Area) -> Result<(), String> {
     tried.tells(whole(), &[5], "written to again")
 }
 
-fn sees_moves(tried: &WpAsync, area: &Area) -> Result<(), String> {
+fn sees_moves(tried: &WpAsync, area: &Area) -> Result<(), TrackingFault> {
     let (from, to) = (TABLE / PAGE, 2 * TABLE / PAGE);
     let target = || area.at(to)..area.at(to) + TABLE;
     area.write(from + 3);
@@ -99,14 +122,13 @@ fn sees_moves(tried: &WpAsync, area: &Area) -> Result<(), String> {
     tried.written(target())?;
     tried.tells(target(), &[], "not written to")?;
     area.relocate(from, to, TABLE)
-        .map_err(|error| format!("mremap: {error}"))?;
+        .map_err(|error| TrackingFault::Call("mremap", error))?;
     tried.tells_at_least(target(), 3, "moved (mremap)")?;
     area.write(to + 3);
     tried.tells_at_least(target(), 3, "moved (mremap) and written to")
 }
 
-fn sees_what_is_joined(tried: &WpAsync, area: &Area) -> Result<(), String> {
-    let problem = |error: io::Error| format!("mprotect: {error}");
+fn sees_what_is_joined(tried: &WpAsync, area: &Area) -> Result<(), TrackingFault> {
     let piece = PIECE / PAGE;
     let (first, second, third) = (0, piece, 2 * piece);
     let both = || area.at(first)..area.at(third);
@@ -123,7 +145,7 @@ fn sees_what_is_joined(tried: &WpAsync, area: &Area) -> Result<(), String> {
     area.write(first);
     area.write(second);
     tried.written(both())?;
-    joined().map_err(problem)?;
+    joined().map_err(|error| TrackingFault::Call("mprotect", error))?;
     tried.tells_at_least(both(), piece, "protected and joined (mprotect)")
 }
 
@@ -234,13 +256,13 @@ mod tests {
             assert!(wp_async().is_err());
             return;
         };
-        assert_eq!(wp_async(), Ok(()));
+        wp_async().unwrap();
         let pages = PageMap::open().unwrap();
         let (tried, area) = (WpAsync { descriptor, pages }, Area::of_pieces(1).unwrap());
         area.write(1);
         let whole = || area.at(0)..area.at(4);
         assert!(tried.tells(whole(), &[0], "").is_err());
         assert!(tried.tells(whole(), &[1], "").is_err());
-        assert_eq!(tried.tells(whole(), &[], ""), Ok(()));
+        tried.tells(whole(), &[], "").unwrap();
     }
 }

@@ -12,6 +12,7 @@ use stillpoint_refusals::{Coded, Refusal, refusal};
 
 use super::super::destination::Destination;
 use super::Staging;
+use super::error::StagingError;
 use super::image::{Image, Staged};
 
 /// The tiers of one image, each with its share of it.
@@ -41,7 +42,7 @@ impl Destination for Tiers {
         strike(Point::Stage).map_err(|error| refusal!(FaultPoint, "{error}"))?;
         let (attempt, epoch) = (self.attempt, self.epoch);
         let staged = self.staging.stage(attempt, epoch, path, &self.assignment);
-        let failed = |reason: String| refusal!(TierFailed, "{reason}");
+        let failed = |error: StagingError| refusal!(TierFailed, "{error}");
         let (image, lanes) = staged.map_err(failed)?;
         self.image = Some(image);
         Ok(Some(Box::new(lanes)))

@@ -14,6 +14,7 @@ use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::format::checksum;
 use stillpoint_image::image_name;
 
+use super::error::StagingError;
 use super::throttle::Throttle;
 use crate::ground::disk;
 
@@ -137,7 +138,12 @@ impl Held {
     }
 
     /// Copies an epoch's blocks to the images in `slow`, and syncs them.
-    pub fn flush(&self, epoch: Epoch, slow: &Path, throttle: &Throttle) -> Result<(), String> {
+    pub fn flush(
+        &self,
+        epoch: Epoch,
+        slow: &Path,
+        throttle: &Throttle,
+    ) -> Result<(), StagingError> {
         let images: Vec<(u32, Vec<BlockRecord>)> = self
             .blocks()
             .first
@@ -157,37 +163,31 @@ impl Held {
         records: &[BlockRecord],
         slow: &Path,
         throttle: &Throttle,
-    ) -> Result<(), String> {
+    ) -> Result<(), StagingError> {
         let name = image_name(rank);
         let from = self.part.epoch(epoch).join(&name);
         let to = slow.join(&name);
-        let failed = |path: &Path, action: &str, error: io::Error| {
-            format!("{}: cannot {action}: {error}", path.display())
-        };
         let fast = self
             .part
             .held_epoch(epoch)
             .and_then(|it| it.open_file(&name));
-        let fast = fast.map_err(|error| failed(&from, "open the fast tier's part", error))?;
+        let fast = fast.map_err(StagingError::file(&from, "open the fast tier's part"))?;
         let slow = stillpoint_directory::overwrite(&to)
-            .map_err(|error| failed(&to, "open the image", error))?;
+            .map_err(StagingError::file(&to, "open the image"))?;
         for record in records {
-            strike(Point::FlushRead).map_err(|error| failed(&from, "read a block", error))?;
-            let bytes = read_block(&fast, record).ok_or_else(|| {
-                format!(
-                    "{}: the fast tier has lost the block at offset {}",
-                    from.display(),
-                    record.offset
-                )
+            strike(Point::FlushRead).map_err(StagingError::file(&from, "read a block"))?;
+            let bytes = read_block(&fast, record).ok_or_else(|| StagingError::LostBlock {
+                path: from.clone(),
+                offset: record.offset,
             })?;
             throttle.wait(bytes.len());
             strike(Point::FlushWrite)
                 .and_then(|()| disk::write(&slow, &bytes, record.offset))
-                .map_err(|error| failed(&to, "write the image", error))?;
+                .map_err(StagingError::file(&to, "write the image"))?;
         }
         strike(Point::FlushSync)
             .and_then(|()| slow.sync_all())
-            .map_err(|error| failed(&to, "sync the image", error))
+            .map_err(StagingError::file(&to, "sync the image"))
     }
 
     /// Notes that the epoch is durable: its fast parts only make a restart quicker.
@@ -254,7 +254,7 @@ mod tests {
         let error = held
             .flush(Epoch(7), &slow, &Throttle::new(None))
             .unwrap_err();
-        assert!(error.contains("lost the block at offset 5"), "{error}");
+        assert!(error.to_string().contains("lost the block at offset 5"), "{error}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use stillpoint_image::format::checksum;
 use stillpoint_image::store::Store;
 use stillpoint_protocol::tier::{Assignment, Moved, Rates};
 
+use super::error::StagingError;
 use super::held::ImageId;
 use super::lanes::{LaneDestination, State, lanes};
 use super::sink::{Block, Local, Remote, Sink, Slow};
@@ -48,7 +49,7 @@ impl Staging {
         epoch: Epoch,
         path: &Path,
         assignment: &Assignment,
-    ) -> Result<(Arc<Image>, Lanes), String> {
+    ) -> Result<(Arc<Image>, Lanes), StagingError> {
         self.shared.held.need(epoch);
         let peers = self.shared.peers();
         let (lanes, places) = lanes(&self.shared, &peers, epoch, assignment)?;
@@ -77,14 +78,14 @@ impl Staging {
                 LaneDestination::Peer(rank) => {
                     let peer = peers
                         .get(rank as usize)
-                        .ok_or("the plan names an unknown rank")?;
+                        .ok_or(StagingError::UnknownRank(rank))?;
                     Box::new(Remote::open(&self.shared, this, &peer.address)?)
                 }
             };
             let image = Arc::clone(&image);
             let drain = move || image.drain(lane, sink);
             let thread = thread::start("stillpoint-sink", thread::USUAL, drain)
-                .map_err(|error| format!("cannot start a thread: {error}"))?;
+                .map_err(StagingError::Thread)?;
             let mut sinks = writer.sinks.lock().unwrap_or_else(PoisonError::into_inner);
             sinks.push(thread);
         }
@@ -113,7 +114,7 @@ impl Image {
         let mut state = self.state();
         loop {
             if let Some(failure) = &state.failure {
-                return Err(io::Error::other(failure.clone()));
+                return Err(io::Error::other(failure.to_string()));
             }
             if let Some((chosen, length)) = state.choose(offset, bytes.len()) {
                 let part = &bytes[..length];
@@ -219,7 +220,7 @@ impl Store for Lanes {
         self.image.changed.notify_all();
         self.join();
         match &self.image.state().failure {
-            Some(failure) => Err(io::Error::other(failure.clone())),
+            Some(failure) => Err(io::Error::other(failure.to_string())),
             None => Ok(()),
         }
     }
@@ -241,7 +242,7 @@ impl Drop for Lanes {
         {
             let mut state = self.image.state();
             if state.closed.is_none() {
-                state.failure.get_or_insert_with(|| "given up".to_owned());
+                state.failure.get_or_insert(StagingError::GivenUp);
             }
         }
         self.image.changed.notify_all();

@@ -16,6 +16,7 @@ use stillpoint_image::blocks::{BlockRecord, FastTierDirectory, SLOW};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_protocol::tier::{Announced, Assignment};
 
+use super::error::StagingError;
 use super::sink::Block;
 use super::{BLOCK, StagingState};
 
@@ -64,7 +65,7 @@ pub struct State {
     pub begun: BTreeMap<u64, BegunPage>,
     /// The image's length, when nothing more comes.
     pub closed: Option<u64>,
-    pub failure: Option<String>,
+    pub failure: Option<StagingError>,
 }
 
 /// Returns the lanes that an assignment needs, the slow tier's first.
@@ -73,16 +74,16 @@ pub fn lanes(
     peers: &[Announced],
     epoch: Epoch,
     assignment: &Assignment,
-) -> Result<(Vec<Lane>, Vec<FastTierDirectory>), String> {
+) -> Result<(Vec<Lane>, Vec<FastTierDirectory>), StagingError> {
     let me = peers
         .get(shared.rank as usize)
-        .ok_or("the other ranks' tiers are not known")?;
+        .ok_or(StagingError::UnknownPeers)?;
     let (mut lanes, mut places) = (
         vec![lane(LaneDestination::Slow, SLOW, assignment.slow)],
         vec![],
     );
     let mut add =
-        |lanes: &mut Vec<Lane>, way: LaneDestination, share: u64| -> Result<usize, String> {
+        |lanes: &mut Vec<Lane>, way: LaneDestination, share: u64| -> Result<usize, StagingError> {
             if let Some(known) = lanes.iter().position(|lane| lane.way == way) {
                 lanes[known].share += share;
                 return Ok(known);
@@ -90,7 +91,7 @@ pub fn lanes(
             let node = match way {
                 LaneDestination::Peer(rank) => peers
                     .get(rank as usize)
-                    .ok_or("the plan names an unknown rank")?,
+                    .ok_or(StagingError::UnknownRank(rank))?,
                 LaneDestination::Local | LaneDestination::Slow => me,
             };
             places.push(FastTierDirectory {

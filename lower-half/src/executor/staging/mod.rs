@@ -14,6 +14,7 @@
 //! Its threads belong to the lower half: they block all signals, and none of them calls MPI.
 
 pub mod destination;
+pub mod error;
 pub mod held;
 pub mod image;
 pub mod lanes;
@@ -39,6 +40,7 @@ use stillpoint_protocol::{Sender, Terms};
 
 use crate::capture::access::{Access, Revoked};
 use crate::ground::thread;
+use error::StagingError;
 use held::Held;
 use throttle::Throttle;
 
@@ -213,12 +215,15 @@ impl Staging {
         let work = move || {
             let shared = &this.shared;
             let flushed = table::apart("flush", || {
-                strike(Point::Flush).map_err(|error| error.to_string())?;
+                strike(Point::Flush).map_err(StagingError::FaultPoint)?;
                 shared.held.flush(epoch, &directory, &shared.slow)
             });
-            let flushed = flushed.map_err(|error| error.to_string()).flatten();
+            let problem = match flushed {
+                Ok(flushed) => flushed.err().map(|error| error.to_string()),
+                Err(error) => Some(error.to_string()),
+            };
             pass(Point::Flushed);
-            this.flushed(epoch, flushed.err());
+            this.flushed(epoch, problem);
         };
         if let Err(error) = start("flushing", work) {
             self.flushed(epoch, Some(format!("cannot start a thread: {error}")));
@@ -262,9 +267,13 @@ impl StagingState {
         }
     }
 
-    /// Describes an error of the fast tier in words.
-    fn describe(&self, error: &io::Error) -> String {
-        format!("{} on {}: {error}", self.tiers.fast.display(), host_name())
+    /// An error of the fast tier.
+    fn fast_failed(&self, source: io::Error) -> StagingError {
+        StagingError::FastTier {
+            path: self.tiers.fast.clone(),
+            host: host_name(),
+            source,
+        }
     }
 }
 

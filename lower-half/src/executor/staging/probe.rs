@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use stillpoint_protocol::peer::{Peer, PeerError, Request};
 use stillpoint_protocol::tier::Rates;
 
+use super::error::StagingError;
 use super::throttle::Throttle;
 use super::{BLOCK, PATIENCE, StagingState, rate};
 
@@ -21,16 +22,16 @@ pub fn measure(shared: &StagingState) -> (Rates, Option<String>) {
     let fast = write(&shared.tiers.fast, &block, &shared.fast);
     let slow = write(&shared.directory, &block, &shared.slow);
     let mut problems = vec![];
-    let mut sound = |rate: Result<Option<u64>, String>| {
+    let mut sound = |rate: Result<Option<u64>, StagingError>| {
         rate.unwrap_or_else(|problem| {
-            problems.push(problem);
+            problems.push(problem.to_string());
             None
         })
     };
     let rates = Rates {
-        fast: sound(fast.map_err(|error| shared.describe(&error))),
-        slow: sound(slow.map_err(|error| format!("{}: {error}", shared.directory.display()))),
-        peers: sound(send(shared, &block).map_err(|error| error.to_string())),
+        fast: sound(fast.map_err(|error| shared.fast_failed(error))),
+        slow: sound(slow.map_err(StagingError::file(&shared.directory, "write there"))),
+        peers: sound(send(shared, &block).map_err(StagingError::from)),
     };
     (rates, (!problems.is_empty()).then(|| problems.join("; ")))
 }

@@ -11,6 +11,7 @@ use stillpoint_ids::Epoch;
 use stillpoint_protocol::peer::serve::serve;
 use stillpoint_protocol::peer::{self, Answer, Peer, PeerError, Request};
 
+use super::error::StagingError;
 use super::held::ImageId;
 use super::{StagingState, start as start_thread, table};
 
@@ -50,7 +51,7 @@ fn serve_peer(mut peer: Peer, shared: &StagingState) -> Result<(), PeerError> {
     let mut files: HashMap<(u64, Epoch, u32), File> = HashMap::new();
     let mut buffer = Vec::new();
     let mut kept = 0;
-    let mut failure: Option<String> = None;
+    let mut failure: Option<StagingError> = None;
     while let Some(request) = peer.request()? {
         match request {
             Request::Put {
@@ -82,7 +83,7 @@ fn serve_peer(mut peer: Peer, shared: &StagingState) -> Result<(), PeerError> {
                 let keep = file.and_then(|file| shared.held.keep(file, image, offset, block, copy));
                 match keep {
                     Ok(()) => kept += u64::from(bytes),
-                    Err(error) => failure = Some(shared.describe(&error)),
+                    Err(error) => failure = Some(shared.fast_failed(error)),
                 }
             }
             Request::Probe { bytes } => {
@@ -94,7 +95,9 @@ fn serve_peer(mut peer: Peer, shared: &StagingState) -> Result<(), PeerError> {
             Request::Close => {
                 let answer = match failure.take() {
                     None => Answer::Kept { bytes: kept },
-                    Some(reason) => Answer::Failed { reason },
+                    Some(failure) => Answer::Failed {
+                        reason: failure.to_string(),
+                    },
                 };
                 kept = 0;
                 peer.answer(&answer)?;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stillpoint_faults::{Point, strike};
-use stillpoint_protocol::peer::{Peer, Request};
+use stillpoint_protocol::peer::{Peer, PeerError, Request};
 
+use super::error::StagingError;
 use super::held::ImageId;
 use super::{PATIENCE, StagingState};
 use crate::ground::disk;
@@ -21,12 +22,12 @@ pub struct Block {
     pub copy: bool,
 }
 
-/// Takes blocks, one after the other; errors are in words.
+/// Takes blocks, one after the other.
 pub trait Sink: Send {
-    fn write(&mut self, block: &Block) -> Result<(), String>;
+    fn write(&mut self, block: &Block) -> Result<(), StagingError>;
 
     /// Returns when every block lasts in its place.
-    fn finish(&mut self, image_bytes: u64) -> Result<(), String>;
+    fn finish(&mut self, image_bytes: u64) -> Result<(), StagingError>;
 }
 
 /// This node's fast tier.
@@ -37,10 +38,10 @@ pub struct Local {
 }
 
 impl Local {
-    pub fn open(shared: &Arc<StagingState>, image: ImageId) -> Result<Local, String> {
+    pub fn open(shared: &Arc<StagingState>, image: ImageId) -> Result<Local, StagingError> {
         let file = shared.held.create(image);
         Ok(Local {
-            file: file.map_err(|error| shared.describe(&error))?,
+            file: file.map_err(|error| shared.fast_failed(error))?,
             shared: Arc::clone(shared),
             image,
         })
@@ -48,19 +49,19 @@ impl Local {
 }
 
 impl Sink for Local {
-    fn write(&mut self, block: &Block) -> Result<(), String> {
+    fn write(&mut self, block: &Block) -> Result<(), StagingError> {
         self.shared.fast.wait(block.bytes.len());
         let held = &self.shared.held;
         let (file, image, copy) = (&self.file, self.image, block.copy);
         strike(Point::FastWrite)
             .and_then(|()| held.keep(file, image, block.offset, &block.bytes, copy))
-            .map_err(|error| self.shared.describe(&error))
+            .map_err(|error| self.shared.fast_failed(error))
     }
 
-    fn finish(&mut self, _image_bytes: u64) -> Result<(), String> {
+    fn finish(&mut self, _image_bytes: u64) -> Result<(), StagingError> {
         strike(Point::FastSync)
             .and_then(|()| self.file.sync_data())
-            .map_err(|error| self.shared.describe(&error))
+            .map_err(|error| self.shared.fast_failed(error))
     }
 }
 
@@ -72,10 +73,10 @@ pub struct Slow {
 }
 
 impl Slow {
-    pub fn create(shared: &Arc<StagingState>, path: &Path) -> Result<Slow, String> {
+    pub fn create(shared: &Arc<StagingState>, path: &Path) -> Result<Slow, StagingError> {
         let file = strike(Point::SlowCreate)
             .and_then(|()| stillpoint_directory::create(path))
-            .map_err(|error| format!("{}: cannot create the image: {error}", path.display()))?;
+            .map_err(StagingError::file(path, "create the image"))?;
         Ok(Slow {
             shared: Arc::clone(shared),
             path: path.to_owned(),
@@ -83,24 +84,24 @@ impl Slow {
         })
     }
 
-    fn failed(&self, error: &io::Error) -> String {
-        format!("{}: cannot write the image: {error}", self.path.display())
+    fn failed(&self) -> impl FnOnce(io::Error) -> StagingError {
+        StagingError::file(&self.path, "write the image")
     }
 }
 
 impl Sink for Slow {
-    fn write(&mut self, block: &Block) -> Result<(), String> {
+    fn write(&mut self, block: &Block) -> Result<(), StagingError> {
         self.shared.slow.wait(block.bytes.len());
         strike(Point::SlowWrite)
             .and_then(|()| disk::write(&self.file, &block.bytes, block.offset))
-            .map_err(|error| self.failed(&error))
+            .map_err(self.failed())
     }
 
-    fn finish(&mut self, image_bytes: u64) -> Result<(), String> {
+    fn finish(&mut self, image_bytes: u64) -> Result<(), StagingError> {
         strike(Point::SlowSync)
             .and_then(|()| self.file.set_len(image_bytes))
             .and_then(|()| self.file.sync_all())
-            .map_err(|error| self.failed(&error))
+            .map_err(self.failed())
     }
 }
 
@@ -117,24 +118,29 @@ impl Remote {
         shared: &Arc<StagingState>,
         image: ImageId,
         address: &str,
-    ) -> Result<Remote, String> {
-        strike(Point::PeerOpen).map_err(|error| format!("the peer at {address}: {error}"))?;
+    ) -> Result<Remote, StagingError> {
+        strike(Point::PeerOpen).map_err(|source| PeerError::Unreachable {
+            address: address.to_owned(),
+            source,
+        })?;
         Ok(Remote {
-            peer: Peer::open(address, &shared.terms, PATIENCE)
-                .map_err(|error| error.to_string())?,
+            peer: Peer::open(address, &shared.terms, PATIENCE)?,
             shared: Arc::clone(shared),
             image,
             address: address.to_owned(),
         })
     }
 
-    fn failed(&self, error: &dyn std::fmt::Display) -> String {
-        format!("the peer at {} did not take a block: {error}", self.address)
+    fn failed(&self, source: PeerError) -> StagingError {
+        StagingError::PeerRefused {
+            address: self.address.clone(),
+            source,
+        }
     }
 }
 
 impl Sink for Remote {
-    fn write(&mut self, block: &Block) -> Result<(), String> {
+    fn write(&mut self, block: &Block) -> Result<(), StagingError> {
         self.shared.sends.wait(block.bytes.len());
         let request = Request::Put {
             attempt: self.image.attempt,
@@ -144,17 +150,17 @@ impl Sink for Remote {
             bytes: block.bytes.len() as u32,
             copy: block.copy,
         };
-        strike(Point::PeerSend).map_err(|error| self.failed(&error))?;
+        strike(Point::PeerSend).map_err(StagingError::FaultPoint)?;
         self.peer
             .send(&request, &block.bytes)
-            .map_err(|error| self.failed(&error))
+            .map_err(|error| self.failed(error))
     }
 
-    fn finish(&mut self, _image_bytes: u64) -> Result<(), String> {
-        strike(Point::PeerClose).map_err(|error| self.failed(&error))?;
+    fn finish(&mut self, _image_bytes: u64) -> Result<(), StagingError> {
+        strike(Point::PeerClose).map_err(StagingError::FaultPoint)?;
         self.peer
             .close()
             .map(drop)
-            .map_err(|error| self.failed(&error))
+            .map_err(|error| self.failed(error))
     }
 }

@@ -5,25 +5,22 @@ mod devices;
 mod known;
 mod left;
 mod parts;
+mod state;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use stillpoint_faults::{Point, pass};
-use stillpoint_gpu_messages::Hashers;
 use stillpoint_ids::Epoch;
 use stillpoint_image::crew::Crew;
-use stillpoint_image::delta::{Unchanged, within};
+use stillpoint_image::delta::within;
 use stillpoint_image::pages::Pages;
-use stillpoint_image::{Base, Carried, ImageError, Origin, Region, Writer, Written};
+use stillpoint_image::{Base, Carried, ImageError, Region, Writer, Written};
 use stillpoint_incremental::blocks::{BlockHashTable, BlockSize, Counts};
 use stillpoint_incremental::tracking::Tracking;
-use stillpoint_incremental::viability::{
-    EpochMeasurement, Method, OfDevices, Plan, Rates, Record, RegionChanges,
-};
+use stillpoint_incremental::viability::{EpochMeasurement, Method, Plan, Rates, Record};
 
 use stillpoint_protocol::agent::Incremental;
 
@@ -32,10 +29,11 @@ use super::maps::Mapping;
 use super::{block_hashes, runs};
 use crate::ground::ranges;
 pub use devices::Devices;
-use devices::{Device, Known, Name};
+use devices::{Device, Name};
 use known::{State, state};
 pub use known::{committed, follows, remember};
 use parts::{bytes, is_scattered, narrow, parts, whole_pages, wide};
+use state::{Choice, Comparison, DeviceComparison, Earlier};
 
 /// The private memory that an image is to hold, and the way in which it gets there.
 pub struct Increment {
@@ -43,36 +41,13 @@ pub struct Increment {
     pub changed: Vec<Range<usize>>,
     /// The numbers of all regions, shared ones too.
     pub account: Account,
-    base: Option<Base>,
-    /// The hashes that blocks are compared with.
-    old: Arc<BlockHashTable>,
-    /// The way in which writes are tracked, or `None` if that does not matter.
-    tracking: Option<Tracking>,
-    /// How each of the model's regions is written, or `None` if the image is whole and there was no choice.
-    plan: Option<(Plan, BTreeMap<u64, RegionChanges>)>,
-    /// The part of `changed` that is compared first.
-    compared: Vec<Range<usize>>,
     /// The next image's regions.
     regions: Vec<Range<u64>>,
-    /// Images that the next one must not need.
-    left: Vec<Origin>,
-    /// Memory that stays in earlier images.
-    kept: Vec<Range<usize>>,
-    /// The number of compared stretches that do not stay there.
-    stretches: usize,
-    /// The hashes of the next image's blocks.
-    table: BlockHashTable,
-    counts: BTreeMap<u64, Counts>,
+    earlier: Earlier,
+    choice: Choice,
+    comparison: Comparison,
+    devices: DeviceComparison,
     outcome: EpochMeasurement,
-    /// The hashers of devices' memory, if it is compared.
-    hashers: Option<Hashers>,
-    /// The hashes of devices' memory in the base, and in the next image.
-    old_devices: Arc<Known>,
-    devices: Known,
-    /// Devices' memory that stays in earlier images.
-    unchanged: Vec<Unchanged>,
-    /// The outcome for devices' memory, or `None` if there is none.
-    of_devices: Option<OfDevices>,
 }
 
 impl Increment {
@@ -87,30 +62,20 @@ impl Increment {
             },
             changed: private,
             account,
-            base: None,
-            old: Arc::new(BlockHashTable::new(BlockSize::PAGE)),
-            tracking: None,
-            plan: None,
-            compared: Vec::new(),
             regions: regions.iter().map(Region::range).collect(),
-            left: Vec::new(),
-            kept: Vec::new(),
-            stretches: 0,
-            table: BlockHashTable::new(BlockSize::PAGE),
-            counts: BTreeMap::new(),
-            hashers: None,
-            old_devices: Arc::default(),
-            devices: Known::new(),
-            unchanged: Vec::new(),
-            of_devices: None,
+            earlier: Earlier::default(),
+            choice: Choice::default(),
+            comparison: Comparison::of_nothing(BlockSize::PAGE),
+            devices: DeviceComparison::default(),
         }
     }
 
     /// Prepares for a device's memory, which becomes this content of the image.
     fn device(&self, name: Name, number: u32, bytes: u64) -> Device {
-        let before = self.old_devices.get(&name).cloned().zip(self.base.as_ref());
-        match self.hashers {
-            Some(_) => devices::compared((number, bytes), before, &self.left),
+        let before = self.devices.before.get(&name).cloned();
+        let before = before.zip(self.earlier.base.as_ref());
+        match self.devices.hashers {
+            Some(_) => devices::compared((number, bytes), before, &self.earlier.left),
             None => Device::new(number, None, None),
         }
     }
@@ -123,39 +88,40 @@ impl Increment {
         pages: &dyn Pages,
         crew: Crew,
     ) -> Result<(), ImageError> {
-        let (compared, others) = ranges::split(ranges, &self.compared);
+        let (compared, others) = ranges::split(ranges, &self.comparison.ranges);
         self.put(writer, &others, pages)?;
         if compared.is_empty() {
             return Ok(());
         }
         let begun = Instant::now();
-        let found = block_hashes::compare(&self.old, &compared, pages, crew);
+        let found = block_hashes::compare(&self.comparison.before, &compared, pages, crew);
         let found = found.map_err(ImageError::io(writer.path(), "compare memory"))?;
         self.outcome.hash_seconds += begun.elapsed().as_secs_f64();
         for (region, counts) in found.counts {
-            *self.counts.entry(region).or_default() += counts;
+            *self.comparison.counts.entry(region).or_default() += counts;
         }
         self.account.hashed(&compared);
         self.account.hash_dirty(&found.otherwise);
-        self.table
+        self.comparison
+            .now
             .add(found.table)
             .map_err(|error| ImageError::Unwritable {
                 path: writer.path().to_owned(),
                 problem: error.to_string(),
             })?;
-        self.stretches += found.changed.len();
-        if is_scattered(0, self.stretches) {
+        self.comparison.stretches += found.changed.len();
+        if is_scattered(0, self.comparison.stretches) {
             // There are too many small changes, so they are written with the bytes between them.
             return self.put(writer, &compared, pages);
         }
         // Unchanged memory may lie in images that the next one must not need.
         let unchanged = within(&wide(&found.unchanged), &self.regions);
-        let carried = self.base.as_ref().map(|base| base.carry(&unchanged));
-        let again =
-            carried.map(|mut carried| narrow(&carried.leave(|image| self.left.contains(image))));
+        let Earlier { base, left, .. } = &self.earlier;
+        let carried = base.as_ref().map(|base| base.carry(&unchanged));
+        let again = carried.map(|mut carried| narrow(&carried.leave(|image| left.contains(image))));
         let again = ranges::joined(again.unwrap_or_default());
         let (again, kept) = ranges::split(&found.unchanged, &again);
-        self.kept.extend(kept);
+        self.earlier.kept.extend(kept);
         let changed = ranges::joined(found.changed.into_iter().chain(again).collect());
         let changed = ranges::split(&changed, &narrow(&self.regions)).0;
         self.put(writer, &changed, pages)
@@ -179,34 +145,34 @@ impl Increment {
     pub fn add_contents(&mut self, ranges: &[Range<usize>]) {
         self.account.touched(ranges);
         self.account.written(ranges);
-        if self.base.is_some() {
+        if self.earlier.base.is_some() {
             self.account.page_dirty(ranges);
         }
     }
 
     /// Returns the chunks that the image has in earlier ones, when everything else is written.
     pub fn carried(&self) -> Carried {
-        let Some(base) = &self.base else {
+        let Some(base) = &self.earlier.base else {
             return Carried::default();
         };
-        let kept = ranges::joined(self.kept.clone());
-        base.carry_with_devices(&within(&wide(&kept), &self.regions), &self.unchanged)
+        let kept = ranges::joined(self.earlier.kept.clone());
+        base.carry_with_devices(
+            &within(&wide(&kept), &self.regions),
+            &self.devices.unchanged,
+        )
     }
 
     /// Returns the prediction and the outcome; `finishing` is the time that it took to finish and sync the image.
     fn record(&self, finishing: f64) -> Record {
+        let plan = self.choice.plan.as_ref();
         let mut all = Counts::default();
-        for counts in self.counts.values() {
+        for counts in self.comparison.counts.values() {
             all += *counts;
         }
         Record {
-            tracking: self.tracking,
-            predicted: self.plan.as_ref().map(|(plan, _)| plan.predicted),
-            regions: self
-                .plan
-                .as_ref()
-                .map(|(plan, _)| plan.taken)
-                .unwrap_or_default(),
+            tracking: self.choice.tracking,
+            predicted: plan.map(|(plan, _)| plan.predicted),
+            regions: plan.map(|(plan, _)| plan.taken).unwrap_or_default(),
             outcome: EpochMeasurement {
                 hashed: all.hashed,
                 hash_dirty: all.changed,
@@ -214,7 +180,7 @@ impl Increment {
                 alpha: all.alpha(),
                 ..self.outcome
             },
-            devices: self.of_devices,
+            devices: self.devices.outcome,
         }
     }
 }
@@ -275,15 +241,21 @@ pub unsafe fn since_the_last(
     let Some((base, old)) = state.base.as_ref().filter(is_there) else {
         let parts = parts(&private, &[], &[], None);
         return Increment {
-            compared: match looked && hashes_at_once(tracking, how, rates) {
-                true => private.clone(),
-                false => Vec::new(),
+            choice: Choice {
+                tracking: Some(tracking),
+                plan: Some((Plan::whole(rates, &parts), parts)),
             },
-            old: Arc::new(BlockHashTable::new(tracking.block())),
-            table: BlockHashTable::new(tracking.block()),
-            hashers: state.hashers(how),
-            tracking: Some(tracking),
-            plan: Some((Plan::whole(rates, &parts), parts)),
+            comparison: Comparison {
+                ranges: match looked && hashes_at_once(tracking, how, rates) {
+                    true => private.clone(),
+                    false => Vec::new(),
+                },
+                ..Comparison::of_nothing(tracking.block())
+            },
+            devices: DeviceComparison {
+                hashers: state.hashers(how),
+                ..DeviceComparison::default()
+            },
             ..Increment::whole(private, regions)
         };
     };
@@ -307,21 +279,32 @@ pub unsafe fn since_the_last(
         Incremental::Auto | Incremental::Off => None,
     };
     let plan = state.histories.decide(rates, &parts, forced);
-    increment.compared = ranges::split(&written, &narrow(&plan.hashed())).0;
+    let compared = ranges::split(&written, &narrow(&plan.hashed())).0;
     increment.account.knows_what_was_written_to();
     increment.account.page_dirty(&written);
     increment.outcome.page_dirty = Some(bytes(&written));
     increment.changed = cut(written.into_iter().chain(again).collect());
     Increment {
-        base: Some(base.clone()),
-        hashers: state.hashers(how),
-        old_devices: Arc::clone(&state.devices),
-        tracking: Some(tracking),
-        plan: Some((plan, parts)),
-        left,
-        kept: unchanged,
-        table: block_hashes::only(BlockHashTable::clone(&old), &same),
-        old,
+        earlier: Earlier {
+            base: Some(base.clone()),
+            left,
+            kept: unchanged,
+        },
+        choice: Choice {
+            tracking: Some(tracking),
+            plan: Some((plan, parts)),
+        },
+        comparison: Comparison {
+            ranges: compared,
+            now: block_hashes::only(BlockHashTable::clone(&old), &same),
+            before: old,
+            ..Comparison::of_nothing(tracking.block())
+        },
+        devices: DeviceComparison {
+            hashers: state.hashers(how),
+            before: Arc::clone(&state.devices),
+            ..DeviceComparison::default()
+        },
         ..increment
     }
 }
@@ -346,7 +329,7 @@ pub fn written(
     finishing: f64,
 ) -> Record {
     let record = increment.record(finishing);
-    if let (Some(state), Some((plan, parts))) = (&mut *state(), &increment.plan) {
+    if let (Some(state), Some((plan, parts))) = (&mut *state(), &increment.choice.plan) {
         let EpochMeasurement {
             hashed,
             written: bytes,
@@ -359,9 +342,14 @@ pub fn written(
         if let Some(of) = &record.devices {
             state.by_gpus.record(of.by_gpus, of.gpu_seconds);
         }
-        state.histories.record(plan, &increment.counts, parts);
+        state
+            .histories
+            .record(plan, &increment.comparison.counts, parts);
         let base = written.base(epoch, rank);
-        let (table, devices) = (Arc::new(increment.table), Arc::new(increment.devices));
+        let (table, devices) = (
+            Arc::new(increment.comparison.now),
+            Arc::new(increment.devices.now),
+        );
         state.next = Some((epoch, base, table, devices));
     }
     record

@@ -75,13 +75,13 @@ impl Taker for Devices<'_> {
         let number = self.writer.device(uuid, bytes)?;
         let device = self.increment.device(name, number, bytes);
         self.memories.push((uuid, device));
-        let of = self.increment.of_devices.get_or_insert_default();
+        let of = self.increment.devices.outcome.get_or_insert_default();
         of.bytes += bytes;
         Ok(())
     }
 
     fn asks(&self) -> Option<HashRequest> {
-        let hashers = self.increment.hashers?;
+        let hashers = self.increment.devices.hashers?;
         Some(HashRequest {
             block: BLOCK,
             hashers,
@@ -89,13 +89,14 @@ impl Taker for Devices<'_> {
     }
 
     fn told(&mut self, told: HashReply) {
-        let of = self.increment.of_devices.get_or_insert_default();
+        let of = self.increment.devices.outcome.get_or_insert_default();
         of.by_gpus += told.by_gpus.bytes;
         of.gpu_seconds += told.by_gpus.seconds;
         of.by_processor += told.by_processor.bytes;
         of.processor_seconds += told.by_processor.seconds;
         let processor = self
             .increment
+            .devices
             .hashers
             .is_some_and(|hashers| hashers.processor);
         for ((_, device), hashes) in self.memories.iter_mut().zip(&told.hashes) {
@@ -123,10 +124,10 @@ impl Taker for Devices<'_> {
     fn all_have_come(&mut self) -> Result<(), ImageError> {
         for (place, (uuid, mut device)) in self.memories.drain(..).enumerate() {
             if let Some((known, unchanged)) = device.end(self.writer)? {
-                self.increment.devices.insert((uuid, place), known);
-                self.increment.unchanged.extend(unchanged);
+                self.increment.devices.now.insert((uuid, place), known);
+                self.increment.devices.unchanged.extend(unchanged);
             }
-            let of = self.increment.of_devices.get_or_insert_default();
+            let of = self.increment.devices.outcome.get_or_insert_default();
             of.came += device.came;
             of.written += device.written;
             of.by_processor += device.hashed.bytes;

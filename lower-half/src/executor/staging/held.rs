@@ -254,7 +254,10 @@ mod tests {
         let error = held
             .flush(Epoch(7), &slow, &Throttle::new(None))
             .unwrap_err();
-        assert!(error.to_string().contains("lost the block at offset 5"), "{error}");
+        assert!(
+            error.to_string().contains("lost the block at offset 5"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -21,3 +21,4 @@ pub mod mpich;
 pub mod neutral;
 pub mod openmpi;
 pub mod predefined;
+pub mod standard;

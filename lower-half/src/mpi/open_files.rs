@@ -2,12 +2,10 @@
 
 use std::ffi::c_char;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use stillpoint_wrappers::standard;
 
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::neutral::Word;
-
-/// Standard-ABI value of `MPI_ERR_INTERN`.
-const INTERN: i32 = 17;
 
 type Open = unsafe extern "C" fn(Word, *const c_char, i32, Word, *mut Word) -> i32;
 type Close = unsafe extern "C" fn(*mut Word) -> i32;
@@ -50,7 +48,7 @@ unsafe extern "C" fn open(
     place: *mut Word,
 ) -> i32 {
     let Some((below, _)) = BELOW.get() else {
-        return INTERN;
+        return standard::ERR_INTERN;
     };
     // SAFETY: the stub passes the arguments of `MPI_File_open`; after a success, `place` holds the new file.
     unsafe {
@@ -65,7 +63,7 @@ unsafe extern "C" fn open(
 
 unsafe extern "C" fn close_one(place: *mut Word) -> i32 {
     let Some((_, below)) = BELOW.get() else {
-        return INTERN;
+        return standard::ERR_INTERN;
     };
     // SAFETY: the stub passes the argument of `MPI_File_close`; `place` is read only if it is not null.
     unsafe {

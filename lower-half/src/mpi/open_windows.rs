@@ -3,12 +3,10 @@
 
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use stillpoint_wrappers::standard;
 
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::neutral::Word;
-
-/// Standard-ABI value of `MPI_ERR_INTERN`.
-const INTERN: i32 = 17;
 
 struct Window {
     word: Word,
@@ -59,7 +57,7 @@ macro_rules! watched {
 
         $(unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
             let Some(below) = BELOW.get() else {
-                return INTERN;
+                return standard::ERR_INTERN;
             };
             // SAFETY: the arguments go on as the caller gave them to this function of the table.
             unsafe {

@@ -27,9 +27,7 @@ use crate::ground::object::Object;
 use crate::objects::communicator;
 use crate::objects::outcome::{MpiResult, check, class};
 use crate::operations::clock::{collective, points};
-
-/// Standard-ABI value of `MPI_BYTE`.
-const BYTE: i32 = 583;
+use stillpoint_wrappers::standard;
 
 /// An operation that was carried out ahead.
 struct Ahead {
@@ -237,7 +235,7 @@ fn in_place() -> *const c_void {
 
 fn byte() -> Word {
     // SAFETY: `MPI_BYTE` is a predefined object, which always exists.
-    unsafe { (*abi::predefined(HandleKind::Datatype, BYTE)).lower }
+    unsafe { (*abi::predefined(HandleKind::Datatype, standard::BYTE)).lower }
 }
 
 /// A datatype of the lower half with elements of that many bytes, so that the real MPI divides a buffer as it does on the other ranks.

@@ -3,9 +3,7 @@
 use core::ffi::{c_char, c_int};
 
 use crate::ground::abi;
-
-/// Standard-ABI value of `MPI_T_ERR_INVALID_NAME`.
-const INVALID_NAME: i32 = 1011;
+use stillpoint_wrappers::standard;
 
 /// # Safety
 /// `place` must be null or writable.
@@ -57,5 +55,5 @@ pub unsafe fn t_category_get_events(_category: c_int, _most: c_int, _events: *mu
 /// # Safety
 /// None to keep.
 pub unsafe fn t_event_get_index(_name: *const c_char, _place: *mut c_int) -> c_int {
-    abi::error_from_neutral(INVALID_NAME)
+    abi::error_from_neutral(standard::T_ERR_INVALID_NAME)
 }

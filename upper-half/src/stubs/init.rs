@@ -20,6 +20,7 @@ use crate::operations::clock::{collective, two_phase};
 use crate::stubs::crash;
 #[cfg(not(application = "openmpi"))]
 use crate::stubs::session;
+use stillpoint_wrappers::standard;
 
 /// Standard-ABI values of the thread levels.
 const FUNNELED: i32 = 1024;
@@ -28,9 +29,6 @@ const MULTIPLE: i32 = 4096;
 /// Standard-ABI values of the two communicators that MPI begins with.
 const WORLD: i32 = 257;
 const SELF: i32 = 258;
-/// Standard-ABI value of `MPI_ERRORS_RETURN`.
-const ERRORS_RETURN: i32 = 323;
-
 /// The real MPI has started.
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// Held while the real MPI starts: other threads that open sessions wait for that.
@@ -181,7 +179,7 @@ unsafe fn become_driver() {
 
 /// Has the lower half return its errors: the application's handlers are run above.
 unsafe fn keep_errors() {
-    let handler = abi::predefined(HandleKind::Errhandler, ERRORS_RETURN);
+    let handler = abi::predefined(HandleKind::Errhandler, standard::ERRORS_RETURN);
     for communicator in [world(), self_communicator()] {
         // SAFETY: inside a stub or in a restart; predefined objects.
         unsafe {

@@ -14,9 +14,7 @@ use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Datatype};
 use crate::objects::errhandler::raise;
 use crate::operations::{completion, p2p};
-
-/// Standard-ABI value of `MPI_PACKED`.
-const PACKED: i32 = 519;
+use stillpoint_wrappers::standard;
 
 /// A send that is not known to be over, and its data.
 struct Under {
@@ -82,7 +80,7 @@ unsafe fn send_copy(
         }
         let null = abi::predefined::null_handle(HandleKind::Request);
         let mut request = RequestHandle::of(null);
-        let packed = abi::predefined(HandleKind::Datatype, PACKED);
+        let packed = abi::predefined(HandleKind::Datatype, standard::PACKED);
         let (from, place) = (copy.as_ptr().cast(), PlaceOf::at(&mut request));
         let code = p2p::isend(from, used, packed, dest, tag, comm, place);
         if code == 0 {

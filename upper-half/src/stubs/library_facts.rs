@@ -11,6 +11,7 @@ use crate::objects::errhandler::run;
 use crate::objects::info;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{class, give, live};
+use stillpoint_wrappers::standard;
 
 /// Types of pairs for `MPI_MAXLOC` and `MPI_MINLOC`, by standard-ABI values: of the value, of its index, of both.
 const PAIRS: [[u16; 3]; 9] = [
@@ -27,9 +28,6 @@ const PAIRS: [[u16; 3]; 9] = [
     [540, 540, 561],
     [537, 537, 562],
 ];
-
-/// Standard-ABI value of `MPI_INFO_NULL`.
-const INFO_NULL: i32 = 304;
 
 /// `MPI_Type_get_value_index`: the predefined type of such a pair, or `MPI_DATATYPE_NULL`.
 ///
@@ -118,7 +116,7 @@ pub unsafe fn abi_get_fortran_info(place: PlaceOf<InfoHandle>) -> c_int {
     // SAFETY: `give` refuses a null place; the null info is a predefined object.
     unsafe {
         run(core::ptr::null_mut(), c"MPI_Abi_get_fortran_info", || {
-            let null: *mut Object = abi::predefined(HandleKind::Info, INFO_NULL);
+            let null: *mut Object = abi::predefined(HandleKind::Info, standard::INFO_NULL);
             give(place, null)
         })
     }

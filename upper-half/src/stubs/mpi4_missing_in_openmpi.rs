@@ -9,6 +9,7 @@ use crate::ground::abi::{self, CommHandle, InfoHandle, PlaceOf, RequestHandle};
 use crate::ground::handle;
 use crate::ground::object::{Comm, Info};
 use crate::objects::info;
+use stillpoint_wrappers::standard;
 
 /// Gives a new communicator hints, if there are any.
 ///
@@ -53,8 +54,5 @@ pub unsafe fn info_create_env(
     place: PlaceOf<InfoHandle>,
 ) -> c_int {
     // SAFETY: `info_dup` looks at the place; `MPI_INFO_ENV` is a predefined object.
-    unsafe { info::info_dup(abi::predefined(HandleKind::Info, ENVIRONMENT), place) }
+    unsafe { info::info_dup(abi::predefined(HandleKind::Info, standard::INFO_ENV), place) }
 }
-
-/// Standard-ABI value of `MPI_INFO_ENV`.
-const ENVIRONMENT: i32 = 305;

@@ -15,6 +15,7 @@ use crate::objects::errhandler;
 use crate::objects::outcome::class;
 use crate::operations::clock::kept::Input;
 use crate::stubs::steps;
+use stillpoint_wrappers::standard;
 
 /// The reason for refusing a function that an ABI has.
 #[derive(Clone, Copy)]
@@ -38,9 +39,6 @@ impl RefusalReason {
     }
 }
 
-/// Standard-ABI value of `MPI_T_ERR_INVALID_INDEX`.
-const INVALID_INDEX: i32 = 1007;
-
 /// Refuses a function that has no counterpart: says so, and fails as MPI does.
 ///
 /// # Safety
@@ -49,7 +47,7 @@ pub unsafe fn refuse(name: &'static CStr, why: RefusalReason) -> isize {
     let _inside = crossing::enter();
     if matches!(why, RefusalReason::Event) {
         // There is no event, so every index of one is wrong.
-        return abi::error_from_neutral(INVALID_INDEX) as isize;
+        return abi::error_from_neutral(standard::T_ERR_INVALID_INDEX) as isize;
     }
     crate::stubs::crash::say(format_args!(
         "stillpoint: {} is not carried: {}",

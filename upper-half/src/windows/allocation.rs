@@ -12,9 +12,7 @@ use super::open::of_own_memory;
 use crate::ground::{abi, crossing};
 use crate::objects::memory;
 use crate::objects::outcome::{MpiResult, check, class};
-
-/// Standard-ABI value of `MPI_BYTE`.
-const BYTE: i32 = 583;
+use stillpoint_wrappers::standard;
 
 /// A window of the lower half's memory, as the lower half describes it.
 struct NewMemory {
@@ -254,7 +252,7 @@ unsafe fn everybody(on: Word, members: usize, mine: bool) -> MpiResult<bool> {
     let mut all = vec![0u8; members];
     // SAFETY: `on` is the members' communicator below; one byte goes out, and `all` has a byte for each member.
     unsafe {
-        let byte = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
+        let byte = (*abi::predefined(HandleKind::Datatype, standard::BYTE)).lower;
         let (from, to) = ((&raw const mine).cast(), all.as_mut_ptr().cast());
         check(crossing::cross(|d| {
             (d.allgather)(from, 1, byte, to, 1, byte, on)

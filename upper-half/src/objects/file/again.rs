@@ -13,15 +13,13 @@ use crate::ground::object::Object;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{MpiResult, check, class};
 use crate::objects::{communicator, info};
+use stillpoint_wrappers::standard;
 
 /// Neutral `MPI_SEEK_SET`.
 const SET: i32 = 403;
 
 /// Bits of a mode that count only when a file is first opened.
 const NOT_AGAIN: i32 = mode::CREATE | mode::EXCLUSIVE | mode::APPEND;
-
-/// Standard-ABI value of `MPI_BYTE`.
-const BYTE: i32 = 583;
 
 /// Opens every file again. Collective: all members of a communicator have the same files open on it, opened in the same
 /// order; so members never wait for each other in a circle. An error comes with the file that could not be opened.
@@ -95,7 +93,7 @@ unsafe fn agreed(file: &Body, known: Option<i64>) -> MpiResult<Option<i64>> {
         let members = members.map_or(0, |it| it.local.len());
         let mine = known.unwrap_or(-1);
         let mut all = vec![-1i64; members];
-        let byte = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
+        let byte = (*abi::predefined(HandleKind::Datatype, standard::BYTE)).lower;
         let (on, bytes) = ((*file.communicator).lower, size_of::<i64>() as i32);
         let (from, to) = ((&raw const mine).cast(), all.as_mut_ptr().cast());
         check(cross(|d| {

@@ -15,9 +15,7 @@ use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::communicator;
 use crate::objects::outcome::{MpiResult, check, class};
 use crate::operations::request::{self, Arguments, Kind, Request, State};
-
-/// Standard-ABI value of `MPI_PACKED`.
-const PACKED: i32 = 519;
+use stillpoint_wrappers::standard;
 
 /// The owner of a buffer: communicators by their objects' addresses, sessions by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -354,7 +352,7 @@ unsafe fn begin_from(message: &Message, to: *mut c_void, bytes: c_int) -> MpiRes
         check(cross(|d| {
             (d.pack)(from, count, datatype, to, bytes, &mut used, comm)
         }))?;
-        let packed: *mut Object = abi::predefined(HandleKind::Datatype, PACKED);
+        let packed: *mut Object = abi::predefined(HandleKind::Datatype, standard::PACKED);
         let (as_bytes, mut word) = (abi::word(HandleKind::Datatype, packed), 0);
         let (peer, tag) = (message.peer, message.tag);
         check(cross(|d| {

@@ -22,13 +22,11 @@ use crate::ground::{abi, arch};
 use crate::objects::communicator::{self, Identity, control};
 use crate::objects::group;
 use crate::objects::outcome::check;
+use stillpoint_wrappers::standard;
 
 /// The tags of these words on the control communicator, beyond those that make communicators there.
 const DRAINED: i32 = Identity::TAGS;
 const TAKEN: i32 = Identity::TAGS + 1;
-
-/// Standard-ABI value of `MPI_BYTE`.
-const BYTE: i32 = 583;
 
 /// Looks for words while a checkpoint is pending, before a send is called over.
 const LOOKS: u32 = 16;
@@ -317,7 +315,7 @@ unsafe fn next() -> Result<Option<(WireWord, i32)>, i32> {
 /// Inside a stub or parked.
 unsafe fn byte() -> Word {
     // SAFETY: a predefined object.
-    unsafe { (*abi::predefined(HandleKind::Datatype, BYTE)).lower }
+    unsafe { (*abi::predefined(HandleKind::Datatype, standard::BYTE)).lower }
 }
 
 /// After a restart, with the control communicator made: the receives that were posted are posted again.

@@ -19,6 +19,7 @@ use crate::operations::devices;
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
 use crate::operations::request::{self, CANCELLED, Request, State};
+use stillpoint_wrappers::standard;
 
 /// `MPI_Sendrecv`.
 ///
@@ -232,7 +233,7 @@ pub unsafe fn sendrecv_replace(
         // SAFETY: the stub is still inside; `comm` is the handle that the application gave.
         Err(code) => return unsafe { raise(comm, code, c"MPI_Sendrecv_replace") },
     };
-    let packed_type = abi::predefined(HandleKind::Datatype, PACKED);
+    let packed_type = abi::predefined(HandleKind::Datatype, standard::PACKED);
     // SAFETY: the packed bytes are a copy that lives until `sendrecv` has returned, so they do not overlap the buffer that is received into.
     let code = unsafe {
         let start = packed.as_ptr().cast();
@@ -255,9 +256,6 @@ pub unsafe fn sendrecv_replace(
     drop(inside);
     code
 }
-
-/// `MPI_PACKED`.
-const PACKED: i32 = 519;
 
 /// The packed form of a buffer's contents.
 unsafe fn pack(

@@ -15,9 +15,7 @@ use crate::objects::outcome::{MpiResult, check, class};
 use crate::operations::clock::persistent as clocks;
 use crate::operations::clock::persistent::MAX;
 use crate::operations::request::{self, GONE, Kind, PERSISTENT, Request, State};
-
-/// Standard-ABI value of `MPI_INT64_T`.
-const INT64: i32 = 600;
+use stillpoint_wrappers::standard;
 
 /// A number that no operation has: it stands for the end of the list.
 const NOTHING: i64 = i64::MAX;
@@ -59,7 +57,7 @@ unsafe fn maximum(own: [i64; 3], word: Word) -> MpiResult<[i64; 3]> {
     // SAFETY: `word` is a communicator of the lower half's, by the caller's promise; predefined handles have their words. Three numbers go out, three come
     // back.
     unsafe {
-        let int = (*abi::predefined(HandleKind::Datatype, INT64)).lower;
+        let int = (*abi::predefined(HandleKind::Datatype, standard::INT64_T)).lower;
         let max = (*abi::predefined(HandleKind::Operator, MAX)).lower;
         check(cross(|d| (d.allreduce)(from, to, 3, int, max, word)))?;
     }

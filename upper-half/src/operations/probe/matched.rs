@@ -19,6 +19,7 @@ use crate::operations::direct;
 use crate::operations::messages::message::{self, Held, Matched};
 use crate::operations::messages::{drain, points};
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, State};
+use stillpoint_wrappers::standard;
 
 /// Takes a message for good, once. Returns `None` if there is none.
 ///
@@ -71,7 +72,7 @@ unsafe fn claim(
 /// Inside a stub; a live communicator.
 unsafe fn handle_of(comm: Comm, source: i32, word: Word, status: Status) -> *mut Object {
     if source == PROC_NULL {
-        return abi::predefined(HandleKind::Message, MESSAGE_NO_PROC);
+        return abi::predefined(HandleKind::Message, standard::MESSAGE_NO_PROC);
     }
     let matched = Matched {
         status,
@@ -81,11 +82,6 @@ unsafe fn handle_of(comm: Comm, source: i32, word: Word, status: Status) -> *mut
     };
     message::create(word, matched)
 }
-
-/// Standard-ABI value of `MPI_MESSAGE_NO_PROC`.
-const MESSAGE_NO_PROC: i32 = 297;
-/// Standard-ABI value of `MPI_MESSAGE_NULL`.
-const MESSAGE_NULL: i32 = 296;
 
 /// The end of the stub of an `MPI_Improbe` that has found a message.
 ///
@@ -280,7 +276,7 @@ unsafe fn receive(
         {
             // The held handle keeps the communicator until the request does.
             let _held = message::end(handle);
-            message.set(abi::predefined(HandleKind::Message, MESSAGE_NULL));
+            message.set(abi::predefined(HandleKind::Message, standard::MESSAGE_NULL));
             let status = drain::deliver(drained, arguments.buffer, count, datatype);
             let request = request::create(&arguments, NO_MESSAGE);
             (*request).head.lower = request::null_word();
@@ -310,7 +306,7 @@ unsafe fn receive(
         } else if handle::valid(handle, HandleKind::Message) {
             arguments.communicator = ptr::null_mut();
         }
-        message.set(abi::predefined(HandleKind::Message, MESSAGE_NULL));
+        message.set(abi::predefined(HandleKind::Message, standard::MESSAGE_NULL));
         let request = request::create(&arguments, flags);
         (*request).head.lower = receive;
         Ok(request)

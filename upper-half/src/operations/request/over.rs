@@ -18,6 +18,7 @@ use super::{EMPTY, Kind, Request, State, null_word};
 use crate::ground::abi::{Handle, RequestHandle};
 use crate::ground::object::{Comm, Object};
 use crate::ground::{abi, handle};
+use stillpoint_wrappers::standard;
 
 /// The real MPI's request, or 0 if it is not known in this launch, or if there is none.
 pub static WORD: AtomicU64 = AtomicU64::new(0);
@@ -26,9 +27,6 @@ pub static WORD: AtomicU64 = AtomicU64::new(0);
 pub static REQUEST: AtomicPtr<Object> = AtomicPtr::new(NOWHERE);
 
 const NOWHERE: *mut Object = (&raw const WORD).cast_mut().cast();
-
-/// Standard-ABI value of `MPI_BYTE`.
-const BYTE: i32 = 583;
 
 /// Whether this launch has looked for the real MPI's request.
 static LOOKED: AtomicBool = AtomicBool::new(false);
@@ -83,7 +81,7 @@ pub unsafe fn look(table: &Direct, communicator: Comm) {
     let mut words = [0; 2];
     // SAFETY: messages to `MPI_PROC_NULL` have no buffer; the communicator is alive, by the caller's promise, and the words are local.
     unsafe {
-        let datatype = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
+        let datatype = (*abi::predefined(HandleKind::Datatype, standard::BYTE)).lower;
         let communicator = (*communicator).lower;
         for word in &mut words {
             (table.isend)(

@@ -15,15 +15,13 @@ use crate::ground::crossing::{self, cross};
 use crate::objects::datatype::recipe::Combiner;
 use crate::objects::errhandler::raise;
 use crate::stubs::by_hand;
+use stillpoint_wrappers::standard;
 
 mod bounds;
 mod recorded_contents;
 mod structure;
 
 pub use structure::type_create_struct;
-
-/// Standard-ABI value of `MPI_ORDER_C`.
-const ORDER_C: c_int = 12;
 
 /// That many elements of a datatype side by side, that many bytes from the beginning.
 struct Block {
@@ -297,7 +295,7 @@ layouts! {
             .map(|((size, part), start)| (size, part, start))
             .collect();
         // The dimension that varies fastest comes first.
-        if abi::order_to_neutral(order) == ORDER_C {
+        if abi::order_to_neutral(order) == standard::ORDER_C {
             each.reverse();
         }
         let valid = |&(size, part, start): &(Count, Count, Count)| {

@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
 use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::standard;
 
 use super::{int, place, write};
 use crate::ground::abi::{
@@ -20,8 +21,7 @@ use crate::objects::outcome::class;
 use crate::operations::buffered::{self, BufferOwner};
 use crate::stubs::{by_hand, steps};
 
-/// Standard-ABI value of `MPI_UNDEFINED`.
-const UNDEFINED: i64 = -32766;
+const UNDEFINED: i64 = standard::UNDEFINED as i64;
 
 /// A datatype's size.
 ///

@@ -30,6 +30,7 @@ pub mod open_windows;
 mod packed;
 pub mod predefined;
 pub mod progress;
+pub mod ucx;
 
 static TABLE: OnceLock<Dispatch> = OnceLock::new();
 

@@ -3,6 +3,7 @@
 
 use stillpoint_refusals::Code;
 use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::ensure;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{self, Trial};
@@ -116,4 +117,31 @@ fn locked_windows_over_ucx() {
 #[test]
 fn windows_of_messages_over_ucx() {
     moving("windows_of_messages", 2, UCX);
+}
+
+/// Collective operations that only some ranks have begun leave messages that nothing receives; UCX does not complain of them.
+#[test]
+fn a_suspend_over_ucx_says_nothing_of_messages_left() {
+    let tested = (|| {
+        let program = Program::named(Kind::Still, "ineighbor_alltoall_pending")?;
+        Directory::new("ineighbor_alltoall_pending-quiet")?.run(|directory| {
+            let mut trial = Trial::new(&program, 3, directory)?;
+            trial.settings = UCX.to_vec();
+            let mut job = trial.split()?;
+            trial.ready(&mut job)?;
+            command::suspend(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+            let ended = job.end(trial::PATIENCE)?;
+            ensure!(
+                ended.status == 0 && !ended.stderr.contains("UCX"),
+                "{}",
+                ended.show()
+            );
+            let job = trial.resumed()?;
+            trial.go()?;
+            trial.ends_well(job).map(drop)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
 }

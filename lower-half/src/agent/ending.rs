@@ -11,7 +11,7 @@ use super::user_messages;
 use crate::capture::descriptors::streams;
 use crate::ground::{starters, thread};
 use crate::mpi::backend::BACKEND;
-use crate::mpi::{open_files, open_windows};
+use crate::mpi::{open_files, open_windows, ucx};
 
 /// How long the ranks may take to finalise MPI together, before they end without that.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,6 +35,7 @@ pub fn leave(status: u8) -> ! {
                 }
                 open_files::close();
                 open_windows::free();
+                ucx::only_errors();
                 let begun = Instant::now();
                 (table.finalize)();
                 FINALISED.store(true, Ordering::Release);

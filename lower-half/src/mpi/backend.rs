@@ -35,8 +35,7 @@ pub struct Backend {
     pub while_it_waits: Option<unsafe fn(Waiting) -> Calls>,
     /// Called when a checkpoint begins to be pending, and when none is pending any more.
     pub pending: Option<fn(bool)>,
-    /// Tells the library, before it ends, that all other threads of this process have stopped for good. It then waits for no other thread inside it, and does
-    /// not complain about operations that they leave open.
+    /// Tells the library, before it ends, that all other threads of this process have stopped for good. It then waits for no other thread inside it.
     pub alone: Option<unsafe fn()>,
     /// How long `MPI_Finalize` waits for the launcher's answer, if it returns without it.
     pub answers_within: Option<Duration>,

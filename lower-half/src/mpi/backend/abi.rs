@@ -24,7 +24,7 @@ pub const BACKEND: Backend = Backend {
     fatal: None,
     while_it_waits: Some(rounds::while_it_waits),
     pending: Some(rounds::pending),
-    alone: Some(rounds::alone),
+    alone: None,
     answers_within: None,
     told: None,
 };

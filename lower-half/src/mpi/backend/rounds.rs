@@ -14,14 +14,13 @@ pub mod intel;
 mod replaced_import;
 mod trial;
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate;
 
 use self::replaced_import::ReplacedImport;
 use super::{Calls, Waiting};
-use crate::mpi::library::found::named;
 use crate::mpi::library::{abi, ffi};
 use crate::mpi::progress;
 
@@ -130,23 +129,6 @@ fn lead() {
         }
         if PENDING.load(Ordering::SeqCst) == pending {
             return;
-        }
-    }
-}
-
-/// `ucs_status_t ucs_global_opts_set_value(const char *name, const char *value)` of ucs/config/global_opts.h.
-type Set = unsafe extern "C" fn(*const c_char, *const c_char) -> i8;
-
-/// Implements [`Backend::alone`](super::Backend). UCX warns of each message and receive that it finds open.
-///
-/// # Safety
-/// No other thread may call MPI any more.
-pub unsafe fn alone() {
-    if let Some(set) = named(c"ucs_global_opts_set_value") {
-        // SAFETY: a symbol with this name is such a function, and both texts end in NUL.
-        unsafe {
-            let set = core::mem::transmute::<*const c_void, Set>(set);
-            set(c"LOG_LEVEL".as_ptr(), c"error".as_ptr());
         }
     }
 }

@@ -75,6 +75,12 @@ fn datatypes_in_flight_over_net() {
     carried("derived_types_in_flight", 2, NET);
 }
 
+/// A matched message that the library cannot receive keeps the error for its receive; the checkpoint comes through.
+#[test]
+fn matched_message_over_net() {
+    carried("matched_message_returns", 2, NET);
+}
+
 #[test]
 fn large_exchanges_over_net() {
     moving("large_exchanges", 2, NET);

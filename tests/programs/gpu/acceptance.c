@@ -1,8 +1,9 @@
 /* trial: ranks=1 flags=-ldl
  * What `ci/gpu-acceptance` measures of a driver, without MPI:
+ *   acceptance lock BYTES              a process whose GPU is at work is locked and unlocked
  *   acceptance calls BYTES [ROUNDS]    a process with so many bytes on a GPU is locked, checkpointed, restored and unlocked by another one
  *   acceptance copies BYTES STREAMS    so many bytes to and from pinned memory, shared by so many streams
- * A result is a line on its own; where something fails the exit status says so.
+ * A result is a line on its own, and so is each call before it is made; where something fails the exit status says so.
  */
 #include "../common.h"
 #include "../driver.h"
@@ -50,24 +51,44 @@ static void pieces(device_pointer memory, size_t bytes, int compare) {
     free(there);
 }
 
-/* The process that is checkpointed: says so when it is ready, and compares when it is told to. */
-static int target(size_t bytes, int said, int told) {
+/* The process that is checkpointed: says so when it is ready, and compares when it is told to. A busy one copies to and fro until then. */
+static int target(size_t bytes, int busy, int said, int told) {
     use_device();
-    device_pointer memory;
+    device_pointer memory, other;
     DRIVER(cuMemAlloc(&memory, bytes));
+    DRIVER(cuMemAlloc(&other, busy ? bytes : 1));
     pieces(memory, bytes, 0);
     char letter = 'r';
-    if (write(said, &letter, 1) != 1 || read(told, &letter, 1) != 1) return 1;
+    if (write(said, &letter, 1) != 1 || fcntl(told, F_SETFL, busy ? O_NONBLOCK : 0) != 0) return 1;
+    ssize_t got;
+    while ((got = read(told, &letter, 1)) == -1 && errno == EAGAIN) {
+        DRIVER(cuMemcpyDtoDAsync(other, memory, bytes, NULL));
+        DRIVER(cuMemcpyDtoDAsync(memory, other, bytes, NULL));
+        DRIVER(cuStreamSynchronize(NULL));
+    }
+    if (got != 1) return 1;
     pieces(memory, bytes, 1);
     return trial_failures != 0;
 }
 
-static int calls(size_t bytes, int rounds) {
+/* Makes a call and says so before and after it: a driver that hangs hangs in a call with a name. Returns how long it took. */
+#define TIMED(call) (printf("%s ...\n", #call), fflush(stdout), timed_since = trial_seconds(), DRIVER_VALUE(call), trial_seconds() - timed_since)
+static double timed_since;
+static void succeeds(int result, const char *call, int line) {
+    if (result != 0) driver_failed(__FILE__, line, call, result);
+}
+#define DRIVER_VALUE(call) succeeds(call, #call, __LINE__)
+
+/* The process that checkpoints another one, or only locks it. */
+static int calls(size_t bytes, int rounds, int lock_alone) {
     int said[2], told[2];
     if (pipe(said) || pipe(told)) return 1;
     fflush(stdout);
     pid_t child = fork();
-    if (child == 0) _exit(target(bytes, said[1], told[0]));
+    if (child == 0) {
+        close(told[1]);
+        _exit(target(bytes, lock_alone, said[1], told[0]));
+    }
     char letter;
     close(said[1]);
     if (read(said[0], &letter, 1) != 1) return 1;
@@ -84,16 +105,14 @@ static int calls(size_t bytes, int rounds) {
     }
     for (int round = 0; round < rounds; round++) {
         uint64_t arguments[8] = {10000};
-        double started = trial_seconds();
-        DRIVER(lock(child, arguments));
-        double locked = trial_seconds();
-        DRIVER(checkpoint(child, NULL));
-        double away = trial_seconds();
-        DRIVER(restore(child, NULL));
-        double back = trial_seconds();
-        DRIVER(unlock(child, NULL));
-        printf("%zu bytes: lock %.4f s, checkpoint %.4f s (%.2f GB/s), restore %.4f s (%.2f GB/s), unlock %.4f s\n", bytes, locked - started,
-               away - locked, (double)bytes / (away - locked) / 1e9, back - away, (double)bytes / (back - away) / 1e9, trial_seconds() - back);
+        double locked = TIMED(lock(child, arguments)), away = 0, back = 0;
+        if (!lock_alone) away = TIMED(checkpoint(child, NULL)), back = TIMED(restore(child, NULL));
+        double unlocked = TIMED(unlock(child, NULL));
+        if (lock_alone)
+            printf("%zu bytes: lock %.4f s, unlock %.4f s\n", bytes, locked, unlocked);
+        else
+            printf("%zu bytes: lock %.4f s, checkpoint %.4f s (%.2f GB/s), restore %.4f s (%.2f GB/s), unlock %.4f s\n", bytes, locked, away,
+                   (double)bytes / away / 1e9, back, (double)bytes / back / 1e9, unlocked);
     }
     letter = 'g';
     int status = 1;
@@ -145,8 +164,9 @@ static int copies(size_t bytes, int streams) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 2 && strcmp(argv[1], "calls") == 0) return calls(strtoull(argv[2], NULL, 10), argc > 3 ? atoi(argv[3]) : 1);
+    if (argc > 2 && strcmp(argv[1], "lock") == 0) return calls(strtoull(argv[2], NULL, 10), 3, 1);
+    if (argc > 2 && strcmp(argv[1], "calls") == 0) return calls(strtoull(argv[2], NULL, 10), argc > 3 ? atoi(argv[3]) : 1, 0);
     if (argc > 3 && strcmp(argv[1], "copies") == 0) return copies(strtoull(argv[2], NULL, 10), atoi(argv[3]));
-    fprintf(stderr, "acceptance calls BYTES [ROUNDS] | copies BYTES STREAMS\n");
+    fprintf(stderr, "acceptance lock BYTES | calls BYTES [ROUNDS] | copies BYTES STREAMS\n");
     return 2;
 }

@@ -13,10 +13,27 @@ enum { LAST = 10 };
 
 static const char KERNELS[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
-    /* The two fields, columns, first row and one behind the last, share of the neighbours. */
+    /* The two fields, columns, first row and one behind the last, share of the neighbours. A block computes a row. */
     ".visible .entry heat_rows(.param .u64 heat_rows_0, .param .u64 heat_rows_1, .param .u64 heat_rows_2,\n"
-    "    .param .u64 heat_rows_3, .param .f64 heat_rows_4)\n{\n    ret;\n}\n"
-    ".visible .entry heat_swap(.param .u64 heat_swap_0)\n{\n    ret;\n}\n";
+    "    .param .u64 heat_rows_3, .param .f64 heat_rows_4)\n{\n"
+    ".reg .pred %p<3>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<19>;\n.reg .f64 %fd<9>;\n"
+    "ld.param.u64 %rd1, [heat_rows_0];\nld.param.u64 %rd2, [heat_rows_1];\nld.param.u64 %rd3, [heat_rows_2];\nld.param.f64 %fd1, [heat_rows_4];\n"
+    "ld.u64 %rd4, [%rd1];\nld.u64 %rd5, [%rd1+8];\n"
+    /* The row's first point, this thread's column, the number of threads, the last column, a row's bytes. */
+    "mov.u32 %r1, %ctaid.x;\ncvt.u64.u32 %rd6, %r1;\nadd.u64 %rd6, %rd6, %rd3;\nmul.lo.u64 %rd7, %rd6, %rd2;\n"
+    "mov.u32 %r2, %tid.x;\ncvt.u64.u32 %rd8, %r2;\nmov.u32 %r3, %ntid.x;\ncvt.u64.u32 %rd9, %r3;\n"
+    "sub.u64 %rd10, %rd2, 1;\nshl.b64 %rd11, %rd2, 3;\n"
+    "POINT:\nsetp.ge.u64 %p1, %rd8, %rd2;\n@%p1 bra DONE;\n"
+    "add.u64 %rd12, %rd7, %rd8;\nshl.b64 %rd12, %rd12, 3;\nadd.u64 %rd13, %rd4, %rd12;\nld.f64 %fd2, [%rd13];\n"
+    "sub.u64 %rd14, %rd13, %rd11;\nld.f64 %fd3, [%rd14];\nadd.u64 %rd15, %rd13, %rd11;\nld.f64 %fd4, [%rd15];\n"
+    /* At an edge the point is its own neighbour. */
+    "setp.eq.u64 %p2, %rd8, 0;\nselp.b64 %rd16, 0, 8, %p2;\nsub.u64 %rd16, %rd13, %rd16;\nld.f64 %fd5, [%rd16];\n"
+    "setp.eq.u64 %p2, %rd8, %rd10;\nselp.b64 %rd17, 0, 8, %p2;\nadd.u64 %rd17, %rd13, %rd17;\nld.f64 %fd6, [%rd17];\n"
+    "add.rn.f64 %fd7, %fd3, %fd4;\nadd.rn.f64 %fd7, %fd7, %fd5;\nadd.rn.f64 %fd7, %fd7, %fd6;\n"
+    "mul.rn.f64 %fd8, %fd2, 0d4010000000000000;\nsub.rn.f64 %fd8, %fd7, %fd8;\nmul.rn.f64 %fd8, %fd8, %fd1;\nadd.rn.f64 %fd8, %fd2, %fd8;\n"
+    "add.u64 %rd18, %rd5, %rd12;\nst.f64 [%rd18], %fd8;\nadd.u64 %rd8, %rd8, %rd9;\nbra POINT;\nDONE:\nret;\n}\n"
+    ".visible .entry heat_swap(.param .u64 heat_swap_0)\n{\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [heat_swap_0];\n"
+    "ld.u64 %rd2, [%rd1];\nld.u64 %rd3, [%rd1+8];\nst.u64 [%rd1], %rd3;\nst.u64 [%rd1+8], %rd2;\nret;\n}\n";
 
 /* Rows above and below, so that ranks have unequal numbers of them: in proportion to 2, 3, 4, ... */
 static long first_row(long rows, int rank, int size) {

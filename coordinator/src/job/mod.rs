@@ -106,7 +106,10 @@ impl Job {
             barriers: BTreeMap::new(),
             known_as: BTreeMap::new(),
             absence: Absence::new(now),
-            stage: Stage::Starting,
+            stage: match settings.has_begun {
+                true => Stage::Running,
+                false => Stage::Starting,
+            },
             fate: Fate {
                 state: JobState::Running,
                 reason: None,

@@ -43,6 +43,8 @@ pub struct Settings {
     pub interval: Option<Span>,
     /// The time between failures for which the interval is chosen, if it is automatic.
     pub mttf: Option<Span>,
+    /// Whether an earlier coordinator of this launch has had all ranks, and told so.
+    pub has_begun: bool,
     /// The reason why a suspend by signal was not carried out, noted by an earlier coordinator of this launch.
     pub not_suspended: Option<String>,
     /// The costs of epochs of the launch before this one, if its interval was automatic.

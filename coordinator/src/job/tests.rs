@@ -63,6 +63,7 @@ impl World {
             mttf: None,
             costs: None,
             not_suspended: None,
+            has_begun: false,
             silence: stillpoint_protocol::Silence::default(),
             suspended_status: 75,
             requeue: false,

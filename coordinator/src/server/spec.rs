@@ -142,14 +142,17 @@ impl Spec {
         self.predecessor.as_ref()?.not_suspended.clone()
     }
 
+    /// The processes of all ranks, if the predecessor had all ranks.
+    fn known_processes(&self) -> Option<&[Process]> {
+        let known = self.predecessor.as_ref()?.processes.as_slice();
+        (known.len() == self.ranks as usize).then_some(known)
+    }
+
     /// The ranks' processes, as the predecessor knew them.
     pub(super) fn processes(&self) -> Vec<Option<Process>> {
-        let known = self.predecessor.iter().map(|job| &job.processes);
-        let all = known.filter(|processes| processes.len() == self.ranks as usize);
-        let all: Vec<_> = all.flatten().cloned().map(Some).collect();
-        match all.is_empty() {
-            true => vec![None; self.ranks as usize],
-            false => all,
+        match self.known_processes() {
+            None => vec![None; self.ranks as usize],
+            Some(known) => known.iter().cloned().map(Some).collect(),
         }
     }
 
@@ -186,6 +189,7 @@ impl Spec {
             requeue: self.requeue.is_some(),
             staging: self.staging.map(Rules::from),
             restarted_from: self.restarted_from,
+            has_begun: self.known_processes().is_some(),
             not_suspended: self.not_suspended(),
             recovers: self.recovers,
             // Agents must not take an order of this coordinator for one of its predecessor's attempts.

@@ -310,3 +310,18 @@ fn two_processes_that_start_mpi_as_one_rank_can_not_be_checkpointed() {
     world.ask(1, true);
     world.up_to_commit(1);
 }
+
+#[test]
+fn the_beginning_is_told_once_in_a_launch_whoever_coordinates() {
+    let told = |has_begun| {
+        let mut world = World::of(Settings {
+            has_begun,
+            ..World::settings(None)
+        });
+        world.connect_all();
+        let begins =
+            |output: &&Output| matches!(output, Output::Happens(it) if it.name == "started");
+        world.outputs.iter().filter(begins).count()
+    };
+    assert_eq!((told(false), told(true)), (1, 0));
+}

@@ -22,7 +22,7 @@ use stillpoint_coordinator::job::Copies;
 use stillpoint_coordinator::server::BatchJob;
 use values::TrackingOption;
 pub use values::{
-    IncrementalOption, Interval, MappedFiles, Mpi, OnTerm, SafeState, SyncFiles, When,
+    IncrementalOption, Interval, MappedFiles, Mpi, OnTerm, SafeState, Sockets, SyncFiles, When,
 };
 
 #[derive(Clone, Debug, Args)]
@@ -117,6 +117,18 @@ pub struct LaunchOptions {
         default_value = "open"
     )]
     pub sync_files: SyncFiles,
+
+    /// What becomes of sockets that lead out of the job: to license servers, monitors and drivers
+    ///
+    /// refuse: they forbid a checkpoint; reset: after a restart, a connection is one that its peer has closed (ECONNRESET), and other sockets have their
+    /// addresses again. Connections to other processes of the job count too.
+    #[arg(
+        long,
+        env = "STILLPOINT_SOCKETS",
+        value_name = "HOW",
+        default_value = "refuse"
+    )]
+    pub sockets: Sockets,
 
     /// Whether GPU memory is staged on GPUs and in host memory, and written from there while the application runs
     ///

@@ -180,6 +180,7 @@ pub fn start(
         mapped_files: options.mapped_files.into(),
         tracking,
         sync_files: options.sync_files.into(),
+        sockets: options.sockets.into(),
         gpu_staging: options.gpu_staging.into(),
         input: options.input(),
         begun: now,

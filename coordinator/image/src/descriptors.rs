@@ -146,6 +146,16 @@ pub enum DescriptorKind {
         reset: bool,
         options: Vec<SocketOption>,
     },
+    /// A socket that leads out of the job. A restart makes it anew, without its peer.
+    Outward {
+        family: i32,
+        socket_type: i32,
+        protocol: i32,
+        /// Its own address, as `bind` takes it.
+        local: Option<Vec<u8>>,
+        role: SocketRole,
+        options: Vec<SocketOption>,
+    },
     EventFd {
         count: u64,
         semaphore: bool,
@@ -173,9 +183,28 @@ fn memory_file_mode() -> u32 {
     0o777
 }
 
-/// A result of `getsockopt(SOL_SOCKET)`.
+/// What a socket that leads out of the job was for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "role")]
+pub enum SocketRole {
+    /// It waits for connections: as many as `backlog` at once.
+    Listening { backlog: i32 },
+    /// A connection, which is lost. `told`: the program knew that already.
+    Lost { told: bool },
+    /// It has no connection. `peer` is where datagrams go to.
+    Open { peer: Option<Vec<u8>> },
+}
+
+/// `SOL_SOCKET`.
+fn of_sockets() -> i32 {
+    1
+}
+
+/// A result of `getsockopt`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketOption {
+    #[serde(default = "of_sockets")]
+    pub level: i32,
     pub name: i32,
     pub value: Vec<u8>,
 }

@@ -86,6 +86,9 @@ pub struct Launch {
     /// The files that are synced to disk before an epoch is committed.
     #[serde(default)]
     pub sync_files: SyncFiles,
+    /// What becomes of sockets that lead out of the job.
+    #[serde(default)]
+    pub sockets: Sockets,
     /// Whether memory of GPUs is staged.
     #[serde(default)]
     pub gpu_staging: GpuStaging,
@@ -131,6 +134,16 @@ pub enum MappedFiles {
     Refer,
     /// Every byte.
     Keep,
+}
+
+/// What becomes of sockets that lead out of the job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sockets {
+    /// They make a checkpoint refuse.
+    #[default]
+    Refuse,
+    /// A restart makes them anew, and connections as ones that their peers have closed.
+    Reset,
 }
 
 /// The files of the application that are synced for an epoch.
@@ -292,6 +305,7 @@ mod tests {
             mapped_files: MappedFiles::Keep,
             tracking: Tracking::WpAsync,
             sync_files: SyncFiles::All,
+            sockets: Sockets::Reset,
             gpu_staging: GpuStaging::On,
             input: Input {
                 ahead: Some(1),

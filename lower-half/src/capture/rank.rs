@@ -42,6 +42,7 @@ static JOB: OnceLock<Job> = OnceLock::new();
 pub fn remember(launch: Option<&Launch>) {
     if let Some(launch) = launch {
         mapped_files::remember(launch);
+        capture::descriptors::outward::remember(launch);
         increment::remember(launch);
         client::this_is(launch);
         JOB.get_or_init(|| Job {

@@ -125,6 +125,21 @@ impl From<SyncFiles> for launch::SyncFiles {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sockets {
+    Refuse,
+    Reset,
+}
+
+impl From<Sockets> for launch::Sockets {
+    fn from(how: Sockets) -> launch::Sockets {
+        match how {
+            Sockets::Refuse => launch::Sockets::Refuse,
+            Sockets::Reset => launch::Sockets::Reset,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnTerm {
     /// End the process, as natively
     End,

@@ -382,6 +382,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         mapped_files: stillpoint_protocol::launch::MappedFiles::Auto,
         tracking: Default::default(),
         sync_files: Default::default(),
+        sockets: Default::default(),
         gpu_staging: Default::default(),
         input: Default::default(),
         begun: 0,

@@ -11,6 +11,8 @@ pub mod holders;
 mod info;
 mod locks;
 pub mod messages;
+mod multicast;
+pub mod outward;
 pub mod owner;
 mod pairs;
 mod pipes;

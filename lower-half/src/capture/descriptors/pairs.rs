@@ -88,6 +88,30 @@ pub fn describe(
     })
 }
 
+/// Describes a connection that a restart makes anew, as one whose other end was closed with bytes unread.
+pub fn lost(open: &OpenDescriptor, socket_type: i32) -> DescriptorKind {
+    DescriptorKind::SocketPair {
+        pair: open.status.st_ino,
+        second: false,
+        socket_type,
+        content: None,
+        bytes: 0,
+        messages: vec![],
+        shut: 3,
+        reset: true,
+        options: OPTIONS
+            .into_iter()
+            .filter_map(|name| option(open.number, name))
+            .collect(),
+    }
+}
+
+/// Whether the socket has, or had, another end.
+pub fn is_connected(open: &OpenDescriptor) -> bool {
+    let found = diagnosis::of(open.status.st_ino);
+    found.is_ok_and(|found| found.peer.is_some())
+}
+
 fn link(inode: u64) -> String {
     format!("socket:[{inode}]")
 }
@@ -135,6 +159,7 @@ fn option(number: RawFd, name: libc::c_int) -> Option<SocketOption> {
         )
     };
     (result == 0).then(|| SocketOption {
+        level: libc::SOL_SOCKET,
         name,
         value: value[..bytes as usize].to_vec(),
     })

@@ -3,6 +3,7 @@
 mod epoll;
 mod locks;
 mod open;
+mod outward;
 mod owned;
 mod owner;
 mod pairs;

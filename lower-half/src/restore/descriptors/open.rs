@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use stillpoint_image::descriptors::{Description, DescriptorKind};
 
 use super::Shared;
+use super::outward::Outward;
 use super::owned::{owned, reopen};
 use super::pairs::End;
 use super::special::{PipeEnd, inotify};
@@ -28,6 +29,7 @@ pub fn name(kind: &DescriptorKind) -> String {
         DescriptorKind::Memory { name, .. } => format!("memory file {name}"),
         DescriptorKind::Pipe { .. } => "a pipe".into(),
         DescriptorKind::SocketPair { .. } => "a socket pair".into(),
+        DescriptorKind::Outward { .. } => "a socket that leads out of the job".into(),
         DescriptorKind::EventFd { .. } => "an event counter".into(),
         DescriptorKind::TimerFd { .. } => "a timer".into(),
         DescriptorKind::SignalFd { .. } => "a signal descriptor".into(),
@@ -48,6 +50,7 @@ pub fn path(kind: &DescriptorKind) -> Option<&str> {
         | DescriptorKind::Memory { .. }
         | DescriptorKind::Pipe { .. }
         | DescriptorKind::SocketPair { .. }
+        | DescriptorKind::Outward { .. }
         | DescriptorKind::EventFd { .. }
         | DescriptorKind::TimerFd { .. }
         | DescriptorKind::SignalFd { .. }
@@ -157,6 +160,22 @@ pub fn open(
             reset: *reset,
             options,
         }),
+        DescriptorKind::Outward {
+            family,
+            socket_type,
+            protocol,
+            local,
+            role,
+            options,
+        } => Outward {
+            family: *family,
+            socket_type: *socket_type,
+            protocol: *protocol,
+            local: local.as_deref(),
+            role,
+            options,
+        }
+        .open(),
         DescriptorKind::EventFd { count, semaphore } => event(*count, *semaphore, file_flags),
         DescriptorKind::SignalFd { mask } => signals(*mask, file_flags),
         DescriptorKind::TimerFd {

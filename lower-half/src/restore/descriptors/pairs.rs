@@ -92,7 +92,11 @@ fn make(socket_type: i32) -> io::Result<Pair> {
     let ends = [owned(ends[0])?, owned(ends[1])?];
     // Large buffers have space for everything that was under way, until the options are set.
     for end in &ends {
-        set_bytes(end, libc::SO_SNDBUF, &LARGE.to_ne_bytes())?;
+        set_bytes(
+            end,
+            (libc::SOL_SOCKET, libc::SO_SNDBUF),
+            &LARGE.to_ne_bytes(),
+        )?;
     }
     Ok(Pair {
         ends,
@@ -134,24 +138,28 @@ fn shut(end: &OwnedFd, bits: u8) -> io::Result<()> {
     }
 }
 
-fn set(end: &OwnedFd, option: &SocketOption) -> io::Result<()> {
+/// Sets an option to the value that it had.
+pub fn set(end: &OwnedFd, option: &SocketOption) -> io::Result<()> {
     let value: Result<[u8; 4], _> = option.value.as_slice().try_into();
     match value {
         // The kernel doubles the value that it is given.
-        Ok(value) if matches!(option.name, libc::SO_SNDBUF | libc::SO_RCVBUF) => {
+        Ok(value)
+            if option.level == libc::SOL_SOCKET
+                && matches!(option.name, libc::SO_SNDBUF | libc::SO_RCVBUF) =>
+        {
             let half = i32::from_ne_bytes(value) / 2;
-            set_bytes(end, option.name, &half.to_ne_bytes())
+            set_bytes(end, (option.level, option.name), &half.to_ne_bytes())
         }
-        _ => set_bytes(end, option.name, &option.value),
+        _ => set_bytes(end, (option.level, option.name), &option.value),
     }
 }
 
-fn set_bytes(end: &OwnedFd, name: i32, value: &[u8]) -> io::Result<()> {
+fn set_bytes(end: &OwnedFd, (level, name): (i32, i32), value: &[u8]) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as the value has.
     let result = unsafe {
         libc::setsockopt(
             end.as_raw_fd(),
-            libc::SOL_SOCKET,
+            level,
             name,
             value.as_ptr().cast(),
             value.len() as libc::socklen_t,

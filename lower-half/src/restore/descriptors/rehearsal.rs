@@ -44,6 +44,11 @@ pub fn rehearse(
     let mut all = All::new(living);
     let mut reasons = Vec::new();
     for unit in units(&table) {
+        // Addresses have their owner, which still lives, and connections are lost at a restart only.
+        let unit: Vec<Unit<'_>> = unit
+            .into_iter()
+            .filter(|(_, description)| !matches!(description.kind, DescriptorKind::Outward { .. }))
+            .collect();
         let watched =
             |(_, description): &Unit<'_>| quietly && open::path(&description.kind).is_some();
         let (quiet, others): (Vec<_>, Vec<_>) = unit.into_iter().partition(watched);
@@ -242,7 +247,15 @@ fn comparable(kind: &DescriptorKind) -> DescriptorKind {
             semaphore: _,
         }
         | DescriptorKind::SignalFd { mask: _ }
-        | DescriptorKind::Inotify { watches: _ } => {}
+        | DescriptorKind::Inotify { watches: _ }
+        | DescriptorKind::Outward {
+            family: _,
+            socket_type: _,
+            protocol: _,
+            local: _,
+            role: _,
+            options: _,
+        } => {}
         DescriptorKind::Unlinked {
             path,
             bytes: _,

@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 
 use stillpoint_ids::Epoch;
 use stillpoint_image::descriptors::{
-    Description, DescriptorKind, Descriptors, Lock, LockKind, Number, Owner, SocketOption, Watched,
+    Description, DescriptorKind, Descriptors, Lock, LockKind, Number, Owner, SocketOption,
+    SocketRole, Watched,
 };
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::format::{ChunkRecord, NOWHERE, RunRecord, SectionKind, SectionRecord};
@@ -287,9 +288,18 @@ fn descriptors() -> Descriptors {
             shut: 0,
             reset: false,
             options: vec![SocketOption {
+                level: 1,
                 name: 7,
                 value: vec![1],
             }],
+        },
+        DescriptorKind::Outward {
+            family: 2,
+            socket_type: 1,
+            protocol: 6,
+            local: Some(vec![2, 0, 4, 210, 127, 0, 0, 1]),
+            role: SocketRole::Lost { told: false },
+            options: vec![],
         },
         DescriptorKind::Epoll {
             watched: vec![Watched {

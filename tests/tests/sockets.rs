@@ -1,0 +1,105 @@
+//! Sockets that lead out of the job, with `--sockets reset`.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::thread;
+
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::{Failed, command, ensure, exit};
+
+/// Sends back what comes, for each client, as long as the test lives.
+fn echo(mut client: impl Read + Write + Send + 'static) {
+    thread::spawn(move || {
+        let mut byte = [0];
+        while client.read_exact(&mut byte).is_ok() && client.write_all(&byte).is_ok() {}
+    });
+}
+
+/// Runs a test of the program beside servers that are no part of the job.
+fn beside_servers(test: impl FnOnce(&Trial) -> Result<(), Failed>) {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "outward_sockets")?;
+        Directory::new("sockets")?.run(|directory| {
+            let failed = |error: std::io::Error| format!("cannot serve: {error}");
+            let tcp = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+            let port = tcp.local_addr().map_err(failed)?.port().to_string();
+            let path = directory.file("server");
+            let unix = UnixListener::bind(&path).map_err(failed)?;
+            thread::spawn(move || tcp.incoming().flatten().for_each(echo));
+            thread::spawn(move || unix.incoming().flatten().for_each(echo));
+            let mut trial = Trial::new(&program, 2, directory)?;
+            trial.settings = vec![
+                ("STILLPOINT_SOCKETS", "reset"),
+                ("OUTWARD_PORT", Box::leak(port.into_boxed_str())),
+                (
+                    "OUTWARD_PATH",
+                    Box::leak(path.to_string_lossy().into_owned().into_boxed_str()),
+                ),
+            ];
+            test(&trial)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+#[test]
+fn a_checkpoint_leaves_them_alone() {
+    beside_servers(|trial| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        for _ in 0..2 {
+            command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+        }
+        trial.go()?;
+        trial.ends_well(job).map(drop)
+    });
+}
+
+#[test]
+fn after_a_restart_connections_are_closed_by_their_peers_and_other_sockets_work() {
+    beside_servers(|trial| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        trial.suspended(job)?;
+        fs::write(trial.directory.file("restarted"), b"").map_err(|error| error.to_string())?;
+        // Once more: they are lost already, and are so again.
+        trial.suspended(trial.resumed()?)?;
+        trial.go()?;
+        trial.ends_well(trial.restarted()?).map(drop)
+    });
+}
+
+/// An address that another process has taken cannot be had again: the restart says so, and the epoch stays.
+#[test]
+fn an_address_that_is_taken_refuses_the_restart_by_name() {
+    beside_servers(|trial| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        trial.suspended(job)?;
+        fs::write(trial.directory.file("restarted"), b"").map_err(|error| error.to_string())?;
+        let mut thief = None;
+        let served = trial.directory.file("server.0");
+        fs::remove_file(&served).map_err(|error| format!("{}: {error}", served.display()))?;
+        thief.replace(UnixListener::bind(&served).map_err(|error| error.to_string())?);
+        let ended = trial
+            .restarted()?
+            .end(std::time::Duration::from_secs(100))?;
+        ensure!(ended.status != 0, "it was restarted: {}", ended.show());
+        ensure!(
+            ended
+                .stderr
+                .contains("cannot open a socket that leads out of the job again"),
+            "{}",
+            ended.show()
+        );
+        drop(thief);
+        trial.go()?;
+        trial.ends_well(trial.restarted()?).map(drop)
+    });
+}

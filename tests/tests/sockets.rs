@@ -6,10 +6,11 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
+use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::{Failed, command, ensure, exit};
+use stillpoint_tests::{Failed, ensure};
 
 /// Sends back what comes, for each client, as long as the test lives.
 fn echo(mut client: impl Read + Write + Send + 'static) {

@@ -1,5 +1,11 @@
-/* A file system in user space (FUSE) that shows a directory, and does what it is told late: `user_space LOWER SETTINGS MOUNTPOINT [cached]`. The file SETTINGS has
- * a line `OPERATION MILLISECONDS` for each operation that is to be late; it is read again each time. The operation `open-image` is an open of a rank's image.
+/* A file system in user space (FUSE) that shows a directory, and does what it is told late or wrong: `user_space LOWER SETTINGS MOUNTPOINT [cached]`. The file
+ * SETTINGS is read again each time; it has a line `OPERATION HOW [PATH [FROM]]` for each operation that is to be other than it should be:
+ *   a number       so many milliseconds late; the operation `open-image` is an open of a rank's image
+ *   EIO ...        it fails with this error
+ *   done-EIO ...   it is done, and said to have failed: the answer was lost, or the client gave up waiting for it
+ *   short          a write or a read is half done
+ *   lies           a sync is not carried out
+ * PATH is a part of the path that it is for (`-`: any), FROM the first byte of a write or a read that it is for.
  * With `cached`, the kernel writes whole pages of images from its cache, as a client of NFS does: a page that a program fills in part is read first. */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -19,15 +25,45 @@
 static const char *lower, *settings;
 static int cached;
 
-static void late(const char *operation) {
+static const struct { const char *name; int number; } errors[] = {
+    {"EIO", EIO}, {"EDQUOT", EDQUOT}, {"ENOSPC", ENOSPC}, {"ESTALE", ESTALE}, {"EACCES", EACCES}, {"EROFS", EROFS},
+    {"ENOENT", ENOENT}, {"EEXIST", EEXIST}, {"ENOLCK", ENOLCK}, {"ENOTEMPTY", ENOTEMPTY}, {"ETIMEDOUT", ETIMEDOUT},
+};
+struct told { int before, after, half, nothing; };
+
+/* What an operation is told to do, besides waiting. */
+static struct told told_of(const char *operation, const char *path, off_t from) {
+    struct told told = {0};
     FILE *file = fopen(settings, "re");
-    char name[32];
-    unsigned milliseconds;
-    if (!file) return;
-    while (fscanf(file, "%31s %u", name, &milliseconds) == 2)
-        if (!strcmp(name, operation)) usleep(milliseconds * 1000);
+    char line[256], name[32], how[32], part[96];
+    if (!file) return told;
+    while (fgets(line, sizeof line, file)) {
+        unsigned long long first = 0;
+        strcpy(part, "-");
+        if (sscanf(line, "%31s %31s %95s %llu", name, how, part, &first) < 2 || strcmp(name, operation)) continue;
+        if ((strcmp(part, "-") && !strstr(path, part)) || (unsigned long long)from < first) continue;
+        if (how[0] >= '0' && how[0] <= '9') usleep((unsigned)atoi(how) * 1000);
+        else if (!strcmp(how, "short")) told.half = 1;
+        else if (!strcmp(how, "lies")) told.nothing = 1;
+        else {
+            int done = !strncmp(how, "done-", 5);
+            for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+                if (!strcmp(errors[i].name, how + (done ? 5 : 0))) *(done ? &told.after : &told.before) = errors[i].number;
+        }
+    }
     fclose(file);
+    return told;
 }
+
+/* For an operation that is done by the call. */
+#define TOLD(operation, path, from) \
+    struct told told = told_of(operation, path, from); \
+    if (told.before) return -told.before
+#define END(call) \
+    do { \
+        if ((call) == -1) return -errno; \
+        return -told.after; \
+    } while (0)
 
 #define BELOW(name, path) \
     char name[PATH_MAX]; \
@@ -35,10 +71,10 @@ static void late(const char *operation) {
 #define DONE(call) return (call) == -1 ? -errno : 0
 
 static int on_getattr(const char *path, struct stat *about, struct fuse_file_info *info) {
-    late("getattr");
-    if (info) DONE(fstat((int)info->fh, about));
+    TOLD("getattr", path, 0);
+    if (info) END(fstat((int)info->fh, about));
     BELOW(at, path);
-    DONE(lstat(at, about));
+    END(lstat(at, about));
 }
 
 static int on_readlink(const char *path, char *text, size_t room) {
@@ -55,28 +91,28 @@ static int on_symlink(const char *text, const char *path) {
 }
 
 static int on_mkdir(const char *path, mode_t mode) {
-    late("mkdir");
+    TOLD("mkdir", path, 0);
     BELOW(at, path);
-    DONE(mkdir(at, mode));
+    END(mkdir(at, mode));
 }
 
 static int on_unlink(const char *path) {
-    late("unlink");
+    TOLD("unlink", path, 0);
     BELOW(at, path);
-    DONE(unlink(at));
+    END(unlink(at));
 }
 
 static int on_rmdir(const char *path) {
-    late("rmdir");
+    TOLD("rmdir", path, 0);
     BELOW(at, path);
-    DONE(rmdir(at));
+    END(rmdir(at));
 }
 
 static int on_rename(const char *from, const char *to, unsigned flags) {
-    late("rename");
+    TOLD("rename", from, 0);
     BELOW(one, from);
     BELOW(other, to);
-    DONE((int)syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, flags));
+    END((int)syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, flags));
 }
 
 static int on_link(const char *from, const char *to) {
@@ -133,67 +169,62 @@ static int opened(const char *path, int descriptor, struct fuse_file_info *info)
 }
 
 static int on_create(const char *path, mode_t mode, struct fuse_file_info *info) {
-    late("create");
+    TOLD("create", path, 0);
     BELOW(at, path);
     return opened(path, open(at, (flags(info) & ~O_NOFOLLOW) | O_CREAT | O_CLOEXEC, mode), info);
 }
 
 static int on_open(const char *path, struct fuse_file_info *info) {
-    late("open");
-    if (strstr(path, "/rank-")) late("open-image");
+    TOLD("open", path, 0);
+    if (strstr(path, "/rank-")) told_of("open-image", path, 0);
     BELOW(at, path);
     return opened(path, open(at, flags(info) | O_CLOEXEC), info);
 }
 
 static int on_read(const char *path, char *bytes, size_t length, off_t from, struct fuse_file_info *info) {
-    (void)path;
-    late("read");
-    ssize_t read = pread((int)info->fh, bytes, length, from);
+    TOLD("read", path, from + (off_t)length - 1);
+    ssize_t read = pread((int)info->fh, bytes, told.half ? (length + 1) / 2 : length, from);
     return read < 0 ? -errno : (int)read;
 }
 
 static int on_write(const char *path, const char *bytes, size_t length, off_t to, struct fuse_file_info *info) {
-    (void)path;
-    late("write");
-    ssize_t written = pwrite((int)info->fh, bytes, length, to);
-    return written < 0 ? -errno : (int)written;
+    TOLD("write", path, to + (off_t)length - 1);
+    ssize_t written = pwrite((int)info->fh, bytes, told.half ? (length + 1) / 2 : length, to);
+    return written < 0 ? -errno : told.after ? -told.after : (int)written;
 }
 
 /* At each close. */
 static int on_flush(const char *path, struct fuse_file_info *info) {
-    (void)path;
-    late("flush");
-    DONE(close(dup((int)info->fh)));
+    TOLD("flush", path, 0);
+    END(close(dup((int)info->fh)));
 }
 
 /* After the last one. */
 static int on_release(const char *path, struct fuse_file_info *info) {
-    (void)path;
-    late("release");
+    told_of("release", path, 0);
     DONE(close((int)info->fh));
 }
 
 static int on_fsync(const char *path, int data, struct fuse_file_info *info) {
-    (void)path;
-    late("fsync");
-    DONE(data ? fdatasync((int)info->fh) : fsync((int)info->fh));
+    TOLD("fsync", path, 0);
+    if (told.nothing) return 0;
+    END(data ? fdatasync((int)info->fh) : fsync((int)info->fh));
 }
 
 static int on_flock(const char *path, struct fuse_file_info *info, int operation) {
-    (void)path;
-    late("flock");
-    DONE(flock((int)info->fh, operation));
+    TOLD("flock", path, 0);
+    END(flock((int)info->fh, operation));
 }
 
 static int on_opendir(const char *path, struct fuse_file_info *info) {
-    late("opendir");
+    TOLD("opendir", path, 0);
     BELOW(at, path);
     return opened(path, open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC), info);
 }
 
 static int on_readdir(const char *path, void *out, fuse_fill_dir_t fill, off_t from, struct fuse_file_info *info, enum fuse_readdir_flags flags) {
     (void)from, (void)info, (void)flags;
-    late("readdir");
+    TOLD("readdir", path, 0);
     BELOW(at, path);
     DIR *directory = opendir(at);
     if (!directory) return -errno;
@@ -204,15 +235,14 @@ static int on_readdir(const char *path, void *out, fuse_fill_dir_t fill, off_t f
 }
 
 static int on_releasedir(const char *path, struct fuse_file_info *info) {
-    (void)path;
-    late("releasedir");
+    told_of("releasedir", path, 0);
     DONE(close((int)info->fh));
 }
 
 static int on_fsyncdir(const char *path, int data, struct fuse_file_info *info) {
-    (void)path, (void)data;
-    late("fsyncdir");
-    DONE(fsync((int)info->fh));
+    (void)data;
+    TOLD("fsyncdir", path, 0);
+    END(fsync((int)info->fh));
 }
 
 static int on_statfs(const char *path, struct statvfs *about) {

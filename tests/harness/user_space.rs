@@ -1,4 +1,4 @@
-//! A directory on a file system in user space (FUSE), with a delay for each kind of operation. Needs root.
+//! A directory on a file system in user space (FUSE), with delays and errors for each kind of operation. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,11 @@ impl UserSpace {
         let lines = operations
             .iter()
             .map(|operation| format!("{operation} {}\n", by.as_millis()));
-        let whole: String = lines.collect();
+        self.told(&lines.collect::<String>())
+    }
+
+    /// Does these lines from now on (`user_space.c` says what they mean), and nothing else that it was told.
+    pub fn told(&self, whole: &str) -> Result<(), Failed> {
         let next = self.settings.with_extension("next");
         fs::write(&next, whole)
             .and_then(|()| fs::rename(&next, &self.settings))

@@ -9,7 +9,9 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use stillpoint_faults::{Point, strike_at};
@@ -34,17 +36,30 @@ impl Directory {
         Ok(names)
     }
 
-    /// Makes a directory in it that only its user can open.
+    /// Makes a directory in it that only its user can open, or opens the one that is there. That one must be of the same user; where the name is unique, the
+    /// request was sent twice because a file server's answer was lost.
     pub fn make_below(&self, name: &str, at: Option<Point>) -> io::Result<Directory> {
         strike_at(at)?;
-        mkdirat(self.as_fd(), name, Mode::RWXU)?;
-        self.below(name)
+        match mkdirat(self.as_fd(), name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => self.below(name),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// Renames an entry. A file or an empty directory that has the new name is replaced.
+    /// Renames an entry whose name nobody else removes. A file or an empty directory that has the new name is replaced.
+    ///
+    /// A file server may rename it and lose its answer. Its client then reports an error: of its patience, or of the second request, which finds nothing any
+    /// more. So the names decide: if the old one is gone and the new one is there, it was renamed.
     pub fn rename(&self, from: &str, to: &str, at: Option<Point>) -> io::Result<()> {
         strike_at(at)?;
-        Ok(renameat(self.as_fd(), from, self.as_fd(), to)?)
+        let Err(error) = renameat(self.as_fd(), from, self.as_fd(), to) else {
+            return Ok(());
+        };
+        let there = |name: &str| statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+        match (there(from), there(to)) {
+            (Err(Errno::NOENT), Ok(_)) => Ok(()),
+            _ => Err(error.into()),
+        }
     }
 
     /// Removes a file; a missing one is no error.

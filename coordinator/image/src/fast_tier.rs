@@ -86,10 +86,7 @@ impl JobPart {
     pub fn make_epoch(&self, epoch: Epoch) -> io::Result<Directory> {
         strike(Point::FastMake)?;
         let (part, name) = (Directory::make(&self.path)?, epoch_name(epoch));
-        match part.make_below(&name, None) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => part.below(&name),
-            made => made,
-        }
+        part.make_below(&name, None)
     }
 
     /// Opens the directory of an epoch that is there.

@@ -63,6 +63,8 @@ pub enum Slot {
     ShortLarge = 14,
     /// The calls that go the short way from the C library's `syscall`, a bit each.
     ShortNumbers = 15,
+    /// The signals of which the kernel has another action than the application, although that handles none of them: a bit each.
+    ShortOtherActions = 16,
 }
 
 /// The address of a word at [`SLOTS`].

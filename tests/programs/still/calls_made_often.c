@@ -175,6 +175,11 @@ static void signals(char *page) {
     CHECK(raise(SIGUSR1) == 0 && came == 1, "%s", "a signal has not come");
     CHECK(action(SIGKILL, &ignored, NULL) == -EINVAL && action(SIGUSR1, (void *)(page + 4096), NULL) == -EFAULT, "%s", "not refused");
     CHECK(action(SIGUSR1, NULL, (void *)(page + 4096)) == -EFAULT, "%s", "not refused");
+    /* A default and an ignored signal are told as they were set. */
+    struct action never = {0}, quiet = {.handler = (uintptr_t)SIG_IGN, .flags = SA_RESTART | SA_NODEFER, .mask = BIT(SIGUSR1)};
+    CHECK(action(SIGVTALRM, NULL, &found) == 0 && memcmp(&never, &found, sizeof never) == 0, "the default: %lx, %lx", (long)found.handler, found.flags);
+    CHECK(action(SIGWINCH, &quiet, NULL) == 0 && action(SIGWINCH, NULL, &found) == 0, "%s", "sigaction");
+    CHECK(memcmp(&quiet, &found, sizeof quiet) == 0, "an ignored signal: %lx, %lx, %lx", (long)found.handler, found.flags, (long)found.mask);
 
     uint64_t before, blocked, bit = BIT(SIGUSR1);
     CHECK(mask(SIG_BLOCK, &bit, &before) == 0 && !(before & bit), "%s", "blocked before");
@@ -190,7 +195,7 @@ static void signals(char *page) {
     CHECK(blocked == (all & ~(BIT(SIGKILL) | BIT(SIGSTOP))), "another mask: %lx", (long)blocked);
 }
 
-static long made_by_child[6];
+static long made_by_child[7];
 
 /* As `posix_spawn` goes on: in its parent's memory, with descriptors and actions of its own. */
 static int in_child(void *page) {
@@ -202,6 +207,7 @@ static int in_child(void *page) {
     made_by_child[3] = CALL(dup, made_by_child[2], 2, 3, 4, 5, 6);
     made_by_child[4] = CALL(close, made_by_child[2], 2, 3, 4, 5, 6);
     made_by_child[5] = CALL(access, (long)"/nowhere", R_OK, 3, 4, 5, 6);
+    made_by_child[6] = action(SIGUSR1, NULL, &found) == 0 && found.handler == (uintptr_t)SIG_DFL;
     return 7;
 }
 
@@ -218,6 +224,7 @@ static void child(char *page) {
     CHECK(made_by_child[2] == next && made_by_child[3] > next && made_by_child[4] == 0, "descriptors of a child: %ld, %ld, %ld", made_by_child[2],
           made_by_child[3], made_by_child[4]);
     CHECK(made_by_child[5] == -ENOENT, "access in a child: %ld", made_by_child[5]);
+    CHECK(made_by_child[6] == 1, "%s", "a child has its parent's action");
     /* Nothing of that is its parent's. */
     CHECK(action(SIGUSR1, NULL, &found) == 0 && found.handler == (uintptr_t)on_signal, "%s", "a child has changed its parent's action");
     CHECK(CALL(close, made_by_child[3], 2, 3, 4, 5, 6) == -EBADF && CALL(dup, made_by_child[3], 2, 3, 4, 5, 6) == -EBADF, "%s", "a child's descriptor is its parent's");

@@ -10,10 +10,13 @@
 //!
 //! * `close` of a descriptor that is noted as the application's, and the most frequent calls with an ordinary path, go straight to the springboard's pieces, as
 //!   the trap would send them.
+//! * A question about a signal's action (`rt_sigaction` without a new one) is the kernel's to answer, as long as no handler is installed: for the default and for
+//!   an ignored signal the kernel has the application's own action (`gate::signals`). A handler of ours is not the application's, and goes the general way.
+//!   A child process that shares its parent's memory sets such actions here too, as `posix_spawn` does for every signal.
 //! * `mmap` of as much new memory as was mapped last, if that was large ([`Large`]), is made here at the same place, if that is free again.
 //! * For every other call, all signals are blocked, and [`Slot::ShortAnswer`] answers on the thread's stack for handlers; vector registers that it may change
 //!   are saved.
-//! * Every call of a child process that shares its parent's memory is also answered that way: the notes on descriptors and mappings are its parent's.
+//! * Every other call of a child process that shares its parent's memory is also answered that way: the notes on descriptors and mappings are its parent's.
 //! * If [`Slot::ShortOff`] is set, the original `syscall` is made, and is trapped.
 //!
 //! No thread stops here, and no handler of the application runs on top of this code: [`settle`] moves an interrupted thread to before the call, or behind it.
@@ -131,6 +134,56 @@ global_asm!(
     "mov [rsp + 40], rax",
     // Every register that changes is saved.
     "stillpoint_short_kept:",
+    // rt_sigaction(a signal, nothing, a place, 8): the kernel's answer, unless a handler is installed.
+    "cmp eax, 13",
+    "jne 5f",
+    "test rsi, rsi",
+    "jnz 7f",
+    "test rdx, rdx",
+    "jz stillpoint_short_general",
+    "syscall",
+    "test eax, eax",
+    "jnz stillpoint_short_general",
+    "cmp qword ptr [rdx], 1",
+    "ja stillpoint_short_general",
+    "jmp stillpoint_short_noted",
+    // rt_sigaction(a signal, the default or to ignore it, nothing, 8) of such a child: only the kernel has its actions.
+    "7:",
+    "test qword ptr gs:[0x40], {shares_memory}",
+    "jz stillpoint_short_general",
+    "test rdx, rdx",
+    "jnz stillpoint_short_general",
+    "lea r11, [rdi - 1]",
+    "cmp r11, 63",
+    "ja stillpoint_short_general",
+    "movabs r10, {other_actions}",
+    "bt qword ptr [r10], r11",
+    "jc stillpoint_short_general",
+    // Whether the action can be read, as for a path.
+    "mov r10, rsi",
+    "mov r11d, esi",
+    "and r11d, 4095",
+    "cmp r11d, 4084",
+    "ja stillpoint_short_general",
+    "mov edi, -1",
+    "mov esi, 1",
+    "mov edx, -1",
+    "mov eax, 233",
+    "syscall",
+    "cmp rax, -9",
+    "jne stillpoint_short_general",
+    "mov rsi, [rsp + 16]",
+    "cmp qword ptr [rsi], 1",
+    "ja stillpoint_short_general",
+    "mov rdi, [rsp + 8]",
+    "xor edx, edx",
+    "mov r10, [rsp + 32]",
+    "mov eax, 13",
+    "syscall",
+    "test eax, eax",
+    "jnz stillpoint_short_general",
+    "jmp stillpoint_short_noted",
+    "5:",
     "test qword ptr gs:[0x40], {shares_memory}",
     "jnz stillpoint_short_general",
     "cmp eax, 9",
@@ -154,7 +207,7 @@ global_asm!(
     "movabs r11, {large}",
     "mov r11, [r11]",
     "lock inc qword ptr [r11 + 16]",
-    // The mapping is made and counted.
+    // The call is made, and a mapping counted.
     "stillpoint_short_noted:",
     "mov rcx, [rsp]",
     "mov rdi, [rsp + 8]",
@@ -333,6 +386,7 @@ global_asm!(
     off = const slot(Slot::ShortOff),
     shares_memory = const SHARES_MEMORY,
     depth = const DEPTH,
+    other_actions = const slot(Slot::ShortOtherActions),
     noting = const slot(Slot::ShortNoting),
     plain = const slot(Slot::ShortPlain),
     large = const slot(Slot::ShortLarge),

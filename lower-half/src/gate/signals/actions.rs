@@ -9,6 +9,7 @@ use stillpoint_protocol::launch::Launch;
 
 use super::{MOST_SIGNALS, bit, is_ours, ours};
 use crate::arch::frame::Frame;
+use crate::arch::layout::{Slot, slot};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::{self, failed, syscall4};
 use crate::gate::call::{Call, errno};
@@ -99,6 +100,17 @@ pub fn suspend_by(launch: &Launch) {
         0
     };
     SUSPENDING.store((asked | on_term) & !ours(), Ordering::Relaxed);
+    tell_short_way();
+}
+
+/// Tells the short way the signals of which the kernel has another action than the application.
+pub(super) fn tell_short_way() {
+    let place = slot(Slot::ShortOtherActions) as *const AtomicU64;
+    // SAFETY: the gate region is mapped and writable, and the word is aligned and changed atomically only.
+    unsafe { &*place }.store(
+        ours() | SUSPENDING.load(Ordering::Relaxed),
+        Ordering::Release,
+    );
 }
 
 /// Whether a signal requests a suspend when a thread that does not block it takes it.
@@ -197,11 +209,8 @@ fn kernel_view(signal: i32, action: &Action) -> Action {
         };
     }
     if !action.handles() {
-        return Action {
-            restorer: Piece::Restorer.address(),
-            flags: action.flags | SA_RESTORER,
-            ..*action
-        };
+        // As it is: the short way has the kernel answer what such an action is (`arch::short`).
+        return *action;
     }
     Action {
         handler: Piece::Trampoline.address(),
@@ -293,7 +302,19 @@ fn exchange(signal: i32, wanted: Option<Action>) -> Result<Action, isize> {
     let Some(slot) = actions.get_mut((signal as usize).wrapping_sub(1)) else {
         return Err(errno(libc::EINVAL));
     };
-    let before = *slot;
+    // A child that shares our memory has signal actions of its own in the kernel, but this table is its parent's.
+    let shared = Thread::current().is_some_and(Thread::shares_memory);
+    let mut before = *slot;
+    if shared && !is_ours(signal) {
+        let mut own = Action::DEFAULT;
+        let known = !failed(kernel_action(signal, None, Some(&mut own)));
+        // Our handler of a signal that asks for a suspend stands where the child has the default.
+        if known && own.handler == on_suspend as *const () as usize {
+            before = Action::DEFAULT;
+        } else if known && !own.handles() {
+            before = own;
+        }
+    }
     let Some(wanted) = wanted else {
         return Ok(before);
     };
@@ -306,8 +327,7 @@ fn exchange(signal: i32, wanted: Option<Action>) -> Result<Action, isize> {
             return Err(result);
         }
     }
-    // A child that shares our memory has signal actions of its own in the kernel, but this table is its parent's.
-    if !Thread::current().is_some_and(Thread::shares_memory) {
+    if !shared {
         lower::handles(signal, wanted.handles());
         *slot = Action {
             mask: wanted.mask & !(bit(libc::SIGKILL) | bit(libc::SIGSTOP)),

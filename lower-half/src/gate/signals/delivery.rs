@@ -125,4 +125,5 @@ pub fn fill_slots() {
             .add(Slot::StopSignal as usize)
             .write(stop_signal() as u64);
     }
+    actions::tell_short_way();
 }

@@ -21,7 +21,7 @@ use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
 use crate::gate::{exit, stop};
 use crate::ground::{elf, wake};
 use crate::threads::registry::Thread;
-use lists::{ExecLists, sound};
+use lists::{ExecLists, preloads, sound};
 
 /// The argument that makes the lower half's executable start a program on behalf of `execve`.
 pub const VERB: &CStr = c"exec";
@@ -130,11 +130,15 @@ fn start(
     environment: usize,
     exec: impl Fn(usize, usize, usize) -> isize,
 ) -> isize {
+    let natively = natively();
+    if natively && !preloads(environment) {
+        return with_own_mask(call, 0, || exec(path, arguments, environment));
+    }
     if user::text(path).is_none() || !sound(arguments) || !sound(environment) {
         // The kernel reports the error.
         return with_own_mask(call, 0, || call.make());
     }
-    let verb = match natively() {
+    let verb = match natively {
         true => None,
         false => verb(path).filter(|verb| *verb == VERB || is_the_rank() && lasts(path)),
     };

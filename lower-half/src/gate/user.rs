@@ -146,6 +146,24 @@ pub fn text_of_many(address: usize, known: &mut usize) -> Option<&'static [u8]> 
     }
 }
 
+/// Whether one of many strings begins with these bytes, or `None` if the application could not read them; `known` is as in [`text_of_many`].
+pub fn begins(address: usize, with: &[u8], known: &mut usize) -> Option<bool> {
+    for (offset, wanted) in with.iter().enumerate() {
+        let at = address.checked_add(offset)?;
+        if at / PAGE != *known {
+            if !readable(at, 1) {
+                return None;
+            }
+            *known = at / PAGE;
+        }
+        // SAFETY: a byte of the page has been read.
+        if unsafe { (at as *const u8).read() } != *wanted {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
 /// Returns the number of entries of a list of pointers before its NULL (0 for an absent list), or `None` if the application could not read all of it.
 pub fn list_length(address: usize) -> Option<usize> {
     if address == 0 {

@@ -26,13 +26,21 @@ pub fn sound(list: usize) -> bool {
     user::list_length(list).is_some_and(|entries| (0..entries).all(&mut can_be_read))
 }
 
+/// Whether an environment may name libraries to preload, so that ours may be among them. One that cannot be read is the kernel's to refuse.
+pub fn preloads(list: usize) -> bool {
+    let mut known = user::NO_PAGE;
+    let mut names_some = |index| user::begins(entry(list, index), PRELOAD, &mut known);
+    let entries = user::list_length(list).unwrap_or(0);
+    (0..entries).any(|index| names_some(index) == Some(true))
+}
+
 /// Entries of a NULL-terminated list of pointers that is [`sound`].
 fn count(list: usize) -> usize {
     user::list_length(list).unwrap_or(0)
 }
 
 fn entry(list: usize, index: usize) -> usize {
-    // SAFETY: every caller's list is `sound`, and its index is below the list's length (`count`), so the entry can be read.
+    // SAFETY: every caller's list can be read up to its NULL, and its index is below the list's length (`count`), so the entry can be read.
     unsafe { (list as *const usize).add(index).read_unaligned() }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A restart fills the table before the application runs. From then on entries are only taken, in the trap's handler.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
@@ -60,6 +60,15 @@ static TABLE: [Entry; MOST] = [const {
     }
 }; MOST];
 
+/// The number of entries that have been filled. Others are never touched: most processes have none, and the pages of the table stay the kernel's.
+static FILLED: AtomicUsize = AtomicUsize::new(0);
+
+fn filled() -> &'static [Entry] {
+    TABLE
+        .get(..FILLED.load(Ordering::Acquire))
+        .unwrap_or_default()
+}
+
 /// The children that a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
@@ -105,12 +114,13 @@ pub fn restore(all: &[EndedChild]) -> Result<(), Refusal> {
         }
         entry.there.store(1, Ordering::Release);
     }
+    FILLED.fetch_max(all.len(), Ordering::AcqRel);
     Ok(())
 }
 
 /// Returns the children that are left, for the next image.
 pub fn all() -> Vec<EndedChild> {
-    let left = TABLE.iter().filter(|entry| entry.is_there());
+    let left = filled().iter().filter(|entry| entry.is_there());
     let ended = |entry: &Entry| EndedChild {
         pid: entry.pid.load(Ordering::Relaxed),
         group: entry.group.load(Ordering::Relaxed),
@@ -144,7 +154,7 @@ impl Entry {
 
 /// Returns one of the children that a call waits for. Any FS, no allocation.
 pub fn find(whom: Whom) -> Option<End> {
-    let mut entries = TABLE.iter().enumerate();
+    let mut entries = filled().iter().enumerate();
     let (place, entry) = entries.find(|(_, entry)| entry.is_there() && entry.is(whom))?;
     let mut usage = [0; USAGE];
     for (word, used) in usage.iter_mut().zip(&entry.usage) {
@@ -169,7 +179,7 @@ pub fn take(end: &End) -> bool {
 
 /// Forgets the children: this is a forked child, and they are its parent's.
 pub fn start_forked() {
-    TABLE
+    filled()
         .iter()
         .for_each(|entry| entry.there.store(0, Ordering::Relaxed));
 }

@@ -23,6 +23,7 @@ mod convert;
 mod fatal;
 mod foreign_mpi;
 mod generated;
+mod gpu_support;
 pub mod interruptible;
 pub mod library;
 pub mod open_files;
@@ -44,6 +45,10 @@ pub unsafe fn load(launch: &Launch) -> Result<(), String> {
     if let Some(loaded) = backend::BACKEND.loaded {
         // SAFETY: the caller says that no other thread runs yet, which is what `Backend::loaded` demands.
         unsafe { loaded() };
+    }
+    if cfg!(library = "openmpi") {
+        // Open MPI may be asked before it is started.
+        gpu_support::ask();
     }
     Ok(())
 }
@@ -92,6 +97,7 @@ unsafe extern "C" fn start(
         scheduling::while_mpi_binds(|| unsafe { start(argc, argv, required, provided) })
     });
     if code == 0 {
+        gpu_support::ask();
         progress::prepare();
     }
     syscall::set_mask(mask);

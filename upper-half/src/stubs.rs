@@ -6,6 +6,8 @@ pub mod counted;
 pub mod crash;
 #[cfg(not(application = "openmpi"))]
 pub mod events;
+#[cfg(not(application = "abi"))]
+mod extensions;
 pub mod files;
 #[cfg(application = "openmpi")]
 mod fortran;

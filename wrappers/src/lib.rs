@@ -16,6 +16,7 @@ pub mod dispatch;
 pub mod extra;
 pub mod found;
 pub mod gate;
+pub mod gpu_queries;
 pub mod lengths;
 pub mod mpich;
 pub mod neutral;

@@ -1,8 +1,9 @@
 //! The words of predefined handles.
 
+use stillpoint_wrappers::gpu_queries::TAKES_GPUS;
 use stillpoint_wrappers::neutral::Word;
 
-use super::library;
+use super::{gpu_support, library};
 
 /// `MPI_COMM_WORLD` of the standard's ABI.
 pub const WORLD: i32 = 257;
@@ -15,6 +16,9 @@ pub const SELF: i32 = 258;
 ///
 /// Implements `Services::predefined`: reads two tables, and uses neither thread-local storage nor a libc.
 pub extern "C" fn predefined(kind: u32, standard: i32) -> Word {
+    if kind == TAKES_GPUS {
+        return gpu_support::says(standard);
+    }
     let mut null = 0;
     for (of, value, is_null, word) in library::predefined() {
         if of as u32 != kind {

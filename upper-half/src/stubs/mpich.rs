@@ -4,30 +4,37 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 
 use crate::ground::export::export;
+use crate::stubs::extensions::{copy_as_it_is, takes_gpus};
 
-/// Whether MPICH itself takes a GPU's memory: no, because this library copies such memory instead (docs/users/gpus.md).
-macro_rules! no_support {
-    ($($exported:literal $also:ident $own:ident;)*) => {$(
+/// Whether MPICH itself takes a GPU's memory.
+macro_rules! support {
+    ($($exported:literal $also:ident $own:ident $place:literal;)*) => {$(
         #[unsafe(export_name = $exported)]
         unsafe extern "C" fn $own() -> c_int {
-            0
+            takes_gpus($place)
         }
         export!($also => $own);
     )*};
 }
 
-no_support! {
-    "MPIX_Query_cuda_support" PMPIX_Query_cuda_support query_cuda_support;
-    "MPIX_Query_hip_support" PMPIX_Query_hip_support query_hip_support;
-    "MPIX_Query_ze_support" PMPIX_Query_ze_support query_ze_support;
+support! {
+    "MPIX_Query_cuda_support" PMPIX_Query_cuda_support query_cuda_support 0;
+    "MPIX_Query_hip_support" PMPIX_Query_hip_support query_hip_support 1;
+    "MPIX_Query_ze_support" PMPIX_Query_ze_support query_ze_support 2;
 }
 
-/// `MPIX_GPU_query_support`.
+/// `MPIX_GPU_query_support`, whose kinds are CUDA's, Level Zero's and HIP's.
 #[unsafe(export_name = "MPIX_GPU_query_support")]
-unsafe extern "C" fn gpu_query_support(_kind: c_int, place: *mut c_int) -> c_int {
+unsafe extern "C" fn gpu_query_support(kind: c_int, place: *mut c_int) -> c_int {
+    let says = match kind {
+        0 => takes_gpus(0),
+        1 => takes_gpus(2),
+        2 => takes_gpus(1),
+        _ => 0,
+    };
     // SAFETY: MPICH demands that the place is writable, and a null one is left out.
     if let Some(place) = unsafe { place.as_mut() } {
-        *place = 0;
+        *place = says;
     }
     0
 }
@@ -78,9 +85,5 @@ unsafe extern "C" fn MPIR_Dup_fn(
     flag: *mut c_int,
 ) -> c_int {
     // SAFETY: an attribute's copy function gets places for all that it answers.
-    unsafe {
-        *copy = value;
-        *flag = 1;
-    }
-    0
+    unsafe { copy_as_it_is(value, copy, flag) }
 }

@@ -2,7 +2,7 @@
 //! class, and more that is the library's own.
 
 pub use super::loaded::ffi;
-pub use super::loaded::found::{self, load};
+pub use super::loaded::found::{self, load, named as symbol};
 pub use super::loaded::imports;
 pub use super::loaded::texts::text;
 pub use stillpoint_wrappers::mpich as abi;

@@ -4,7 +4,7 @@
 //! Versions 4.1 and 5.0 are one library to the dynamic linker. A symbol that one of them lacks must not prevent the executable from starting: predefined
 //! handles may be absent, and functions that `mpi.h` does not declare are looked up by name ([`named`]).
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 
 use stillpoint_wrappers::dispatch::Dispatch;
@@ -47,6 +47,11 @@ pub fn word(handle: Handle) -> Word {
 /// The dynamic linker has already loaded the library.
 pub fn load(_: Option<&Path>, _: &str) -> Result<(), String> {
     Ok(())
+}
+
+/// Returns the address of a function of the library that not every version has.
+pub fn symbol(name: &'static CStr) -> Option<*const c_void> {
+    named::Named::new(name).found()
 }
 
 /// A symbol's address from the dynamic linker; null if the library lacks the symbol.

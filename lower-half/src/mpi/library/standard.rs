@@ -15,7 +15,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 
 pub use super::loaded::ffi;
-pub use super::loaded::found::{self, load};
+pub use super::loaded::found::{self, load, named as symbol};
 pub use super::loaded::imports;
 pub use super::loaded::texts::text;
 

@@ -3,6 +3,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 use crate::ground::abi::{Aint, Fint};
+use crate::stubs::extensions::{copy_as_it_is, takes_gpus};
 
 /// Exports a function under the four names that Fortran compilers may give it.
 macro_rules! for_fortran {
@@ -71,11 +72,7 @@ macro_rules! for_c {
             flag: *mut c_int,
         ) -> c_int {
             // SAFETY: an attribute's copy function gets places for all that it answers.
-            unsafe {
-                *flag = 1;
-                *copy = value;
-            }
-            0
+            unsafe { copy_as_it_is(value, copy, flag) }
         }
 
         #[allow(non_snake_case)] // The library's name.
@@ -237,9 +234,9 @@ unsafe fn wtick(place: *mut f64) {
     unsafe { *place = PMPI_Wtick() }
 }
 
-/// Whether Open MPI itself takes a GPU's memory: no, because this library copies such memory instead (docs/users/gpus.md).
+/// Whether Open MPI itself takes a GPU's memory.
 #[allow(non_snake_case)] // The library's name.
 #[unsafe(no_mangle)]
 extern "C" fn MPIX_Query_cuda_support() -> c_int {
-    0
+    takes_gpus(0)
 }

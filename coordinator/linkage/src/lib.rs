@@ -7,11 +7,13 @@
 //! * [`cache`] - `/etc/ld.so.cache`
 //! * [`library`] - one file: what it needs, whether it is an MPI
 //! * [`names`] - names that files define and need
+//! * [`opened`] - an open library as it describes itself, read without allocation
 //! * [`search`] - from a name to a file, as `ld.so` searches
 
 mod cache;
 mod library;
 mod names;
+pub mod opened;
 mod search;
 
 use std::collections::{HashSet, VecDeque};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, EM_X86_64, FileHeader64};
 use object::read::elf::{Dyn, ElfFile64};
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, StringTable};
+use object::{LittleEndian, Object, ObjectSegment, StringTable};
 
 use crate::names::Names;
 
@@ -155,11 +155,11 @@ pub fn number(path: &Path, name: &str) -> Option<u32> {
     // mapped library.
     let bytes = unsafe { Mmap::map(&file) }.ok()?;
     let elf = ElfFile64::<LittleEndian>::parse(&*bytes).ok()?;
-    let symbol = elf
-        .dynamic_symbols()
-        .find(|symbol| symbol.is_definition() && symbol.name() == Ok(name))?;
-    let section = elf.section_by_index(symbol.section_index()?).ok()?;
-    let data = section.data_range(symbol.address(), 4).ok()??;
+    let symbol = Names::of(&elf).find(name.as_bytes())?;
+    let address = symbol.st_value.get(LittleEndian);
+    let data = elf
+        .segments()
+        .find_map(|segment| segment.data_range(address, 4).ok().flatten())?;
     Some(u32::from_le_bytes(data.try_into().ok()?))
 }
 
@@ -175,7 +175,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Functions that every MPI defines. Darshan defines the first one.
-const OF_EVERY_MPI: [&[u8]; 3] = [b"PMPI_Init", b"PMPI_Comm_rank", b"PMPI_Type_size"];
+pub(crate) const OF_EVERY_MPI: [&[u8]; 3] = [b"PMPI_Init", b"PMPI_Comm_rank", b"PMPI_Type_size"];
 
 /// Returns the MPI that a file is. An MPI defines all of [`OF_EVERY_MPI`]; tools that stand before one define some of them, and need the others. Its own names
 /// tell which MPI it is: data of Open MPI's and MPICH's binary interfaces, which the standard's does not have.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 use object::LittleEndian;
-use object::elf::{FileHeader64, SHN_UNDEF, STB_WEAK, gnu_hash};
+use object::elf::{FileHeader64, SHN_UNDEF, STB_WEAK, Sym64, gnu_hash};
 use object::read::elf::{ElfFile64, GnuHashTable, Sym, SymbolTable, VersionTable};
 
 use crate::MissingName;
@@ -88,14 +88,18 @@ impl<'data, 'file> Names<'data, 'file> {
     }
 
     pub fn has(&self, wanted: &[u8]) -> bool {
+        self.find(wanted).is_some()
+    }
+
+    /// Returns what the file defines under a name.
+    pub fn find(&self, wanted: &[u8]) -> Option<&'data Sym64<LittleEndian>> {
         if let Some(table) = &self.table {
             let (hash, any) = (gnu_hash(wanted), VersionTable::default());
             let found = table.find(LittleEndian, wanted, hash, None, self.symbols, &any);
-            return found.is_some_and(|(_, symbol)| defines(symbol));
+            return found.map(|(_, symbol)| symbol).filter(|one| defines(*one));
         }
-        self.symbols.iter().any(|symbol| {
-            defines(symbol) && symbol.name(LittleEndian, self.symbols.strings()) == Ok(wanted)
-        })
+        let (mut symbols, strings) = (self.symbols.iter(), self.symbols.strings());
+        symbols.find(|one| defines(*one) && one.name(LittleEndian, strings) == Ok(wanted))
     }
 }
 

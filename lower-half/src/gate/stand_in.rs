@@ -10,13 +10,14 @@
 //!
 //! Rules of this place: runs in the trap's handler, but for [`begin`], [`save`] and [`restore`].
 
-mod soname;
+mod link_maps;
 
 use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use stillpoint_linkage::Family;
+use stillpoint_linkage::opened::{LONGEST, Opened};
 use stillpoint_refusals::Code;
 use stillpoint_wrappers::gate;
 
@@ -69,16 +70,19 @@ pub fn set_library(path: &'static CStr) {
 
 /// Whether code at this address is the loader's, and it is to be answered.
 pub fn is_loader(address: usize) -> bool {
+    loader().contains(&address)
+}
+
+fn loader() -> Range<usize> {
     let [start, end] = LOADER.each_ref().map(|it| it.load(Ordering::Relaxed));
-    (start..end).contains(&address)
+    start..end
 }
 
 /// Returns what an image must hold.
 pub fn save() -> Vec<u8> {
-    let [start, end] = LOADER
-        .each_ref()
-        .map(|it| it.load(Ordering::Relaxed) as u64);
+    let loader = loader();
     let [device, inode] = get(&LOADED);
+    let [start, end] = [loader.start as u64, loader.end as u64];
     [start, end, device, inode, word_of(family())]
         .iter()
         .flat_map(|word| word.to_le_bytes())
@@ -130,16 +134,40 @@ pub fn on_open(call: &Call, argument: usize) -> Option<isize> {
             false => opened,
         });
     }
-    let mut name = [0; soname::LONGEST];
-    let name = soname::of(opened, &mut name).unwrap_or_default();
+    let library_there = opened_library(opened);
+    let mut name = [0; LONGEST];
+    let name = library_there.as_ref().and_then(|it| it.name(&mut name));
+    let name = name.unwrap_or_default();
     if stands_for(own, name) {
         return Some(instead(opened, library, name));
     }
-    let other = Family::ALL.into_iter().find(|it| stands_for(*it, name));
-    if let Some(other) = other.filter(|_| is_mpi_itself(name) && !loaded && !exit::forked()) {
+    let mut other = Family::ALL.into_iter().find(|it| stands_for(*it, name));
+    let mut is_mpi = other.is_some() && is_mpi_itself(name);
+    if other.is_none()
+        && is_mpi_itself(file_name(path))
+        && let Some(mpi) = library_there.as_ref().and_then(Opened::mpi)
+    {
+        // An MPI under a name of its maker's own.
+        if mpi == Some(own) {
+            return Some(instead(opened, library, b"libmpi"));
+        }
+        (other, is_mpi) = (mpi, true);
+    }
+    if is_mpi && !loaded && !exit::forked() {
         refuse(other, own, path);
     }
     Some(descriptors::noted(opened))
+}
+
+/// Reads the beginning of an open library.
+fn opened_library(fd: isize) -> Option<Opened<impl Fn(&mut [u8], u64) -> usize>> {
+    Opened::new(move |into: &mut [u8], at: u64| {
+        let place = into.as_mut_ptr() as usize;
+        let length = into.len();
+        // SAFETY: the kernel writes at most `length` bytes there.
+        let read = unsafe { syscall4(libc::SYS_pread64, fd as usize, place, length, at as usize) };
+        (read.max(0) as usize).min(length)
+    })
 }
 
 /// Whether the stubs of a family stand in the place of the library of that name.
@@ -177,10 +205,14 @@ fn instead(opened: isize, library: *const libc::c_char, name: &[u8]) -> isize {
     };
     let found = if failed(stubs) { None } else { id(stubs) };
     // The loader would load another file a second time, and another build's contract has not been compared.
-    let known = [get(&LOADED), get(&CHECKED)]
-        .into_iter()
-        .find(|it| *it != [0; 2]);
-    if let Some(found) = found.filter(|found| known.is_none_or(|known| known == *found)) {
+    let (before, checked) = (get(&LOADED), get(&CHECKED));
+    let known = [before, checked].into_iter().find(|it| *it != [0; 2]);
+    let is_known = |found: &[u64; 2]| {
+        known.is_none_or(|known| known == *found)
+            // After a restart, another installation's file stands for the one that is loaded, and the loader need only know it.
+            || checked == [0; 2] && link_maps::know(loader(), before, *found)
+    };
+    if let Some(found) = found.filter(is_known) {
         close(opened);
         set(&LOADED, found);
         return descriptors::noted(stubs);
@@ -209,7 +241,7 @@ fn id(fd: isize) -> Option<[u64; 2]> {
 }
 
 /// Ends the process: the program loads an MPI whose calls nothing here would answer.
-fn refuse(other: Family, own: Family, path: &[u8]) -> ! {
+fn refuse(other: Option<Family>, own: Family, path: &[u8]) -> ! {
     /// The exit status of a program that was found, but cannot be run.
     const NOT_EXECUTABLE: usize = 126;
     /// The lead of rank 0 in reporting an error that all ranks have: its launcher then ends the others.
@@ -221,7 +253,9 @@ fn refuse(other: Family, own: Family, path: &[u8]) -> ! {
     let first = unsafe { gate::page() }.rank.load(Ordering::Relaxed) <= 0;
     let parts = [
         b"stillpoint: this program has loaded " as &[u8],
-        other.shown().as_bytes(),
+        other
+            .map_or("an MPI that is not known here", Family::shown)
+            .as_bytes(),
         b" (",
         path,
         b"), but it was launched for ",

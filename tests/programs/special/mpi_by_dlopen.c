@@ -1,5 +1,6 @@
 /* Loads MPI by itself, as interpreters do (ctypes, LuaJIT's FFI): no other library of the program needs it. The first argument is the way: name, path, local,
- * deep, closed (loaded, closed and loaded again), late (from a second thread), twice (by name and by path).
+ * deep, closed (loaded, closed and loaded again), late (from a second thread), twice (by name and by path), only (by path, and by no other name before). At the end MPI is opened by TRIAL_FURTHER too, if
+ * that is set.
  * trial: ranks=2 flags=-Xlinker,--as-needed */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,11 +32,12 @@ static void *load(void *arguments) {
     if (!strcmp(way, "local")) flags = RTLD_NOW | RTLD_LOCAL;
     if (!strcmp(way, "deep")) flags = RTLD_LAZY | RTLD_DEEPBIND;
     if (!strcmp(way, "closed")) dlclose(dlopen(name, flags));
-    if (!strcmp(way, "path") || !strcmp(way, "twice")) {
+    int by_path = !strcmp(way, "path") || !strcmp(way, "only");
+    if (by_path || !strcmp(way, "twice")) {
         CHECK(realpath(getenv("TRIAL_LIBMPI"), path) != NULL, "%s", strerror(errno));
         library = dlopen(path, flags);
     }
-    if (strcmp(way, "path")) {
+    if (!by_path) {
         void *by_name = dlopen(name, flags);
         CHECK(!library || library == by_name, "%s is another library by its path", name);
         library = by_name;
@@ -51,7 +53,7 @@ static void *symbol(const char *name) {
 
 int main(int argc, char **argv) {
     char *way = argc > 1 ? argv[1] : "name";
-    CHECK(dlopen("libmpi.so.40", RTLD_NOW | RTLD_NOLOAD) == NULL, "%s", "MPI is loaded already");
+    if (strcmp(way, "only")) CHECK(dlopen("libmpi.so.40", RTLD_NOW | RTLD_NOLOAD) == NULL, "%s", "MPI is loaded already");
     pthread_t thread;
     if (strcmp(way, "late"))
         load(way);
@@ -74,5 +76,7 @@ int main(int argc, char **argv) {
     CHECK(all == trial_size * (trial_size + 1) / 2, "sum %d", all);
     void *again = dlopen("libmpi.so.40", RTLD_NOW | RTLD_NOLOAD);
     CHECK(again == library, "%s", "MPI is no longer what it was");
+    char *further = getenv("TRIAL_FURTHER");
+    if (further) CHECK(dlopen(further, RTLD_NOW) == library, "%s: %s", further, dlerror());
     return trial_finish();
 }

@@ -94,6 +94,38 @@ fn applications(programs: &Programs) -> Vec<Application> {
             Unit::Milliseconds,
         )],
     }];
+    all.push(Application {
+        name: "children",
+        mpi: programs.mpi.clone(),
+        program: programs.start.clone(),
+        arguments: vec!["1000".to_owned()],
+        watched: None,
+        figures: vec![
+            Figure {
+                label: "`fork` and `execve` of `true` by a rank",
+                unit: Unit::Milliseconds,
+                read: |lap| told(lap, "forked "),
+            },
+            Figure {
+                label: "`posix_spawn` of `true` by a rank",
+                unit: Unit::Milliseconds,
+                read: |lap| told(lap, "spawned "),
+            },
+        ],
+    });
+    if let Some(program) = found("python3").filter(|python| has_scipy(python)) {
+        all.push(Application {
+            name: "python",
+            mpi: programs.mpi.clone(),
+            program,
+            arguments: ["-c", "import numpy, scipy"].map(str::to_owned).to_vec(),
+            watched: None,
+            figures: vec![whole(
+                "`mpirun` of two ranks `python3 -c 'import numpy, scipy'`",
+                Unit::Milliseconds,
+            )],
+        });
+    }
     if let Some(program) = found("lmp") {
         let words = [
             "-in",
@@ -150,6 +182,20 @@ fn applications(programs: &Programs) -> Vec<Application> {
     all
 }
 
+/// Returns the nanoseconds that a short program's line tells.
+fn told(lap: &Lap, beginning: &str) -> Option<Duration> {
+    let mut lines = lap.lines.iter();
+    let nanoseconds = lines.find_map(|(line, _)| line.strip_prefix(beginning))?;
+    Some(Duration::from_nanos(nanoseconds.parse().ok()?))
+}
+
+/// Whether the libraries are there that the row imports.
+fn has_scipy(python: &Path) -> bool {
+    let mut command = Command::new(python);
+    command.args(["-c", "import numpy, scipy"]);
+    command.output().is_ok_and(|output| output.status.success())
+}
+
 /// Finds a program in PATH.
 fn found(name: &str) -> Option<PathBuf> {
     let search = std::env::var_os("PATH")?;
@@ -160,7 +206,7 @@ fn found(name: &str) -> Option<PathBuf> {
 
 impl Application {
     fn group(&self) -> Group {
-        if self.name == "start" {
+        if ["start", "children", "python"].contains(&self.name) {
             Group::Start
         } else {
             Group::Programs
@@ -215,9 +261,10 @@ impl Application {
         let whole = begun.elapsed();
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{command:?}: {complaint}");
+        let said = String::from_utf8_lossy(&output.stdout);
         Ok(Lap {
             whole,
-            lines: vec![],
+            lines: said.lines().map(|line| (line.to_owned(), whole)).collect(),
         })
     }
 
@@ -339,7 +386,7 @@ pub fn rates(programs: &Programs, options: &Options) -> Result<Vec<Rate>, Failed
     applications(programs)
         .iter()
         .chain([&spectral])
-        .filter(|application| application.name != "start" && application.wanted(options))
+        .filter(|application| application.group() != Group::Start && application.wanted(options))
         .map(|application| application.rate(programs, directory.path()))
         .collect()
 }

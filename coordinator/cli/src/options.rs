@@ -118,10 +118,10 @@ pub struct LaunchOptions {
     )]
     pub sync_files: SyncFiles,
 
-    /// What becomes of sockets that lead out of the job: to license servers, monitors and drivers
+    /// What becomes of connections that lead out of the process: to license servers, monitors and drivers
     ///
-    /// refuse: they forbid a checkpoint; reset: after a restart, a connection is one that its peer has closed (ECONNRESET), and other sockets have their
-    /// addresses again. Connections to other processes of the job count too.
+    /// refuse: they forbid a checkpoint; reset: after a restart they are closed by their peers (ECONNRESET). This is for TCP and Unix streams, to other ranks
+    /// too. A socket that listens or is for datagrams forbids a checkpoint in any case.
     #[arg(
         long,
         env = "STILLPOINT_SOCKETS",

@@ -146,14 +146,12 @@ pub enum DescriptorKind {
         reset: bool,
         options: Vec<SocketOption>,
     },
-    /// A socket that leads out of the job. A restart makes it anew, without its peer.
-    Outward {
+    /// A TCP connection that leads out of the process. A restart makes it anew, as one that its peer has closed.
+    LostConnection {
+        /// `AF_INET` or `AF_INET6`.
         family: i32,
-        socket_type: i32,
-        protocol: i32,
-        /// Its own address, as `bind` takes it.
-        local: Option<Vec<u8>>,
-        role: SocketRole,
+        /// The program knows already that it is over.
+        told: bool,
         options: Vec<SocketOption>,
     },
     EventFd {
@@ -181,18 +179,6 @@ pub enum DescriptorKind {
 /// Returns the mode that the kernel gives a memory file.
 fn memory_file_mode() -> u32 {
     0o777
-}
-
-/// What a socket that leads out of the job was for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "role")]
-pub enum SocketRole {
-    /// It waits for connections: as many as `backlog` at once.
-    Listening { backlog: i32 },
-    /// A connection, which is lost. `told`: the program knew that already.
-    Lost { told: bool },
-    /// It has no connection. `peer` is where datagrams go to.
-    Open { peer: Option<Vec<u8>> },
 }
 
 /// `SOL_SOCKET`.

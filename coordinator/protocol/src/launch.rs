@@ -86,7 +86,7 @@ pub struct Launch {
     /// The files that are synced to disk before an epoch is committed.
     #[serde(default)]
     pub sync_files: SyncFiles,
-    /// What becomes of sockets that lead out of the job.
+    /// What becomes of connections that lead out of the process.
     #[serde(default)]
     pub sockets: Sockets,
     /// Whether memory of GPUs is staged.
@@ -136,13 +136,13 @@ pub enum MappedFiles {
     Keep,
 }
 
-/// What becomes of sockets that lead out of the job.
+/// What becomes of connections that lead out of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sockets {
     /// They make a checkpoint refuse.
     #[default]
     Refuse,
-    /// A restart makes them anew, and connections as ones that their peers have closed.
+    /// A restart makes them anew, as ones that their peers have closed.
     Reset,
 }
 

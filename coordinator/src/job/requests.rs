@@ -46,7 +46,6 @@ impl CheckpointRequest {
     }
 
     /// The time until which it is tried again after a refusal.
-    /// Until when it is tried again.
     pub fn tried_until(&self) -> Duration {
         self.since + self.patience
     }

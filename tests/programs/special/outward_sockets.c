@@ -1,5 +1,5 @@
-/* Sockets that lead out of the job: to a server of TCP and one of Unix sockets that the test has (OUTWARD_PORT, OUTWARD_PATH), and sockets of the program's own
- * that listen, or are for datagrams. After a restart (there is a file `restarted`), connections are closed by their peers, and the others work as before.
+/* Connections that lead out of the process: to a server of TCP and one of Unix sockets that the test has (OUTWARD_PORT, OUTWARD_PATH). After a restart (there is a
+ * file `restarted`) their peers have closed them.
  * trial: ranks=2 */
 #include "../common.h"
 #include <netinet/in.h>
@@ -8,17 +8,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-
-static struct sockaddr_in local(int port) {
-    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-}
-
-static int port_of(int fd) {
-    struct sockaddr_in at;
-    socklen_t length = sizeof at;
-    CHECK(getsockname(fd, (struct sockaddr *)&at, &length) == 0, "getsockname: %s", strerror(errno));
-    return ntohs(at.sin_port);
-}
 
 static int option(int fd, int level, int name) {
     int value = -1;
@@ -31,20 +20,10 @@ static void set(int fd, int level, int name, int value) {
     CHECK(setsockopt(fd, level, name, &value, sizeof value) == 0, "setsockopt: %s", strerror(errno));
 }
 
-static int made(int family, int type) {
-    int fd = socket(family, type, 0);
-    CHECK(fd >= 0, "socket: %s", strerror(errno));
+static int connected(const void *at, socklen_t length) {
+    int fd = socket(((const struct sockaddr *)at)->sa_family, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && connect(fd, at, length) == 0, "connect: %s", strerror(errno));
     return fd;
-}
-
-static void joined(int fd, int port) {
-    struct sockaddr_in at = local(port);
-    CHECK(connect(fd, (struct sockaddr *)&at, sizeof at) == 0, "connect: %s", strerror(errno));
-}
-
-static void named(int fd) {
-    struct sockaddr_in at = local(0);
-    CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) == 0, "bind: %s", strerror(errno));
 }
 
 /* Sends a word to a server that sends it back. */
@@ -63,76 +42,57 @@ static void is_lost(int fd, const char *who) {
     CHECK(send(fd, &byte, 1, MSG_NOSIGNAL) == -1 && errno == EPIPE, "%s: %s", who, strerror(errno));
 }
 
-/* A client comes to a socket that listens. */
-static void serves(int listener, int client, const void *at, socklen_t length) {
-    CHECK(connect(client, at, length) == 0, "connect to what listens: %s", strerror(errno));
-    int accepted = accept(listener, NULL, NULL);
-    char byte = 0;
-    CHECK(accepted >= 0 && write(client, "y", 1) == 1 && read(accepted, &byte, 1) == 1 && byte == 'y', "accept: %s", strerror(errno));
-    close(client);
-    close(accepted);
-}
-
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
-    int server = atoi(getenv("OUTWARD_PORT"));
-    struct sockaddr_un path = {.sun_family = AF_UNIX}, own = {.sun_family = AF_UNIX};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(atoi(getenv("OUTWARD_PORT"))), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 at6 = {.sin6_family = AF_INET6, .sin6_port = at.sin_port};
+    memcpy(at6.sin6_addr.s6_addr, (unsigned char[]){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}, 16);
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
     snprintf(path.sun_path, sizeof path.sun_path, "%s", getenv("OUTWARD_PATH"));
-    snprintf(own.sun_path, sizeof own.sun_path, "%s.%d", getenv("OUTWARD_PATH"), trial_rank);
 
-    int tcp = made(AF_INET, SOCK_STREAM), unix_stream = made(AF_UNIX, SOCK_STREAM), fresh = made(AF_INET, SOCK_STREAM | SOCK_NONBLOCK);
-    joined(tcp, server);
+    int tcp = connected(&at, sizeof at), tcp6 = connected(&at6, sizeof at6), local = connected(&path, sizeof path), unread = connected(&at, sizeof at);
+    int finished = connected(&at, sizeof at);
     set(tcp, SOL_SOCKET, SO_KEEPALIVE, 1);
     set(tcp, IPPROTO_TCP, TCP_KEEPIDLE, 77);
-    CHECK(connect(unix_stream, (struct sockaddr *)&path, sizeof path) == 0, "connect: %s", strerror(errno));
-    set(fresh, IPPROTO_TCP, TCP_NODELAY, 1);
+    set(tcp, IPPROTO_TCP, TCP_NODELAY, 1);
+    fcntl(tcp6, F_SETFL, O_NONBLOCK);
     talks(tcp, "TCP");
-    talks(unix_stream, "Unix");
-    /* Bytes that nobody reads before the checkpoint. */
-    CHECK(write(tcp, "z", 1) == 1, "write: %s", strerror(errno));
+    talks(local, "Unix");
+    talks(finished, "TCP");
+    /* Bytes that nobody reads before the checkpoint; of one connection the peer has closed after them. */
+    struct pollfd comes = {.fd = unread, .events = POLLRDHUP};
+    CHECK(write(unread, "zz", 2) == 2 && shutdown(unread, SHUT_WR) == 0 && poll(&comes, 1, 10000) == 1, "write: %s", strerror(errno));
+    /* This one has come to its end, and the program knows it. */
+    char byte = 0;
+    CHECK(shutdown(finished, SHUT_WR) == 0 && recv(finished, &byte, 1, 0) == 0, "it does not end: %s", strerror(errno));
+    usleep(100000);
 
-    int listener = made(AF_INET, SOCK_STREAM), unix_listener = made(AF_UNIX, SOCK_STREAM);
-    named(listener);
-    CHECK(listen(listener, 3) == 0, "listen: %s", strerror(errno));
-    int at = port_of(listener);
-    CHECK(bind(unix_listener, (struct sockaddr *)&own, sizeof own) == 0 && listen(unix_listener, 3) == 0, "bind: %s", strerror(errno));
-
-    int to = made(AF_INET, SOCK_DGRAM), from = made(AF_INET, SOCK_DGRAM);
-    named(to);
-    joined(from, port_of(to));
-    set(from, IPPROTO_IP, IP_TTL, 33);
-
-    int set_of = epoll_create1(0);
-    struct epoll_event wants = {.events = EPOLLIN, .data.u64 = 7}, told[4];
-    CHECK(epoll_ctl(set_of, EPOLL_CTL_ADD, unix_stream, &wants) == 0, "epoll_ctl: %s", strerror(errno));
-    CHECK(epoll_wait(set_of, told, 4, 0) == 0, "it is ready before");
+    /* Told once of what can be written to, and of nothing else until something changes. */
+    int edges = epoll_create1(0), levels = epoll_create1(0);
+    struct epoll_event edge = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.u64 = 7}, level = {.events = EPOLLIN, .data.u64 = 8}, told[4];
+    CHECK(epoll_ctl(edges, EPOLL_CTL_ADD, tcp, &edge) == 0 && epoll_ctl(levels, EPOLL_CTL_ADD, local, &level) == 0, "epoll_ctl: %s", strerror(errno));
+    CHECK(epoll_wait(edges, told, 4, 0) == 1 && epoll_wait(edges, told, 4, 0) == 0 && epoll_wait(levels, told, 4, 0) == 0, "the sets are not as they should be");
 
     trial_hold();
     char name[4096];
     snprintf(name, sizeof name, "%s/restarted", getenv("TRIAL_DIR"));
     if (access(name, F_OK) == 0) {
-        CHECK(epoll_wait(set_of, told, 4, 1000) == 1 && told[0].data.u64 == 7 && told[0].events & EPOLLHUP, "the set says nothing");
+        CHECK(epoll_wait(edges, told, 4, 1000) == 1 && told[0].data.u64 == 7 && told[0].events & EPOLLHUP, "the set with edges says nothing");
+        CHECK(epoll_wait(levels, told, 4, 1000) == 1 && told[0].data.u64 == 8 && told[0].events & EPOLLHUP, "the set says nothing");
         is_lost(tcp, "TCP");
-        is_lost(unix_stream, "Unix");
+        is_lost(tcp6, "TCP over IPv6");
+        is_lost(local, "Unix");
+        is_lost(unread, "unread");
     } else {
-        char byte = 0;
-        CHECK(recv(tcp, &byte, 1, 0) == 1 && byte == 'z', "the byte is lost: %s", strerror(errno));
+        char text[3] = "";
         talks(tcp, "TCP");
-        talks(unix_stream, "Unix");
+        talks(local, "Unix");
+        CHECK(read(unread, text, 3) == 2 && strcmp(text, "zz") == 0, "the bytes are lost: '%s'", text);
     }
-    CHECK(option(tcp, SOL_SOCKET, SO_KEEPALIVE) == 1 && option(tcp, IPPROTO_TCP, TCP_KEEPIDLE) == 77, "options of the connection");
-    CHECK(option(fresh, IPPROTO_TCP, TCP_NODELAY) == 1 && fcntl(fresh, F_GETFL) & O_NONBLOCK, "options of the new socket");
-    CHECK(option(from, IPPROTO_IP, IP_TTL) == 33, "options of datagrams");
-    CHECK(port_of(listener) == at, "the port is %d", port_of(listener));
-    struct sockaddr_in here = local(at);
-    serves(listener, made(AF_INET, SOCK_STREAM), &here, sizeof here);
-    serves(unix_listener, made(AF_UNIX, SOCK_STREAM), &own, sizeof own);
-    char byte = 0;
-    CHECK(send(from, "w", 1, 0) == 1 && recv(to, &byte, 1, 0) == 1 && byte == 'w', "datagram: %s", strerror(errno));
-    fcntl(fresh, F_SETFL, 0);
-    joined(fresh, server);
-    talks(fresh, "a new connection");
-    unlink(own.sun_path);
+    CHECK(recv(finished, &byte, 1, 0) == 0, "it had come to its end: %s", strerror(errno));
+    CHECK(option(tcp, SOL_SOCKET, SO_KEEPALIVE) == 1 && option(tcp, IPPROTO_TCP, TCP_KEEPIDLE) == 77 && option(tcp, IPPROTO_TCP, TCP_NODELAY) == 1, "options");
+    CHECK(fcntl(tcp6, F_GETFL) & O_NONBLOCK, "it blocks");
+    talks(connected(&at, sizeof at), "a new connection");
     MUST(MPI_Barrier(MPI_COMM_WORLD));
     return trial_finish();
 }

@@ -43,7 +43,7 @@ pub struct Incremental {
     #[arg(long, env = "STILLPOINT_MEMORY", value_parser = size, allow_hyphen_values = true, value_name = "SIZE", default_value = "1GiB", conflicts_with = "directory")]
     memory: u64,
 
-    /// Share of the memory in pages that were written to since the last epoch: Epoch(0).4, 40%
+    /// Share of the memory in pages that were written to since the last epoch: 0.4, 40%
     #[arg(long, env = "STILLPOINT_DIRTY", value_parser = share, allow_hyphen_values = true, value_name = "SHARE", default_value = "100%", conflicts_with = "directory")]
     dirty: f64,
 

@@ -11,7 +11,6 @@ pub mod holders;
 mod info;
 mod locks;
 pub mod messages;
-mod multicast;
 pub mod outward;
 pub mod owner;
 mod pairs;
@@ -166,6 +165,7 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
         });
     }
     if refusals.is_empty() {
+        outward::will_be_told(&mut table);
         Ok(table)
     } else {
         Err(refusals)

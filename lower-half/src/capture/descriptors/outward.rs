@@ -1,16 +1,14 @@
-//! Sockets that lead out of the job, if the launch lets a restart make them anew without their peers (`--sockets reset`).
+//! Connections that lead out of the process, if the launch lets a restart lose them (`--sockets reset`).
 //!
-//! A connection comes back as one that its peer has closed: the program sees `ECONNRESET`, as after a failure of the network. Sockets that listen, and those of
-//! datagrams, come back with their addresses. What a socket of these kinds may have and the kernel does not tell makes a checkpoint refuse.
+//! Such a connection comes back as one that its peer has closed: the program sees `ECONNRESET`, as after a failure of the network.
 
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
-use stillpoint_image::descriptors::{DescriptorKind, SocketOption, SocketRole};
+use stillpoint_image::descriptors::{DescriptorKind, Descriptors, SocketOption};
 use stillpoint_protocol::launch::{Launch, Sockets};
-use stillpoint_refusals::{Refusal, refusal};
 
-use super::sockets::{address_bytes, option};
+use super::sockets::option;
 
 static HOW: OnceLock<Sockets> = OnceLock::new();
 
@@ -19,109 +17,52 @@ pub fn remember(launch: &Launch) {
     HOW.get_or_init(|| launch.sockets);
 }
 
-/// Whether a restart may make sockets anew.
-pub fn are_made_anew() -> bool {
+/// Whether a restart may lose connections.
+pub fn may_be_lost() -> bool {
     HOW.get() == Some(&Sockets::Reset)
 }
 
-/// Options that are carried, each with its level.
-const OPTIONS: [(libc::c_int, libc::c_int); 38] = [
+/// Options that are carried, each with its level, so that the program finds them as they were. The connection itself has no more use for them.
+const OPTIONS: [(libc::c_int, libc::c_int); 10] = [
     (libc::SOL_SOCKET, libc::SO_REUSEADDR),
-    (libc::SOL_SOCKET, libc::SO_REUSEPORT),
-    (libc::SOL_SOCKET, libc::SO_BROADCAST),
     (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
     (libc::SOL_SOCKET, libc::SO_OOBINLINE),
     (libc::SOL_SOCKET, libc::SO_LINGER),
-    (libc::SOL_SOCKET, libc::SO_SNDBUF),
-    (libc::SOL_SOCKET, libc::SO_RCVBUF),
-    (libc::SOL_SOCKET, libc::SO_RCVLOWAT),
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO),
-    (libc::SOL_SOCKET, libc::SO_BINDTODEVICE),
-    (libc::SOL_SOCKET, libc::SO_TIMESTAMP),
-    (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
-    (libc::SOL_SOCKET, libc::SO_PASSCRED),
     (libc::IPPROTO_TCP, libc::TCP_NODELAY),
-    (libc::IPPROTO_TCP, libc::TCP_CORK),
     (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
     (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
     (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
-    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
-    (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
-    (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
-    (libc::IPPROTO_IP, libc::IP_TOS),
-    (libc::IPPROTO_IP, libc::IP_TTL),
-    (libc::IPPROTO_IP, libc::IP_PKTINFO),
-    (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
-    (libc::IPPROTO_IP, libc::IP_RECVERR),
-    (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL),
-    (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP),
-    (libc::IPPROTO_IP, libc::IP_FREEBIND),
-    (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
-    (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
-    (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
-    (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
-    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
-    (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS),
-    (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP),
 ];
 
-/// Describes an internet socket.
-pub fn internet(number: RawFd, family: i32, socket_type: i32) -> Result<DescriptorKind, Refusal> {
-    let protocol = option(number, libc::SO_PROTOCOL);
-    let role = match (socket_type, protocol) {
-        (libc::SOCK_STREAM, libc::IPPROTO_TCP | libc::IPPROTO_MPTCP) => stream_role(number),
-        (libc::SOCK_DGRAM, libc::IPPROTO_UDP) => SocketRole::Open {
-            peer: address_bytes(number, libc::getpeername),
-        },
-        _ => {
-            return Err(refusal!(
-                OpenSocket,
-                "a network socket of protocol {protocol}, which no restart makes anew: close it before a checkpoint"
-            ));
-        }
-    };
-    described(number, family, socket_type, protocol, role)
-}
-
-/// Describes a Unix socket that has a name and no connection: one that listens, or is for datagrams.
-pub fn unix(number: RawFd, socket_type: i32, listens: bool) -> Result<DescriptorKind, Refusal> {
-    let role = match listens {
-        true => SocketRole::Listening {
-            backlog: libc::SOMAXCONN,
-        },
-        false => SocketRole::Open {
-            peer: address_bytes(number, libc::getpeername),
-        },
-    };
-    described(number, libc::AF_UNIX, socket_type, 0, role)
-}
-
-fn described(
-    number: RawFd,
-    family: i32,
-    socket_type: i32,
-    protocol: i32,
-    role: SocketRole,
-) -> Result<DescriptorKind, Refusal> {
-    if value(number, libc::SOL_SOCKET, libc::SO_GET_FILTER).is_some_and(|it| !it.is_empty()) {
-        return Err(refusal!(
-            OpenSocket,
-            "a socket with a packet filter (SO_ATTACH_FILTER), which the kernel does not give back: close it before a checkpoint"
-        ));
+/// Describes a TCP connection. Returns `None` for sockets without one: those that listen, those that were never connected, and those of other protocols.
+pub fn connection(number: RawFd, family: i32) -> Option<DescriptorKind> {
+    /// `enum tcp_states` of the kernel.
+    const CLOSE: u8 = 7;
+    const LISTEN: u8 = 10;
+    /// The places of `tcpi_bytes_acked` and `tcpi_bytes_received` in `struct tcp_info`.
+    const ACKED: std::ops::Range<usize> = 120..128;
+    const RECEIVED: std::ops::Range<usize> = 128..136;
+    if option(number, libc::SO_PROTOCOL) != libc::IPPROTO_TCP {
+        return None;
     }
-    if let Some(group) = super::multicast::joined(number, family) {
-        return Err(refusal!(
-            OpenSocket,
-            "a socket that is in the multicast group {group}, which no restart joins anew: leave it before a checkpoint"
-        ));
+    let info = value(number, libc::IPPROTO_TCP, libc::TCP_INFO)?;
+    let state = *info.first()?;
+    let moved = |place| {
+        info.get(place)
+            .is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0))
+    };
+    let is_over = state == CLOSE;
+    // An attempt to connect that has failed leaves a socket that may try again.
+    if state == LISTEN || is_over && !moved(ACKED) && !moved(RECEIVED) {
+        return None;
     }
-    Ok(DescriptorKind::Outward {
+    let events = events(number);
+    let told = is_over && events & libc::POLLERR == 0 && unread(number) == 0;
+    Some(DescriptorKind::LostConnection {
         family,
-        socket_type,
-        protocol,
-        local: address_bytes(number, libc::getsockname),
-        role,
+        told,
         options: OPTIONS
             .into_iter()
             .filter_map(|(level, name)| {
@@ -132,34 +73,40 @@ fn described(
     })
 }
 
-/// What becomes of a TCP socket.
-fn stream_role(number: RawFd) -> SocketRole {
-    /// `enum tcp_states` of the kernel.
-    const CLOSE: u8 = 7;
-    const LISTEN: u8 = 10;
-    /// The place of `tcpi_sacked` in `struct tcp_info`: of a socket that listens, the most connections that wait (tcp_get_info in the kernel).
-    const BACKLOG: std::ops::Range<usize> = 28..32;
-    let info = value(number, libc::IPPROTO_TCP, libc::TCP_INFO).unwrap_or_default();
-    let events = events(number);
-    match info.first() {
-        Some(&LISTEN) => {
-            let backlog = info.get(BACKLOG).and_then(|bytes| bytes.try_into().ok());
-            SocketRole::Listening {
-                backlog: backlog.map_or(libc::SOMAXCONN, i32::from_ne_bytes),
+/// Has epoll sets tell of connections that a restart loses: what they have told of these connections is no longer true.
+pub fn will_be_told(table: &mut Descriptors) {
+    if !may_be_lost() {
+        return;
+    }
+    let lost: Vec<bool> = table
+        .descriptions
+        .iter()
+        .map(|description| {
+            matches!(
+                description.kind,
+                DescriptorKind::LostConnection { told: false, .. }
+                    | DescriptorKind::SocketPair { reset: true, .. }
+            )
+        })
+        .collect();
+    let numbers = table.numbers.clone();
+    let leads_to_lost = |number: i32| {
+        let mut found = numbers.iter().filter(|known| known.number == number);
+        found.any(|known| lost.get(known.description) == Some(&true))
+    };
+    for description in &mut table.descriptions {
+        if let DescriptorKind::Epoll { watched } = &mut description.kind {
+            for entry in watched {
+                entry.told &= !leads_to_lost(entry.through.unwrap_or(entry.number));
             }
         }
-        // Never connected: one that was has at least been told that nothing more comes.
-        Some(&CLOSE) if events & libc::POLLRDHUP == 0 => SocketRole::Open { peer: None },
-        state => SocketRole::Lost {
-            told: state == Some(&CLOSE) && events & libc::POLLERR == 0,
-        },
     }
 }
 
 fn events(number: RawFd) -> i16 {
     let mut poll = libc::pollfd {
         fd: number,
-        events: libc::POLLRDHUP,
+        events: 0,
         revents: 0,
     };
     // SAFETY: poll reads and writes one structure, which lives on this stack, and does not wait.
@@ -167,14 +114,18 @@ fn events(number: RawFd) -> i16 {
     poll.revents
 }
 
+/// The number of bytes that wait to be read.
+fn unread(number: RawFd) -> i32 {
+    let mut bytes = 0;
+    // SAFETY: the kernel writes one number, which lives on this stack.
+    unsafe { libc::ioctl(number, libc::FIONREAD, &raw mut bytes) };
+    bytes
+}
+
 /// Returns an option's value, if the socket has this option.
 fn value(number: RawFd, level: libc::c_int, name: libc::c_int) -> Option<Vec<u8>> {
     let mut value = [0u8; 256];
-    let mut bytes = match name {
-        // Its length is counted in instructions; without room the kernel only tells it.
-        libc::SO_GET_FILTER if level == libc::SOL_SOCKET => 0,
-        _ => value.len() as libc::socklen_t,
-    };
+    let mut bytes = value.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `bytes` bytes to the value, which has as many.
     let result = unsafe {
         libc::getsockopt(

@@ -106,10 +106,11 @@ pub fn lost(open: &OpenDescriptor, socket_type: i32) -> DescriptorKind {
     }
 }
 
-/// Whether the socket has, or had, another end.
-pub fn is_connected(open: &OpenDescriptor) -> bool {
+/// Whether the socket has another end, and this process does not have that one.
+pub fn leads_elsewhere(open: &OpenDescriptor, all: &All<'_>) -> bool {
     let found = diagnosis::of(open.status.st_ino);
-    found.is_ok_and(|found| found.peer.is_some())
+    let peer = found.ok().and_then(|found| found.peer);
+    peer.is_some_and(|peer| peer != 0 && all.of_inode(peer).next().is_none())
 }
 
 fn link(inode: u64) -> String {

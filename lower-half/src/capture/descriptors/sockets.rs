@@ -9,8 +9,7 @@ use stillpoint_refusals::{Refusal, refusal};
 use super::{All, OpenDescriptor, outward, pairs};
 use crate::capture::contents::Contents;
 
-const ADVICE: &str =
-    "close it before a checkpoint, or let a restart make it anew (--sockets reset)";
+const ADVICE: &str = "close it before a checkpoint";
 
 /// Describes a socket, or says why it cannot be carried.
 pub fn describe(
@@ -24,15 +23,21 @@ pub fn describe(
         option(number, libc::SO_TYPE),
     );
     let what = match (domain, kind) {
-        (libc::AF_INET | libc::AF_INET6, _) if outward::are_made_anew() => {
-            return outward::internet(number, domain, kind);
+        (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM) => {
+            let lost = outward::may_be_lost().then(|| outward::connection(number, domain));
+            match lost.flatten() {
+                Some(lost) => return Ok(lost),
+                None => "TCP",
+            }
         }
-        (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM) => "TCP",
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => "UDP",
-        (libc::AF_UNIX, _) if outward::are_made_anew() => {
-            return unix_made_anew(open, all, kind, contents);
-        }
         (libc::AF_UNIX, _) => {
+            if outward::may_be_lost()
+                && kind != libc::SOCK_DGRAM
+                && pairs::leads_elsewhere(open, all)
+            {
+                return Ok(pairs::lost(open, kind));
+            }
             if let Some(reason) = named(number) {
                 return Err(refusal!(OpenSocket, "{reason}: {ADVICE}"));
             }
@@ -49,34 +54,12 @@ pub fn describe(
         ));
     }
     Err(match address(number, libc::getpeername) {
-        Some(peer) => refusal!(OpenSocket, "a {what} connection to {peer}: {ADVICE}"),
+        Some(peer) => refusal!(
+            OpenSocket,
+            "a {what} connection to {peer}: {ADVICE}, or let a restart lose it (--sockets reset)"
+        ),
         None => refusal!(OpenSocket, "a {what} socket: {ADVICE}"),
     })
-}
-
-/// Describes a Unix socket that a restart may make anew.
-fn unix_made_anew(
-    open: &OpenDescriptor,
-    all: &All<'_>,
-    kind: i32,
-    contents: &mut Contents,
-) -> Result<DescriptorKind, Refusal> {
-    let number = open.number;
-    let listens = option(number, libc::SO_ACCEPTCONN) == 1;
-    let has_name = address_bytes(number, libc::getsockname).is_some();
-    let connected = unix_name(number, libc::getpeername).is_some();
-    if listens || kind == libc::SOCK_DGRAM && (has_name || connected) {
-        return outward::unix(number, kind, listens);
-    }
-    if named(number).is_some() {
-        return Ok(pairs::lost(open, kind));
-    }
-    match pairs::describe(open, all, kind, contents) {
-        Err(_) if kind != libc::SOCK_DGRAM && pairs::is_connected(open) => {
-            Ok(pairs::lost(open, kind))
-        }
-        described => described,
-    }
 }
 
 /// Returns words for a Unix socket that has a name, or is connected to one.
@@ -138,25 +121,8 @@ pub(super) fn option(number: RawFd, name: libc::c_int) -> libc::c_int {
     value
 }
 
-pub(super) type AddressCall =
+type AddressCall =
     unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
-
-/// Returns an address as the kernel writes it, unless the socket has none: a port of 0, or a Unix socket without a name.
-pub(super) fn address_bytes(number: RawFd, call: AddressCall) -> Option<Vec<u8>> {
-    let mut storage = [0u8; size_of::<libc::sockaddr_storage>()];
-    let mut bytes = storage.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` bytes, and does not care for their alignment.
-    if unsafe { call(number, storage.as_mut_ptr().cast(), &raw mut bytes) } != 0 {
-        return None;
-    }
-    let address = storage.get(..bytes as usize)?;
-    let family = i32::from(u16::from_ne_bytes([*address.first()?, *address.get(1)?]));
-    let has_one = match family {
-        libc::AF_UNIX => address.len() > 2,
-        _ => address.get(2..4)? != [0, 0],
-    };
-    has_one.then(|| address.to_vec())
-}
 
 /// Returns an internet address in words.
 fn address(number: RawFd, call: AddressCall) -> Option<String> {

@@ -6,12 +6,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use stillpoint_image::descriptors::{Description, DescriptorKind};
 
-use super::Shared;
-use super::outward::Outward;
 use super::owned::{owned, reopen};
 use super::pairs::End;
 use super::special::{PipeEnd, inotify};
 use super::timer::Timer;
+use super::{Shared, outward};
 use crate::capture::descriptors::{OWN, streams};
 use crate::restore::RestoreError;
 use crate::restore::content_source::Supply;
@@ -29,7 +28,7 @@ pub fn name(kind: &DescriptorKind) -> String {
         DescriptorKind::Memory { name, .. } => format!("memory file {name}"),
         DescriptorKind::Pipe { .. } => "a pipe".into(),
         DescriptorKind::SocketPair { .. } => "a socket pair".into(),
-        DescriptorKind::Outward { .. } => "a socket that leads out of the job".into(),
+        DescriptorKind::LostConnection { .. } => "a TCP connection that a restart loses".into(),
         DescriptorKind::EventFd { .. } => "an event counter".into(),
         DescriptorKind::TimerFd { .. } => "a timer".into(),
         DescriptorKind::SignalFd { .. } => "a signal descriptor".into(),
@@ -50,7 +49,7 @@ pub fn path(kind: &DescriptorKind) -> Option<&str> {
         | DescriptorKind::Memory { .. }
         | DescriptorKind::Pipe { .. }
         | DescriptorKind::SocketPair { .. }
-        | DescriptorKind::Outward { .. }
+        | DescriptorKind::LostConnection { .. }
         | DescriptorKind::EventFd { .. }
         | DescriptorKind::TimerFd { .. }
         | DescriptorKind::SignalFd { .. }
@@ -160,22 +159,11 @@ pub fn open(
             reset: *reset,
             options,
         }),
-        DescriptorKind::Outward {
+        DescriptorKind::LostConnection {
             family,
-            socket_type,
-            protocol,
-            local,
-            role,
+            told,
             options,
-        } => Outward {
-            family: *family,
-            socket_type: *socket_type,
-            protocol: *protocol,
-            local: local.as_deref(),
-            role,
-            options,
-        }
-        .open(),
+        } => outward::open(*family, *told, options),
         DescriptorKind::EventFd { count, semaphore } => event(*count, *semaphore, file_flags),
         DescriptorKind::SignalFd { mask } => signals(*mask, file_flags),
         DescriptorKind::TimerFd {

@@ -44,11 +44,6 @@ pub fn rehearse(
     let mut all = All::new(living);
     let mut reasons = Vec::new();
     for unit in units(&table) {
-        // Addresses have their owner, which still lives, and connections are lost at a restart only.
-        let unit: Vec<Unit<'_>> = unit
-            .into_iter()
-            .filter(|(_, description)| !matches!(description.kind, DescriptorKind::Outward { .. }))
-            .collect();
         let watched =
             |(_, description): &Unit<'_>| quietly && open::path(&description.kind).is_some();
         let (quiet, others): (Vec<_>, Vec<_>) = unit.into_iter().partition(watched);
@@ -125,8 +120,11 @@ fn differences(
     let mut reasons = Vec::new();
     let (mut units, mut scratch) = (Vec::new(), Vec::new());
     for (unit, opened) in made {
-        // The launcher's streams come from the new launch, and may be anything there.
-        let inherited = matches!(unit.1.kind, DescriptorKind::Inherited { .. });
+        // The launcher's streams come from the new launch, and may be anything there. Connections are lost at a restart only.
+        let inherited = matches!(
+            unit.1.kind,
+            DescriptorKind::Inherited { .. } | DescriptorKind::LostConnection { .. }
+        );
         match OpenDescriptor::look(opened.as_raw_fd(), OWN) {
             Ok(_) if inherited => {}
             Ok(open) => {
@@ -248,12 +246,9 @@ fn comparable(kind: &DescriptorKind) -> DescriptorKind {
         }
         | DescriptorKind::SignalFd { mask: _ }
         | DescriptorKind::Inotify { watches: _ }
-        | DescriptorKind::Outward {
+        | DescriptorKind::LostConnection {
             family: _,
-            socket_type: _,
-            protocol: _,
-            local: _,
-            role: _,
+            told: _,
             options: _,
         } => {}
         DescriptorKind::Unlinked {

@@ -4,8 +4,7 @@ use std::sync::OnceLock;
 
 use stillpoint_ids::Epoch;
 use stillpoint_image::descriptors::{
-    Description, DescriptorKind, Descriptors, Lock, LockKind, Number, Owner, SocketOption,
-    SocketRole, Watched,
+    Description, DescriptorKind, Descriptors, Lock, LockKind, Number, Owner, SocketOption, Watched,
 };
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::format::{ChunkRecord, NOWHERE, RunRecord, SectionKind, SectionRecord};
@@ -293,12 +292,9 @@ fn descriptors() -> Descriptors {
                 value: vec![1],
             }],
         },
-        DescriptorKind::Outward {
+        DescriptorKind::LostConnection {
             family: 2,
-            socket_type: 1,
-            protocol: 6,
-            local: Some(vec![2, 0, 4, 210, 127, 0, 0, 1]),
-            role: SocketRole::Lost { told: false },
+            told: false,
             options: vec![],
         },
         DescriptorKind::Epoll {

@@ -49,9 +49,9 @@ pub fn connection(number: RawFd, family: i32) -> Option<DescriptorKind> {
     }
     let info = value(number, libc::IPPROTO_TCP, libc::TCP_INFO)?;
     let state = *info.first()?;
-    let moved = |place| {
-        info.get(place)
-            .is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0))
+    let moved = |place: std::ops::Range<usize>| {
+        let bytes = info.get(place);
+        bytes.is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0))
     };
     let is_over = state == CLOSE;
     // An attempt to connect that has failed leaves a socket that may try again.

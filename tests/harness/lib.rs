@@ -9,6 +9,7 @@ pub mod broken;
 pub mod chaos;
 pub mod command;
 pub mod gpu;
+pub mod halves;
 pub mod interrupt;
 pub mod job;
 pub mod kept;

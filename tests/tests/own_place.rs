@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use stillpoint_tests::halves::{hold_only_stubs, hold_only_stubs_in_python};
 use stillpoint_tests::job::Job;
+use stillpoint_tests::mpis::Mpi;
 use stillpoint_tests::place::{Directory, binaries};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{PATIENCE, Trial, restarts};
@@ -390,46 +392,19 @@ fn installed(name: &str) -> Result<PathBuf, Failed> {
     path.ok_or_else(|| format!("{name} is not installed"))
 }
 
-/// The files of the application's code, while the program waits.
-fn loaded(program: &str) -> Result<Vec<String>, Failed> {
-    let program = Program::named(Kind::Still, program)?;
-    let mut found = vec![];
-    Directory::new("own-place")?.run(|directory| {
-        let trial = Trial::new(&program, RANKS, directory)?;
-        let mut job = trial.split()?;
-        trial.ready(&mut job)?;
-        let read =
-            |path: String| fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"));
-        let launcher = job.id();
-        let ranks = read(format!("/proc/{launcher}/task/{launcher}/children"))?;
-        for rank in ranks.split_whitespace() {
-            let maps = read(format!("/proc/{rank}/maps"))?;
-            found.extend(maps.lines().filter_map(of_application));
-        }
-        trial.go()?;
-        trial.ends_well(job)?;
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// Returns the library that a line of `/proc/PID/maps` shows, if it is mapped in the arena.
-fn of_application(line: &str) -> Option<String> {
-    let start = usize::from_str_radix(line.split('-').next()?, 16).ok()?;
-    let path = &line[line.find('/')?..];
-    let upper = (0x5501_0000_0000..0x5555_0000_0000).contains(&start);
-    (upper && path.contains(".so")).then(|| path.to_owned())
-}
-
 #[test]
 fn the_applications_half_holds_no_other_mpi() {
-    for program in ["blocking_collectives", "fortran_use_mpi_f08"] {
-        let found = loaded(program).unwrap_or_else(|failed| panic!("{program}: {failed}"));
-        let is_ours = |path: &&String| path.contains("/libstillpoint_upper_openmpi.so");
-        assert!(found.iter().any(|it| is_ours(&it)), "{program}: {found:?}");
-        for library in ["/libmpi.so", "/libopen-", "libpmix", "libhwloc", "libevent"] {
-            let there = found.iter().find(|path| path.contains(library));
-            assert_eq!(there, None, "{program}");
+    let mpis = stillpoint_tests::place::target().join("mpis");
+    let mpich = Mpi::named(&mpis, "mpich-debian").unwrap_or_else(|failed| panic!("{failed}"));
+    for (on, fortran, library) in [
+        (Mpi::own(), "fortran_use_mpi_f08", "libmpi.so.40"),
+        (mpich, "fortran_use_mpi", "libmpich.so.12"),
+    ] {
+        for program in ["blocking_collectives", fortran] {
+            hold_only_stubs(program, &on)
+                .unwrap_or_else(|failed| panic!("{program} on {}: {failed}", on.name));
         }
+        hold_only_stubs_in_python(library, &on)
+            .unwrap_or_else(|failed| panic!("Python on {}: {failed}", on.name));
     }
 }

@@ -65,6 +65,11 @@ int main(int argc, char **argv) {
     /* This one has come to its end, and the program knows it. */
     char byte = 0;
     CHECK(shutdown(finished, SHUT_WR) == 0 && recv(finished, &byte, 1, 0) == 0, "it does not end: %s", strerror(errno));
+    /* So has this one. */
+    int gone = connected(&path, sizeof path);
+    comes.fd = gone;
+    talks(gone, "Unix");
+    CHECK(shutdown(gone, SHUT_WR) == 0 && poll(&comes, 1, 10000) == 1, "it stays: %s", strerror(errno));
     usleep(100000);
 
     /* Told once of what can be written to, and of nothing else until something changes. */
@@ -90,6 +95,7 @@ int main(int argc, char **argv) {
         CHECK(read(unread, text, 3) == 2 && strcmp(text, "zz") == 0, "the bytes are lost: '%s'", text);
     }
     CHECK(recv(finished, &byte, 1, 0) == 0, "it had come to its end: %s", strerror(errno));
+    CHECK(recv(gone, &byte, 1, 0) == 0, "its peer had closed it: %s", strerror(errno));
     CHECK(option(tcp, SOL_SOCKET, SO_KEEPALIVE) == 1 && option(tcp, IPPROTO_TCP, TCP_KEEPIDLE) == 77 && option(tcp, IPPROTO_TCP, TCP_NODELAY) == 1, "options");
     CHECK(fcntl(tcp6, F_GETFL) & O_NONBLOCK, "it blocks");
     talks(connected(&at, sizeof at), "a new connection");

@@ -54,11 +54,12 @@ pub fn connection(number: RawFd, family: i32) -> Option<DescriptorKind> {
         bytes.is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0))
     };
     let is_over = state == CLOSE;
-    // An attempt to connect that has failed leaves a socket that may try again.
-    if state == LISTEN || is_over && !moved(ACKED) && !moved(RECEIVED) {
+    let events = events(number);
+    // An attempt to connect that has failed leaves a socket that may try again, once its error is taken.
+    let never_was = !moved(ACKED) && !moved(RECEIVED) && events & libc::POLLERR == 0;
+    if state == LISTEN || is_over && never_was {
         return None;
     }
-    let events = events(number);
     let told = is_over && events & libc::POLLERR == 0 && unread(number) == 0;
     Some(DescriptorKind::LostConnection {
         family,

@@ -106,11 +106,26 @@ pub fn lost(open: &OpenDescriptor, socket_type: i32) -> DescriptorKind {
     }
 }
 
-/// Whether the socket has another end, and this process does not have that one.
-pub fn leads_elsewhere(open: &OpenDescriptor, all: &All<'_>) -> bool {
-    let found = diagnosis::of(open.status.st_ino);
-    let peer = found.ok().and_then(|found| found.peer);
-    peer.is_some_and(|peer| peer != 0 && all.of_inode(peer).next().is_none())
+/// The other end of a socket.
+pub enum OtherEnd {
+    /// There is none, or this process has it.
+    Own,
+    /// Another process has it, or will accept it.
+    Elsewhere,
+    Closed,
+}
+
+pub fn other_end(open: &OpenDescriptor, all: &All<'_>) -> OtherEnd {
+    let Ok(found) = diagnosis::of(open.status.st_ino) else {
+        return OtherEnd::Own;
+    };
+    match found.peer {
+        None => OtherEnd::Own,
+        Some(0) if found.shut == 3 => OtherEnd::Closed,
+        Some(0) => OtherEnd::Elsewhere,
+        Some(peer) if all.of_inode(peer).next().is_none() => OtherEnd::Elsewhere,
+        Some(_) => OtherEnd::Own,
+    }
 }
 
 fn link(inode: u64) -> String {

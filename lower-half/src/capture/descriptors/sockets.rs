@@ -6,10 +6,12 @@ use std::os::fd::RawFd;
 use stillpoint_image::descriptors::DescriptorKind;
 use stillpoint_refusals::{Refusal, refusal};
 
+use super::pairs::OtherEnd;
 use super::{All, OpenDescriptor, outward, pairs};
 use crate::capture::contents::Contents;
 
 const ADVICE: &str = "close it before a checkpoint";
+const MAY_BE_LOST: &str = ", or let a restart lose it (--sockets reset)";
 
 /// Describes a socket, or says why it cannot be carried.
 pub fn describe(
@@ -32,14 +34,22 @@ pub fn describe(
         }
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => "UDP",
         (libc::AF_UNIX, _) => {
-            if outward::may_be_lost()
-                && kind != libc::SOCK_DGRAM
-                && pairs::leads_elsewhere(open, all)
-            {
-                return Ok(pairs::lost(open, kind));
-            }
-            if let Some(reason) = named(number) {
-                return Err(refusal!(OpenSocket, "{reason}: {ADVICE}"));
+            let streams = kind != libc::SOCK_DGRAM;
+            match pairs::other_end(open, all) {
+                OtherEnd::Elsewhere if streams && outward::may_be_lost() => {
+                    return Ok(pairs::lost(open, kind));
+                }
+                // Its name matters no more.
+                OtherEnd::Closed if streams && outward::may_be_lost() => {}
+                other => {
+                    if let Some(reason) = named(number) {
+                        let hint = match other {
+                            OtherEnd::Elsewhere if streams => MAY_BE_LOST,
+                            _ => "",
+                        };
+                        return Err(refusal!(OpenSocket, "{reason}: {ADVICE}{hint}"));
+                    }
+                }
             }
             return pairs::describe(open, all, kind, contents);
         }
@@ -54,10 +64,13 @@ pub fn describe(
         ));
     }
     Err(match address(number, libc::getpeername) {
-        Some(peer) => refusal!(
-            OpenSocket,
-            "a {what} connection to {peer}: {ADVICE}, or let a restart lose it (--sockets reset)"
-        ),
+        Some(peer) => {
+            let hint = match what {
+                "TCP" => MAY_BE_LOST,
+                _ => "",
+            };
+            refusal!(OpenSocket, "a {what} connection to {peer}: {ADVICE}{hint}")
+        }
         None => refusal!(OpenSocket, "a {what} socket: {ADVICE}"),
     })
 }

@@ -357,6 +357,8 @@ pub(super) fn take(signal: i32) -> Option<Action> {
         taken = Some(*action);
         if action.flags & libc::SA_RESETHAND as u32 as u64 != 0 {
             action.handler = SIG_DFL;
+            // The kernel has reset the handler alone: flags and mask are still those of ours.
+            tell(signal, action);
         }
     }
     syscall::set_mask(mask);

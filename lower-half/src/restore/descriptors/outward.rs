@@ -39,7 +39,11 @@ fn error_of(socket: &OwnedFd) -> io::Result<i32> {
 
 /// Makes a TCP connection that its peer has reset: on this host's loopback, and closed at once. `told`: the error has been taken.
 pub fn open(family: i32, told: bool, options: &[SocketOption]) -> io::Result<OwnedFd> {
-    let lost = lost(family)?;
+    let lost = match lost(family) {
+        // A host without IPv6: a connection that is over is as much over in the other family.
+        Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => lost(libc::AF_INET)?,
+        lost => lost?,
+    };
     for option in options {
         // The connection is over: what this host does not offer has no effect any more.
         let _ = set(&lost, option);
@@ -53,6 +57,16 @@ pub fn open(family: i32, told: bool, options: &[SocketOption]) -> io::Result<Own
 fn lost(family: i32) -> io::Result<OwnedFd> {
     let listener = socket(family)?;
     let ours = socket(family)?;
+    // A loopback that a packet filter closes keeps nobody waiting.
+    let patience = libc::timeval {
+        tv_sec: 5,
+        tv_usec: 0,
+    };
+    for end in [&listener, &ours] {
+        for name in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+            set_time(end, name, patience)?;
+        }
+    }
     if family == libc::AF_INET6 {
         // A host without IPv6 has the loopback of IPv4 in it.
         for end in [&listener, &ours] {
@@ -149,7 +163,28 @@ fn lost(family: i32) -> io::Result<OwnedFd> {
     };
     // SAFETY: poll reads and writes one structure, which lives on this stack.
     match unsafe { libc::poll(&raw mut poll, 1, 5000) } {
-        1 if poll.revents & libc::POLLERR != 0 => Ok(ours),
-        _ => Err(io::Error::from(io::ErrorKind::TimedOut)),
+        1 if poll.revents & libc::POLLERR != 0 => {}
+        _ => return Err(io::Error::from(io::ErrorKind::TimedOut)),
     }
+    let without = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
+    for name in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        set_time(&ours, name, without)?;
+    }
+    Ok(ours)
+}
+
+fn set_time(socket: &OwnedFd, name: i32, time: libc::timeval) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the structure has.
+    done(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            name,
+            (&raw const time).cast(),
+            size_of::<libc::timeval>() as libc::socklen_t,
+        )
+    })
 }

@@ -49,19 +49,19 @@ impl Directory {
     /// Renames an entry whose name nobody else removes. A file or an empty directory that has the new name is replaced.
     ///
     /// A file server may rename it and lose its answer. Its client then reports an error: of its patience, or of the second request, which finds nothing any
-    /// more. So the names decide: if the old one is gone and the new one leads to the same file, it was renamed.
+    /// more. So the names decide: if the old one is gone and the new one leads to a file that it did not lead to before, it was renamed.
     pub fn rename(&self, from: &str, to: &str, at: Option<Point>) -> io::Result<()> {
         strike_at(at)?;
         let there = |name: &str| {
             let found = statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
             found.map(|found| (found.st_dev, found.st_ino))
         };
-        let before = there(from);
+        let before = there(to);
         let Err(error) = renameat(self.as_fd(), from, self.as_fd(), to) else {
             return Ok(());
         };
         match (there(from), there(to)) {
-            (Err(Errno::NOENT), Ok(now)) if before == Ok(now) => Ok(()),
+            (Err(Errno::NOENT), Ok(now)) if before != Ok(now) => Ok(()),
             _ => Err(error.into()),
         }
     }

@@ -20,7 +20,7 @@ const SEGMENT: usize = 56;
 const MOST_SEGMENTS: u64 = 64;
 const MOST_ENTRIES: u64 = 1024;
 /// The most names in one chain of a hash table. A table has about as many chains as names.
-const MOST_IN_CHAIN: u64 = 1024;
+const MOST_IN_CHAIN: usize = 1024;
 /// The bytes that are read at once.
 const PIECE: usize = 1024;
 
@@ -148,9 +148,9 @@ impl<R: Fn(&mut [u8], u64) -> usize> Opened<R> {
         // The header, words of a filter, buckets, and chains of hashes.
         let of_buckets = table.checked_add(16 + 8 * filters)?;
         let bucket = u64::from(hash).checked_rem(buckets)?;
-        let mut index = u64::from(self.word(of_buckets.checked_add(4 * bucket)?)?);
+        let begin = u64::from(self.word(of_buckets.checked_add(4 * bucket)?)?);
         let chains = of_buckets.checked_add(4 * buckets)?;
-        for _ in 0..MOST_IN_CHAIN {
+        for index in (begin..).take(MOST_IN_CHAIN) {
             let there = self.word(chains.checked_add(4 * index.checked_sub(first)?)?)?;
             if there | 1 == hash | 1 && self.is_defined(symbols, index, name)? {
                 return Some(true);
@@ -159,7 +159,6 @@ impl<R: Fn(&mut [u8], u64) -> usize> Opened<R> {
             if there & 1 != 0 {
                 return Some(false);
             }
-            index += 1;
         }
         None
     }

@@ -37,6 +37,7 @@ pub enum Course {
 
 /// What only some phases need.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a job has one at a time")]
 enum Work {
     /// On the way to the still point: the clocks, and questions about operations of late ranks that may be carried out in advance.
     StillPoint {

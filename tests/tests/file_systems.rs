@@ -12,7 +12,7 @@ use stillpoint_tests::trial::{PATIENCE, Trial};
 use stillpoint_tests::user_space::UserSpace;
 use stillpoint_tests::{Failed, ensure};
 
-/// What becomes of an epoch.
+/// The fate of an epoch.
 enum Outcome {
     /// It is committed all the same.
     Commits,
@@ -21,7 +21,7 @@ enum Outcome {
 }
 use Outcome::{Commits, Fails};
 
-/// What the file system does during one checkpoint.
+/// The file system's orders during one checkpoint.
 const STRUCK: [(&str, Outcome); 24] = [
     // In the middle of an image.
     ("write EIO rank- 100000", Fails("Input/output error")),
@@ -37,7 +37,7 @@ const STRUCK: [(&str, Outcome); 24] = [
     ("create ENOSPC manifest", Fails("No space left")),
     ("write EIO manifest", Fails("Input/output error")),
     ("fsync ESTALE manifest", Fails("tale")),
-    // Where the epoch begins and gets its name.
+    // The epoch begins, and gets its name.
     ("mkdir EDQUOT epoch-", Fails("quota")),
     ("fsyncdir EIO .part", Fails("Input/output error")),
     ("rename EIO epoch-", Fails("Input/output error")),
@@ -151,7 +151,7 @@ fn all_cells(name: &str, settings: &[(&str, &str)]) {
         played.ask(&["suspend"])?.expect(exit::DONE)?;
         let ended = job.end(PATIENCE)?;
         ensure!(ended.status == 0, "{}", ended.show());
-        // What cannot be read is told, and the next restart is right.
+        // The error is told, and the next restart is right.
         played.system.told("read EIO rank-\n")?;
         let refused = played.trial.launch(job::restarted(2, &played.target)?)?;
         let refused = refused.end(PATIENCE)?;

@@ -1,4 +1,4 @@
-//! What `ci/gpu-acceptance` takes to a machine with a GPU, on emulated ones, where neither an MPI nor `ssh` can be seen.
+//! The bundle of `ci/gpu-acceptance`, on emulated GPUs and without an MPI or `ssh` in sight.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

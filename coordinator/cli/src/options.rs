@@ -118,7 +118,7 @@ pub struct LaunchOptions {
     )]
     pub sync_files: SyncFiles,
 
-    /// What becomes of connections that lead out of the process: to license servers, monitors and drivers
+    /// Whether a restart may lose connections that lead out of the process: to license servers, monitors and drivers
     ///
     /// refuse: they forbid a checkpoint; reset: after a restart they are closed by their peers (ECONNRESET). This is for TCP and Unix streams, to other ranks
     /// too. A socket that listens or is for datagrams forbids a checkpoint in any case.

@@ -86,7 +86,7 @@ pub struct Launch {
     /// The files that are synced to disk before an epoch is committed.
     #[serde(default)]
     pub sync_files: SyncFiles,
-    /// What becomes of connections that lead out of the process.
+    /// The fate of connections that lead out of the process.
     #[serde(default)]
     pub sockets: Sockets,
     /// Whether memory of GPUs is staged.
@@ -136,7 +136,7 @@ pub enum MappedFiles {
     Keep,
 }
 
-/// What becomes of connections that lead out of the process.
+/// The fate of connections that lead out of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sockets {
     /// They make a checkpoint refuse.

@@ -21,7 +21,7 @@ impl Isolation {
     }
 }
 
-/// What is missing of the job.
+/// The missing parts of the job.
 #[derive(Debug)]
 pub struct Absence {
     /// The time at which the coordinator began to wait for ranks.

@@ -24,7 +24,7 @@ use reports::Reports;
 pub use times::PastPhase;
 use times::Times;
 
-/// What becomes of the epoch.
+/// The fate of the epoch.
 #[derive(Debug)]
 pub enum Course {
     /// It may still be committed. `prepared`: its directory has been made.
@@ -35,13 +35,12 @@ pub enum Course {
     GivenUp,
 }
 
-/// What only some phases need.
+/// State of some phases alone.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a job has one at a time")]
 enum Work {
     /// On the way to the still point: the clocks, and questions about operations of late ranks that may be carried out in advance.
     StillPoint {
-        safe: SafeState,
+        safe: Box<SafeState>,
         absent: Absent,
     },
     Drain(Drain),
@@ -85,7 +84,7 @@ impl Attempt {
             requests: vec![],
             phase: Phase::Flag,
             work: Work::StillPoint {
-                safe: SafeState::new(ranks),
+                safe: Box::new(SafeState::new(ranks)),
                 absent: Absent::default(),
             },
             times: Times::new(now),

@@ -1,6 +1,6 @@
 //! Circles of files: files that import each other, directly or by others.
 //!
-//! What a file imports from a file that its folder is named after is not counted: that one is the folder's own ground.
+//! Imports from the file that a folder is named after do not count: it is the folder's own ground.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub fn large(code: &Crate) -> Vec<Vec<String>> {
     circles.into_iter().collect()
 }
 
-/// What ties a circle together: each import inside it.
+/// The ties of a circle: each import inside it.
 pub fn ties<'a>(code: &'a Crate, circle: &'a [String]) -> impl Iterator<Item = String> + 'a {
     let inside = |module: &[String]| circle.contains(&module.join("::"));
     let ties = code.imports();

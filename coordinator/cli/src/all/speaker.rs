@@ -1,4 +1,4 @@
-//! What a helper has from its start on: the way to speak to the command, and the doors that it has knocked at.
+//! A helper's way to speak to the command, and the doors that it has knocked at.
 
 use std::collections::BTreeMap;
 use std::io::Write;

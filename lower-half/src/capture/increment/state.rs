@@ -1,4 +1,4 @@
-//! What an increment knows and finds out: the images before, the model's decision, and what is compared. Pure.
+//! The state of an increment: the images before, the model's decision, and what is compared. Pure.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub struct Earlier {
     pub kept: Vec<Range<usize>>,
 }
 
-/// How the model has decided.
+/// The model's decision.
 #[derive(Default)]
 pub struct Choice {
     /// The way in which writes are tracked, or `None` if that does not matter.

@@ -28,7 +28,7 @@ const HELPER: &str = "stillpoint-gpu";
 /// How long a helper may take until it listens.
 const STARTS: Duration = Duration::from_secs(20);
 /// How long it may take to answer a question. It may have to initialize the driver first.
-const ANSWERS: Duration = Duration::from_secs(30);
+pub(super) const ANSWERS: Duration = Duration::from_secs(30);
 /// How long a driver may take to move all memory of a process.
 pub(super) const MOVES: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(5);
@@ -179,16 +179,16 @@ impl Client {
         }
     }
 
-    /// Returns the driver's state of this process.
-    pub fn state(&mut self) -> Result<State, Trouble> {
-        match self.ask(Request::State, ANSWERS)? {
+    /// Returns the driver's state of this process. Its restore thread must run; the answer waits for an earlier request.
+    pub fn state(&mut self, within: Duration) -> Result<State, Trouble> {
+        match self.ask(Request::State, within)? {
             Answer::State(state) => Ok(state),
             other => Err(unexpected(&other)),
         }
     }
 
-    /// The thread that carries checkpoint and restore out, as the driver knows it.
-    pub fn restore_thread(&mut self) -> Result<u32, Trouble> {
+    /// Returns the thread that carries checkpoint and restore out, as the driver knows it; `None`: this process has not initialized the driver.
+    pub fn restore_thread(&mut self) -> Result<Option<u32>, Trouble> {
         match self.ask(Request::RestoreThread, ANSWERS)? {
             Answer::Thread(thread) => Ok(thread),
             other => Err(unexpected(&other)),

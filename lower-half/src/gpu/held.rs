@@ -14,7 +14,7 @@ use stillpoint_protocol::launch::GpuStaging;
 use stillpoint_refusals::{Coded, Refusal, refusal};
 use stillpoint_wrappers::gate::DriverState;
 
-use super::client::{self, Client, Trouble};
+use super::client::{self, Client, MOVES, Trouble};
 use super::fitting::Carried;
 use super::{early, staged, traces};
 use crate::gate::stop;
@@ -25,8 +25,6 @@ use crate::threads::registry::{self, Thread};
 const AT_ONCE: u32 = 1000;
 /// How long it waits while threads run that this work may depend on, in milliseconds.
 const AT_MOST: u32 = 10_000;
-/// How long the driver may be busy with an earlier request.
-const MOVES: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long threads may take to stand still again.
 const STAND: Duration = Duration::from_secs(20);
@@ -121,9 +119,18 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
             "its GPUs cannot be checkpointed: {reason}"
         ));
     }
-    match client.state().map_err(&told)? {
-        State::Running => {}
+    let Some(tid) = client.restore_thread().map_err(&told)? else {
         // The process has loaded the driver's library but not used it.
+        return Ok(());
+    };
+    let thread = thread(tid).ok_or_else(|| {
+        refusal!(
+            GpuDriver,
+            "its GPUs cannot be checkpointed: the driver's thread {tid} is none of the program's"
+        )
+    })?;
+    match alone(&mut client, thread, |client| client.state(client::ANSWERS)).map_err(&told)? {
+        State::Running => {}
         State::Unknown => return Ok(()),
         state => {
             return Err(refusal!(
@@ -132,13 +139,6 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
             ));
         }
     }
-    let tid = client.restore_thread().map_err(&told)?;
-    let thread = thread(tid).ok_or_else(|| {
-        refusal!(
-            GpuDriver,
-            "its GPUs cannot be checkpointed: the driver's thread {tid} is none of the program's"
-        )
-    })?;
     HAD.store(true, Ordering::Release);
     LOCKED.store(true, Ordering::Release);
     let held = held.insert(Held {
@@ -327,7 +327,7 @@ impl Held {
         // The driver may still be busy with the request of a helper that has ended.
         let end = Instant::now() + MOVES;
         loop {
-            let state = self.client.state()?;
+            let state = self.client.state(MOVES)?;
             let step = match state {
                 State::Running | State::Unknown => return Ok(()),
                 State::Checkpointed => match self.form {
@@ -357,7 +357,7 @@ impl Held {
                 }
             };
             match step {
-                Err(Trouble::Refused(_)) if self.client.state()? != state => {}
+                Err(Trouble::Refused(_)) if self.client.state(MOVES)? != state => {}
                 step => step?,
             }
         }

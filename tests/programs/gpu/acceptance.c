@@ -1,6 +1,7 @@
 /* trial: ranks=1 flags=-ldl
  * What `ci/gpu-acceptance` measures of a driver, without MPI:
  *   acceptance lock BYTES              a process whose GPU is at work is locked and unlocked
+ *   acceptance stopped BYTES           what the driver tells of a process whose threads all stand still
  *   acceptance calls BYTES [ROUNDS]    a process with so many bytes on a GPU is locked, checkpointed, restored and unlocked by another one
  *   acceptance copies BYTES STREAMS    so many bytes to and from pinned memory, shared by so many streams
  * A result is a line on its own, and so is each call before it is made; where something fails the exit status says so.
@@ -79,20 +80,79 @@ static void succeeds(int result, const char *call, int line) {
 }
 #define DRIVER_VALUE(call) succeeds(call, #call, __LINE__)
 
-/* The process that checkpoints another one, or only locks it. */
-static int calls(size_t bytes, int rounds, int lock_alone) {
+/* Starts the process that is checkpointed, and waits until it is ready. Returns its id, or -1; `tell` gets what it is told by. */
+static pid_t begin(size_t bytes, int busy, int *tell) {
     int said[2], told[2];
-    if (pipe(said) || pipe(told)) return 1;
+    if (pipe(said) || pipe(told)) return -1;
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
         close(told[1]);
-        _exit(target(bytes, lock_alone, said[1], told[0]));
+        _exit(target(bytes, busy, said[1], told[0]));
     }
     char letter;
     close(said[1]);
-    if (read(said[0], &letter, 1) != 1) return 1;
+    if (read(said[0], &letter, 1) != 1) return -1;
+    *tell = told[1];
     use_device();
+    return child;
+}
+
+/* Has it compare, and waits for its end. */
+static int end(pid_t child, int tell) {
+    char letter = 'g';
+    int status = 1;
+    if (write(tell, &letter, 1) != 1 || waitpid(child, &status, 0) != child) return 1;
+    return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static pid_t stopped_child;
+static void runs_on(int signal) {
+    (void)signal;
+    kill(stopped_child, SIGCONT);
+}
+
+/* Stillpoint asks for the restore thread while all threads of a rank stand still, and for the state while that thread runs. */
+static int stopped(size_t bytes) {
+    int tell, thread = 0, state = -1, without = 0;
+    stopped_child = begin(bytes, 0, &tell);
+    if (stopped_child == -1) return 1;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*get_thread)(int, int *), (*get_state)(int, int *);
+    *(void **)&get_thread = dlsym(library, "cuCheckpointProcessGetRestoreThreadId");
+    *(void **)&get_state = dlsym(library, "cuCheckpointProcessGetState");
+    if (!get_thread || !get_state) {
+        printf("the driver has no checkpoint calls\n");
+        return 1;
+    }
+    int thread_without = get_thread(getppid(), &without), state_without = get_state(getppid(), &without);
+    printf("| a process without a driver: thread %d, state %d (CUresult)\n", thread_without, state_without);
+    kill(stopped_child, SIGSTOP);
+    waitpid(stopped_child, NULL, WUNTRACED);
+    signal(SIGALRM, runs_on);
+    alarm(5);
+    TIMED(get_thread(stopped_child, &thread));
+    unsigned left = alarm(5);
+    printf("| the restore thread of a stopped process: %s\n", left ? "told" : "not told until it runs on");
+    double since = trial_seconds();
+    TIMED(get_state(stopped_child, &state));
+    printf("| its state: %d, after %.1f s\n", state, trial_seconds() - since);
+    alarm(0);
+    runs_on(0);
+    char name[64] = "", path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)stopped_child, thread);
+    FILE *comm = fopen(path, "r");
+    CHECK(comm && fgets(name, sizeof name, comm), "thread %d is none of the process", thread);
+    if (comm) fclose(comm);
+    printf("| its restore thread is %s", name);
+    return end(stopped_child, tell) || !left || trial_failures != 0;
+}
+
+/* The process that checkpoints another one, or only locks it. */
+static int calls(size_t bytes, int rounds, int lock_alone) {
+    int tell;
+    pid_t child = begin(bytes, lock_alone, &tell);
+    if (child == -1) return 1;
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     int (*lock)(int, void *), (*checkpoint)(int, void *), (*restore)(int, void *), (*unlock)(int, void *);
     *(void **)&lock = dlsym(library, "cuCheckpointProcessLock");
@@ -114,10 +174,7 @@ static int calls(size_t bytes, int rounds, int lock_alone) {
             printf("%zu bytes: lock %.4f s, checkpoint %.4f s (%.2f GB/s), restore %.4f s (%.2f GB/s), unlock %.4f s\n", bytes, locked, away,
                    (double)bytes / away / 1e9, back, (double)bytes / back / 1e9, unlocked);
     }
-    letter = 'g';
-    int status = 1;
-    if (write(told[1], &letter, 1) != 1 || waitpid(child, &status, 0) != child) return 1;
-    return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return end(child, tell);
 }
 
 static void copy_all(char *host, device_pointer memory, size_t share, int streams, const stream *used, int back) {
@@ -165,8 +222,9 @@ static int copies(size_t bytes, int streams) {
 
 int main(int argc, char **argv) {
     if (argc > 2 && strcmp(argv[1], "lock") == 0) return calls(strtoull(argv[2], NULL, 10), 3, 1);
+    if (argc > 2 && strcmp(argv[1], "stopped") == 0) return stopped(strtoull(argv[2], NULL, 10));
     if (argc > 2 && strcmp(argv[1], "calls") == 0) return calls(strtoull(argv[2], NULL, 10), argc > 3 ? atoi(argv[3]) : 1, 0);
     if (argc > 3 && strcmp(argv[1], "copies") == 0) return copies(strtoull(argv[2], NULL, 10), atoi(argv[3]));
-    fprintf(stderr, "acceptance lock BYTES | calls BYTES [ROUNDS] | copies BYTES STREAMS\n");
+    fprintf(stderr, "acceptance lock BYTES | stopped BYTES | calls BYTES [ROUNDS] | copies BYTES STREAMS\n");
     return 2;
 }

@@ -75,6 +75,10 @@ impl Drop for Connection<'_> {
 /// The driver's results for a process that does not use it: `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`.
 const KNOWS_IT_NOT: [u32; 2] = [1, 3];
 
+fn is_unknown(error: &Error) -> bool {
+    (error.code()).is_some_and(|code| KNOWS_IT_NOT.contains(&code))
+}
+
 impl<'n> Connection<'n> {
     pub fn new(node: &'n Node, pid: i32) -> Connection<'n> {
         Connection {
@@ -159,7 +163,8 @@ impl<'n> Connection<'n> {
             Request::Facts => facts::of(driver).map(Answer::Facts),
             Request::State => Ok(state(driver, pid)),
             Request::RestoreThread => match checkpoint::restore_thread(driver, pid) {
-                Ok(thread) => Ok(Answer::Thread(thread as u32)),
+                Ok(thread) => Ok(Answer::Thread(Some(thread as u32))),
+                Err(error) if is_unknown(&error) => Ok(Answer::Thread(None)),
                 Err(error) => Err(error.to_string()),
             },
             Request::Lock { milliseconds } => {
@@ -319,13 +324,7 @@ fn state(driver: &Driver, pid: i32) -> Answer {
         Ok(checkpoint::State::Checkpointed) => Answer::State(State::Checkpointed),
         Ok(checkpoint::State::Failed) => Answer::State(State::Failed),
         Ok(checkpoint::State::Moving) => Answer::State(State::Moving),
-        Err(error)
-            if error
-                .code()
-                .is_some_and(|code| KNOWS_IT_NOT.contains(&code)) =>
-        {
-            Answer::State(State::Unknown)
-        }
+        Err(error) if is_unknown(&error) => Answer::State(State::Unknown),
         Err(error) => Answer::Failed(error.to_string()),
     }
 }

@@ -22,7 +22,7 @@ pub use staged::{Memory, Report, WayReport};
 
 /// The version, which counts up with every change of these messages. Ranks and helper of one installation have the
 /// same.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// The length limit of a line. The facts about a node are the longest message.
 pub const MOST: u64 = 1 << 20;
@@ -35,9 +35,9 @@ pub enum Request {
         version: u32,
     },
     Facts,
-    /// Asks for the driver's state of the rank's process.
+    /// Asks for the driver's state of the rank's process. Its restore thread answers the driver, so it must run.
     State,
-    /// Asks for the thread that carries out checkpoints and restores.
+    /// Asks for the thread that carries out checkpoints and restores. The driver answers also while all threads of the process stand still.
     RestoreThread,
     /// Makes new work wait, and waits at most so long for submitted work.
     Lock {
@@ -97,7 +97,8 @@ pub enum Answer {
     Done,
     Facts(Facts),
     State(State),
-    Thread(u32),
+    /// The thread; `None`: the process has not initialized the driver.
+    Thread(Option<u32>),
     /// The request timed out. Nothing has changed.
     TimedOut,
     /// Device memory is staged.

@@ -37,6 +37,7 @@ pub struct Saved {
 /// Carries out a request.
 pub fn carry_out(order: Order) -> Result<Vec<Lent>, Code> {
     match (window::state(), order) {
+        (_, Order::Look) => Ok(vec![]),
         (State::Running, Order::Lock { until }) => lock(until),
         (State::Locked, Order::Unlock) => {
             window::set_state(State::Running);

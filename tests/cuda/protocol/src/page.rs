@@ -57,6 +57,8 @@ pub struct Command {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Order {
+    /// Only answers.
+    Look,
     /// Blocks new calls, and waits until submitted work is done, until a time of the monotonic clock, in nanoseconds.
     Lock { until: Option<u64> },
     /// Takes device memory away: to host memory or, with custom storage, to the calling process.

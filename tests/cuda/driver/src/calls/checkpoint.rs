@@ -64,6 +64,7 @@ unsafe fn argument<'a, T>(pointer: *mut T) -> Option<&'a T> {
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCheckpointProcessGetState(pid: c_int, state: *mut c_uint) -> Code {
     code::of(ready().and_then(|()| {
+        Target::find(pid)?.ask(Order::Look, None)?;
         let found = Target::find(pid)?.state()?;
         // SAFETY: the program's place for a number.
         unsafe { give(state, found as c_uint) }

@@ -146,6 +146,12 @@ pub enum DescriptorKind {
         reset: bool,
         options: Vec<SocketOption>,
     },
+    /// A Unix socket that listens at an abstract name (the bytes of `sun_path`, the first is 0). No client waits.
+    Listener {
+        socket_type: i32,
+        name: Vec<u8>,
+        options: Vec<SocketOption>,
+    },
     /// A TCP connection that leads out of the process. A restart makes it anew, as one that its peer has closed.
     LostConnection {
         /// `AF_INET` or `AF_INET6`.

@@ -21,10 +21,10 @@ use crate::gate::stop;
 use crate::ground::page::Page;
 use crate::threads::registry::{self, Thread};
 
-/// How long `lock` waits for submitted work while all threads are stopped, in milliseconds.
-const AT_ONCE: u32 = 1000;
-/// How long it waits while threads run that this work may depend on, in milliseconds.
-const AT_MOST: u32 = 10_000;
+/// How long one call waits for submitted work, in milliseconds. New work waits meanwhile, on which submitted work may depend: it goes on between two calls.
+const A_TRY: u32 = 1000;
+/// How long all calls may wait together.
+const AT_MOST: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long threads may take to stand still again.
 const STAND: Duration = Duration::from_secs(20);
@@ -129,16 +129,6 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
             "its GPUs cannot be checkpointed: the driver's thread {tid} is none of the program's"
         )
     })?;
-    match alone(&mut client, thread, |client| client.state(client::ANSWERS)).map_err(&told)? {
-        State::Running => {}
-        State::Unknown => return Ok(()),
-        state => {
-            return Err(refusal!(
-                GpuDriver,
-                "its GPUs are {state:?} already: somebody else checkpoints this process; let that end"
-            ));
-        }
-    }
     HAD.store(true, Ordering::Release);
     LOCKED.store(true, Ordering::Release);
     let held = held.insert(Held {
@@ -148,12 +138,7 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
         saved: false,
         form: Form::Own,
     });
-    held.alone(|client| client.lock(AT_ONCE))
-        .or_else(|trouble| match trouble {
-            Trouble::TimedOut(_) => held.lock_with_all(page),
-            other => Err(other),
-        })
-        .map_err(&told)
+    held.lock(page)
 }
 
 /// Returns the upper half's thread that the driver means. The driver may know it by the kernel's id or, after a restart, by the application's.
@@ -236,22 +221,34 @@ impl Held {
         alone(&mut self.client, self.thread, ask)
     }
 
-    /// Locks while the application's threads run: a thread that was stopped inside the driver may hold what the driver waits for. The threads then wait in the
-    /// driver, or park in their next stub.
-    fn lock_with_all(&mut self, page: Page) -> Result<(), Trouble> {
+    /// Locks while the application's threads run: one that was stopped inside the driver may hold what the driver waits for, without a limit. The threads then
+    /// wait in the driver, or park in their next stub.
+    fn lock(&mut self, page: Page) -> Result<(), Refusal> {
+        let told = told("checkpointed");
         let outside = || registry::each().any(|it| it.is_driver() && stop::is_outside(it));
         let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
-        let end = Instant::now() + Duration::from_millis(AT_MOST.into());
         if outside() {
             page.advance();
         }
+        stop::release_all();
+        match self.client.state(client::ANSWERS).map_err(&told)? {
+            State::Running => {}
+            state => {
+                return Err(refusal!(
+                    GpuDriver,
+                    "its GPUs are {state:?} already: somebody else checkpoints this process; let that end"
+                ));
+            }
+        }
+        let end = Instant::now() + AT_MOST;
         loop {
-            stop::release_all();
-            match self.client.lock(AT_ONCE) {
+            match self.client.lock(A_TRY) {
                 Ok(()) => break,
                 Err(Trouble::TimedOut(_)) if Instant::now() < end => {}
-                Err(Trouble::TimedOut(_)) => return Err(Trouble::TimedOut(AT_MOST)),
-                Err(other) => return Err(other),
+                Err(Trouble::TimedOut(_)) => {
+                    return Err(told(Trouble::TimedOut(AT_MOST.as_millis() as u32)));
+                }
+                Err(other) => return Err(told(other)),
             }
         }
         let end = Instant::now() + STAND;
@@ -260,10 +257,11 @@ impl Held {
                 return Ok(());
             }
         }
-        Err(Trouble::Refused(format!(
-            "its threads did not stand still again within {} s after the devices were locked",
+        Err(refusal!(
+            GpuDriver,
+            "its threads did not stand still again within {} s after its GPUs were locked; the job runs on",
             STAND.as_secs()
-        )))
+        ))
     }
 
     /// Stages device memory if that is wanted and possible; returns false if the memory has to go the other way.

@@ -17,6 +17,12 @@ pub fn is_file(path: &str) -> bool {
     path.starts_with(FILES)
 }
 
+/// Whether a Unix socket's abstract name is one that a driver's library gives: `cuda-uvmfd-`, the process's namespace, `-`, its id. Other processes' drivers
+/// reach its memory by it.
+pub fn is_socket(name: &[u8]) -> bool {
+    name.starts_with(b"\0cuda-uvmfd-")
+}
+
 fn is_library(path: &str) -> bool {
     path.rsplit('/')
         .next()

@@ -89,6 +89,8 @@ static int obey(int pid, char *command) {
         FILE *file = fopen(path, "r");
         if (file && fgets(name, sizeof name, file)) name[strcspn(name, "\n")] = 0;
         if (file) fclose(file);
+        /* The rest of its name is a number. */
+        name[4] = 0;
         printf("thread is %s\n", name);
         return result;
     }

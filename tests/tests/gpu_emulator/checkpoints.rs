@@ -28,7 +28,7 @@ fn a_checkpoint_leaves_nothing_of_the_devices() {
                 &[
                     "state is 0",
                     "state: CUDA_SUCCESS",
-                    "thread is cuda-EvtHandlr",
+                    "thread is cuda",
                     "thread: CUDA_SUCCESS",
                     "lock: CUDA_SUCCESS",
                     "state is 1",

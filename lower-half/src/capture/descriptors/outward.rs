@@ -104,10 +104,11 @@ pub fn will_be_told(table: &mut Descriptors) {
     }
 }
 
-fn events(number: RawFd) -> i16 {
+/// Returns what `poll` tells of a descriptor.
+pub(super) fn events(number: RawFd) -> i16 {
     let mut poll = libc::pollfd {
         fd: number,
-        events: 0,
+        events: libc::POLLIN,
         revents: 0,
     };
     // SAFETY: poll reads and writes one structure, which lives on this stack, and does not wait.

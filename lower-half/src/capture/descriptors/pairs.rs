@@ -7,7 +7,7 @@ use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
 use stillpoint_refusals::{Code, Refusal, refusal};
 
 use super::diagnosis::{self, Diagnosis};
-use super::{All, OpenDescriptor, holders, queue};
+use super::{All, OpenDescriptor, holders, outward, queue};
 use crate::capture::contents::Contents;
 use crate::ground::child_delay::ENDS;
 
@@ -106,6 +106,32 @@ pub fn lost(open: &OpenDescriptor, socket_type: i32) -> DescriptorKind {
     }
 }
 
+/// Describes a socket that listens at an abstract name.
+pub fn listener(
+    open: &OpenDescriptor,
+    all: &All<'_>,
+    socket_type: i32,
+    name: Vec<u8>,
+) -> Result<DescriptorKind, Refusal> {
+    if let Some(holder) = all.holder(&[&open.link]) {
+        return Err(held(Some(holder)));
+    }
+    if outward::events(open.number) & libc::POLLIN != 0 {
+        return Err(refusal!(
+            OpenSocket,
+            "a listening Unix socket with clients that wait: accept them before a checkpoint"
+        ));
+    }
+    Ok(DescriptorKind::Listener {
+        socket_type,
+        name,
+        options: OPTIONS
+            .into_iter()
+            .filter_map(|name| option(open.number, name))
+            .collect(),
+    })
+}
+
 /// The other end of a socket.
 pub enum OtherEnd {
     /// There is none, or this process has it.
@@ -150,15 +176,7 @@ fn held(holder: Option<u32>) -> Refusal {
 
 /// Returns whether the other end was closed with bytes unread, and the program does not know it yet.
 fn reset(number: RawFd, found: Diagnosis) -> bool {
-    let mut poll = libc::pollfd {
-        fd: number,
-        events: 0,
-        revents: 0,
-    };
-    // SAFETY: poll reads and writes one structure, which lives on this stack, and does not wait.
-    found.peer == Some(0)
-        && unsafe { libc::poll(&raw mut poll, 1, 0) } == 1
-        && poll.revents & libc::POLLERR != 0
+    found.peer == Some(0) && outward::events(number) & libc::POLLERR != 0
 }
 
 fn option(number: RawFd, name: libc::c_int) -> Option<SocketOption> {

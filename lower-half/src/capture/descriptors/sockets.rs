@@ -35,6 +35,9 @@ pub fn describe(
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => "UDP",
         (libc::AF_UNIX, _) => {
             let streams = kind != libc::SOCK_DGRAM;
+            if let Some(name) = abstract_listener(number) {
+                return pairs::listener(open, all, kind, name);
+            }
             match pairs::other_end(open, all) {
                 OtherEnd::Elsewhere if streams && outward::may_be_lost() => {
                     return Ok(pairs::lost(open, kind));
@@ -75,6 +78,12 @@ pub fn describe(
     })
 }
 
+/// Returns the name of a Unix socket that listens at an abstract name: bytes, the first is 0.
+fn abstract_listener(number: RawFd) -> Option<Vec<u8>> {
+    let name = unix_address(number, libc::getsockname)?;
+    (option(number, libc::SO_ACCEPTCONN) == 1 && name.first() == Some(&0)).then_some(name)
+}
+
 /// Returns words for a Unix socket that has a name, or is connected to one.
 fn named(number: RawFd) -> Option<String> {
     if option(number, libc::SO_ACCEPTCONN) == 1 {
@@ -90,22 +99,7 @@ fn named(number: RawFd) -> Option<String> {
 
 /// Returns the name of one end of a Unix socket, except names that the kernel gives by itself: five digits in no directory.
 fn unix_name(number: RawFd, call: AddressCall) -> Option<String> {
-    let mut storage = std::mem::MaybeUninit::<libc::sockaddr_un>::zeroed();
-    let mut bytes = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes`; zeros are a valid address structure.
-    let storage = unsafe {
-        if call(number, storage.as_mut_ptr().cast(), &raw mut bytes) != 0 {
-            return None;
-        }
-        storage.assume_init()
-    };
-    let at = std::mem::offset_of!(libc::sockaddr_un, sun_path);
-    let name: Vec<u8> = storage
-        .sun_path
-        .iter()
-        .take((bytes as usize).saturating_sub(at))
-        .map(|byte| *byte as u8)
-        .collect();
+    let name = unix_address(number, call)?;
     match name.as_slice() {
         [] => None,
         [0, digits @ ..] if digits.len() == 5 && digits.iter().all(u8::is_ascii_hexdigit) => None,
@@ -116,6 +110,23 @@ fn unix_name(number: RawFd, call: AddressCall) -> Option<String> {
                 .to_owned(),
         ),
     }
+}
+
+/// Returns the bytes of one end's name.
+fn unix_address(number: RawFd, call: AddressCall) -> Option<Vec<u8>> {
+    let mut storage = std::mem::MaybeUninit::<libc::sockaddr_un>::zeroed();
+    let mut bytes = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes`; zeros are a valid address structure.
+    let storage = unsafe {
+        if call(number, storage.as_mut_ptr().cast(), &raw mut bytes) != 0 {
+            return None;
+        }
+        storage.assume_init()
+    };
+    let at = std::mem::offset_of!(libc::sockaddr_un, sun_path);
+    let name = storage.sun_path.iter();
+    let name = name.take((bytes as usize).saturating_sub(at));
+    Some(name.map(|byte| byte.cast_unsigned()).collect())
 }
 
 pub(super) fn option(number: RawFd, name: libc::c_int) -> libc::c_int {

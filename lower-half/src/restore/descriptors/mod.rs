@@ -1,6 +1,7 @@
 //! Restores descriptors under their old numbers: reserves the numbers first, then opens one descriptor after the other.
 
 mod epoll;
+mod listener;
 mod locks;
 mod open;
 mod outward;

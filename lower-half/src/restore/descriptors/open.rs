@@ -10,7 +10,7 @@ use super::owned::{owned, reopen};
 use super::pairs::End;
 use super::special::{PipeEnd, inotify};
 use super::timer::Timer;
-use super::{Shared, outward};
+use super::{Shared, listener, outward};
 use crate::capture::descriptors::{OWN, streams};
 use crate::restore::RestoreError;
 use crate::restore::content_source::Supply;
@@ -28,6 +28,9 @@ pub fn name(kind: &DescriptorKind) -> String {
         DescriptorKind::Memory { name, .. } => format!("memory file {name}"),
         DescriptorKind::Pipe { .. } => "a pipe".into(),
         DescriptorKind::SocketPair { .. } => "a socket pair".into(),
+        DescriptorKind::Listener { name, .. } => {
+            format!("a Unix socket that listens at {}", listener::shown(name))
+        }
         DescriptorKind::LostConnection { .. } => "a TCP connection that a restart loses".into(),
         DescriptorKind::EventFd { .. } => "an event counter".into(),
         DescriptorKind::TimerFd { .. } => "a timer".into(),
@@ -49,6 +52,7 @@ pub fn path(kind: &DescriptorKind) -> Option<&str> {
         | DescriptorKind::Memory { .. }
         | DescriptorKind::Pipe { .. }
         | DescriptorKind::SocketPair { .. }
+        | DescriptorKind::Listener { .. }
         | DescriptorKind::LostConnection { .. }
         | DescriptorKind::EventFd { .. }
         | DescriptorKind::TimerFd { .. }
@@ -159,6 +163,11 @@ pub fn open(
             reset: *reset,
             options,
         }),
+        DescriptorKind::Listener {
+            socket_type,
+            name,
+            options,
+        } => listener::open(*socket_type, name, options),
         DescriptorKind::LostConnection {
             family,
             told,

@@ -92,6 +92,10 @@ fn try_out(
     let mut reasons = Vec::new();
     let mut made: Vec<(Unit<'_>, OwnedFd)> = Vec::new();
     for (index, description) in unit {
+        // The name of a socket that listens belongs to the living one.
+        if matches!(description.kind, DescriptorKind::Listener { .. }) {
+            continue;
+        }
         match open_one(description, pending, &mut objects, &mut shared) {
             Ok(opened) => made.push(((*index, description), opened)),
             Err(error) => reasons.push(refusal(table, *index, &error.to_string())),
@@ -246,6 +250,11 @@ fn comparable(kind: &DescriptorKind) -> DescriptorKind {
         }
         | DescriptorKind::SignalFd { mask: _ }
         | DescriptorKind::Inotify { watches: _ }
+        | DescriptorKind::Listener {
+            socket_type: _,
+            name: _,
+            options: _,
+        }
         | DescriptorKind::LostConnection {
             family: _,
             told: _,

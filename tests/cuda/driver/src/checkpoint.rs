@@ -74,6 +74,8 @@ fn with(act: impl FnOnce(&mut Driver) -> Result<Vec<Lent>, Code>) -> Result<Vec<
 /// Keeps new calls out, and waits for calls that are inside and for submitted work. If that takes too long, nothing changes: the caller has gone,
 /// and would not undo a lock that it does not know of.
 fn lock(until: Option<u64>) -> Result<Vec<Lent>, Code> {
+    // The real driver waits without a limit for a thread that was stopped inside a call.
+    drop(hold());
     if !gate::CALLS.close(until) {
         return Err(code::NOT_READY);
     }

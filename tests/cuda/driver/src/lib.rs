@@ -4,7 +4,7 @@
 //! It imitates the behaviour that matters for a checkpoint. In the process of a client
 //! - the device window is reserved, with a hint and at fixed addresses; device pointers lie in it, and are not accessible;
 //! - files of the devices are open and mapped while there is a connection;
-//! - a service thread, `cuda-EvtHandlr`, waits for requests that other processes' drivers make by `cuCheckpointProcess*`. It moves
+//! - a service thread, whose name begins with `cuda0`, waits for requests that other processes' drivers make by `cuCheckpointProcess*`. It moves
 //!   the client's device memory to host memory, closes and unmaps everything of the devices, and makes all of that again;
 //! - calls of a locked process wait, and the lock waits for calls and for work under way.
 //!

@@ -92,7 +92,7 @@ impl Target {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
         for task in tasks.map_err(|_| code::INVALID_VALUE)?.flatten() {
             let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-            if name.trim_end() == service::NAME {
+            if service::is_name(name.trim_end()) {
                 let number = task.file_name().to_string_lossy().parse();
                 return number.map_err(|_| code::UNKNOWN);
             }

@@ -292,6 +292,11 @@ fn descriptors() -> Descriptors {
                 value: vec![1],
             }],
         },
+        DescriptorKind::Listener {
+            socket_type: 5,
+            name: b"\0name".to_vec(),
+            options: vec![],
+        },
         DescriptorKind::LostConnection {
             family: 2,
             told: false,

@@ -2,6 +2,7 @@
  * What `ci/gpu-acceptance` measures of a driver, without MPI:
  *   acceptance lock BYTES              a process whose GPU is at work is locked and unlocked
  *   acceptance stopped BYTES           what the driver tells of a process whose threads all stand still
+ *   acceptance waits MILLISECONDS      a process whose kernel takes so long is locked with a shorter limit, and then with a longer one
  *   acceptance calls BYTES [ROUNDS]    a process with so many bytes on a GPU is locked, checkpointed, restored and unlocked by another one
  *   acceptance copies BYTES STREAMS    so many bytes to and from pinned memory, shared by so many streams
  * A result is a line on its own, and so is each call before it is made; where something fails the exit status says so.
@@ -12,6 +13,11 @@
 #include <sys/wait.h>
 
 enum { PIECE = 64 << 20 };
+
+static const char SPIN[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry spin(.param .u64 spin_0)\n{\n"
+    ".reg .pred %p<2>;\n.reg .b64 %rd<6>;\nld.param.u64 %rd1, [spin_0];\nmul.lo.u64 %rd2, %rd1, 1000000;\nmov.u64 %rd3, %globaltimer;\n"
+    "add.u64 %rd4, %rd3, %rd2;\nAGAIN:\nmov.u64 %rd5, %globaltimer;\nsetp.lt.u64 %p1, %rd5, %rd4;\n@%p1 bra AGAIN;\nret;\n}\n";
 
 static void use_device(void) {
     driver_open();
@@ -80,15 +86,30 @@ static void succeeds(int result, const char *call, int line) {
 }
 #define DRIVER_VALUE(call) succeeds(call, #call, __LINE__)
 
-/* Starts the process that is checkpointed, and waits until it is ready. Returns its id, or -1; `tell` gets what it is told by. */
-static pid_t begin(size_t bytes, int busy, int *tell) {
+/* The process whose kernel takes long: it is ready when that runs, and waits for it. */
+static int spinning(uint64_t milliseconds, int said, int told) {
+    use_device();
+    module kernels;
+    function spin;
+    DRIVER(cuModuleLoadData(&kernels, SPIN));
+    DRIVER(cuModuleGetFunction(&spin, kernels, "spin"));
+    void *parameters[] = {&milliseconds};
+    DRIVER(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+    char letter = 'r';
+    if (write(said, &letter, 1) != 1) return 1;
+    DRIVER(cuStreamSynchronize(NULL));
+    return read(told, &letter, 1) != 1 || trial_failures != 0;
+}
+
+/* Starts a process that is checkpointed, and waits until it is ready. Returns its id, or -1; `tell` gets the way to tell it to go on. */
+static pid_t begin_with(int (*run)(uint64_t, int, int), uint64_t value, int *tell) {
     int said[2], told[2];
     if (pipe(said) || pipe(told)) return -1;
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
         close(told[1]);
-        _exit(target(bytes, busy, said[1], told[0]));
+        _exit(run(value, said[1], told[0]));
     }
     char letter;
     close(said[1]);
@@ -97,6 +118,9 @@ static pid_t begin(size_t bytes, int busy, int *tell) {
     use_device();
     return child;
 }
+static int idle(uint64_t bytes, int said, int told) { return target(bytes, 0, said, told); }
+static int at_work(uint64_t bytes, int said, int told) { return target(bytes, 1, said, told); }
+static pid_t begin(size_t bytes, int busy, int *tell) { return begin_with(busy ? at_work : idle, bytes, tell); }
 
 /* Has it compare, and waits for its end. */
 static int end(pid_t child, int tell) {
@@ -146,6 +170,33 @@ static int stopped(size_t bytes) {
     if (comm) fclose(comm);
     printf("| its restore thread is %s", name);
     return end(stopped_child, tell) || !left || trial_failures != 0;
+}
+
+/* A lock that comes too early gives up, and leaves the process as it was. */
+static int waits(uint64_t milliseconds) {
+    int tell;
+    pid_t child = begin_with(spinning, milliseconds, &tell);
+    if (child == -1) return 1;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*lock)(int, void *), (*unlock)(int, void *);
+    *(void **)&lock = dlsym(library, "cuCheckpointProcessLock");
+    *(void **)&unlock = dlsym(library, "cuCheckpointProcessUnlock");
+    if (!lock || !unlock) {
+        printf("the driver has no checkpoint calls\n");
+        return 1;
+    }
+    uint64_t early[8] = {milliseconds / 4}, late[8] = {milliseconds * 4};
+    double since = trial_seconds();
+    int result = lock(child, early);
+    printf("| a lock with a limit of %.2f s, with a kernel of %.2f s under way: result %d after %.2f s\n", (double)milliseconds / 4e3, (double)milliseconds / 1e3,
+           result, trial_seconds() - since);
+    if (result != 0) {
+        since = trial_seconds();
+        result = lock(child, late);
+        printf("| the next one: result %d after %.2f s\n", result, trial_seconds() - since);
+    }
+    TIMED(unlock(child, NULL));
+    return end(child, tell) || result != 0 || trial_failures != 0;
 }
 
 /* The process that checkpoints another one, or only locks it. */
@@ -223,8 +274,9 @@ static int copies(size_t bytes, int streams) {
 int main(int argc, char **argv) {
     if (argc > 2 && strcmp(argv[1], "lock") == 0) return calls(strtoull(argv[2], NULL, 10), 3, 1);
     if (argc > 2 && strcmp(argv[1], "stopped") == 0) return stopped(strtoull(argv[2], NULL, 10));
+    if (argc > 2 && strcmp(argv[1], "waits") == 0) return waits(strtoull(argv[2], NULL, 10));
     if (argc > 2 && strcmp(argv[1], "calls") == 0) return calls(strtoull(argv[2], NULL, 10), argc > 3 ? atoi(argv[3]) : 1, 0);
     if (argc > 3 && strcmp(argv[1], "copies") == 0) return copies(strtoull(argv[2], NULL, 10), atoi(argv[3]));
-    fprintf(stderr, "acceptance lock BYTES | stopped BYTES | calls BYTES [ROUNDS] | copies BYTES STREAMS\n");
+    fprintf(stderr, "acceptance lock BYTES | stopped BYTES | waits MILLISECONDS | calls BYTES [ROUNDS] | copies BYTES STREAMS\n");
     return 2;
 }

@@ -272,7 +272,7 @@ fn streams_are_fitted_to_what_epochs_have_measured() {
     copied[15]["epoch"] = 3.into();
     copied[15]["predicted"] = 0.044.into();
     let record = serde_json::json!({ "gpus": [
-        { "uuid": "GPU-1", "driver": "550.54", "copied": { "to_host": copied, "own": [] } },
+        { "uuid": "GPU-1", "driver": "driver 550.54", "copied": { "to_host": copied, "own": [] } },
     ] });
     std::fs::write(
         directory.path().join("gpu-streams.json"),

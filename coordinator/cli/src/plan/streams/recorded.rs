@@ -88,7 +88,7 @@ impl Recorded {
 
 impl RecordedWay {
     fn in_words(&self) -> String {
-        let mut text = format!("{}, driver {}, {}\n", self.uuid, self.driver, self.way);
+        let mut text = format!("{}, {}, {}\n", self.uuid, self.driver, self.way);
         if let Some(newest) = &self.newest {
             text += &format!(
                 "epoch {}: {} expected, {} taken\n",

@@ -67,12 +67,11 @@ fn wait(client: &Client, after: &[(u32, u32)]) {
         let Some(word) = channel.done.get(stream as usize) else {
             continue;
         };
-        while !channel.has(stream, sequence) && !client.gone.load(Ordering::Acquire) {
-            let seen = word.load(Ordering::Acquire);
-            if !channel.has(stream, sequence) {
-                // A client may go while one stream waits for another that has ended with it.
-                futex::wait(futex::place(word), seen, Some(Duration::from_millis(100)));
-            }
+        while let Some(seen) = channel.pending(stream, sequence)
+            && !client.gone.load(Ordering::Acquire)
+        {
+            // A client may go while one stream waits for another that has ended with it.
+            futex::wait(futex::place(word), seen, Some(Duration::from_millis(100)));
         }
     }
 }

@@ -122,10 +122,9 @@ fn finished(slot: u32, sequence: u32, until: Option<u64>) -> bool {
     let channel = window::channel();
     let word = &channel.done[slot as usize];
     loop {
-        let seen = word.load(std::sync::atomic::Ordering::Acquire);
-        if channel.has(slot, sequence) {
+        let Some(seen) = channel.pending(slot, sequence) else {
             return true;
-        }
+        };
         let left = until.map_or(u64::MAX, |until| until.saturating_sub(clock::now()));
         if left == 0 {
             return false;

@@ -120,13 +120,13 @@ pub fn wait(pieces: &[(u32, u32)]) -> Result<(), Code> {
                 let driver = driver.as_ref().ok_or(code::NOT_INITIALIZED)?;
                 driver.healthy()?;
                 let channel = window::channel();
-                if channel.has(slot, sequence) {
+                let Some(seen) = channel.pending(slot, sequence) else {
                     break;
-                }
+                };
                 if !driver.connection.as_ref().is_some_and(Connection::lives) {
                     channel.fail(code::UNKNOWN);
                 }
-                channel.done[slot as usize].load(Ordering::Acquire)
+                seen
             };
             // This waits on the address and not on the channel: a checkpoint may unmap it, and then the wait returns.
             futex::wait(word(slot), seen, Some(Duration::from_secs(1)));

@@ -67,11 +67,7 @@ fn listen() -> io::Result<OwnedFd> {
     };
     // SAFETY: the kernel reads `bytes` bytes of the address, which lives on this stack; the descriptor is new, and nothing else owns it.
     unsafe {
-        let made = libc::socket(
-            libc::AF_UNIX,
-            libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC,
-            0,
-        );
+        let made = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
         if made < 0 {
             return Err(io::Error::last_os_error());
         }

@@ -31,7 +31,13 @@ pub const SIZE: usize = size_of::<Channel>();
 impl Channel {
     /// Tells whether a stream has done a piece of work.
     pub fn has(&self, stream: u32, sequence: u32) -> bool {
-        reached(self.done[stream as usize].load(Ordering::Acquire), sequence)
+        self.pending(stream, sequence).is_none()
+    }
+
+    /// Returns what a waiter may sleep on while a stream has not done a piece of work: the stream's word, read before the question.
+    pub fn pending(&self, stream: u32, sequence: u32) -> Option<u32> {
+        let seen = self.done[stream as usize].load(Ordering::Acquire);
+        (!reached(seen, sequence)).then_some(seen)
     }
 
     /// Says that a stream has done a piece of work.

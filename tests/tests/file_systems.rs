@@ -232,3 +232,27 @@ fn a_server_that_is_away_for_a_while_is_waited_for() {
         played.trial.ends_well(job).map(drop)
     });
 }
+
+/// A command ends at its limit although it waits in a call that does not return, and the job goes on.
+#[test]
+fn a_command_with_a_limit_does_not_wait_for_a_server_that_is_away() {
+    played("file-systems-limit", "1", |played| {
+        let job = played.start(&[])?;
+        played.system.told("read 4000 job.json\n")?;
+        let answer = played.ask(&["checkpoint", "--timeout", "1s", "--json"])?;
+        played.system.told("")?;
+        ensure!(
+            answer.status == exit::FAILED
+                && answer.stderr.contains("has not answered for 1 s")
+                && answer.stdout.contains("has not answered for 1 s"),
+            "{}",
+            answer.show()
+        );
+        played
+            .ask(&["checkpoint", "--timeout", "20s"])?
+            .expect(exit::DONE)?;
+        played.whole("its return")?;
+        played.trial.go()?;
+        played.trial.ends_well(job).map(drop)
+    });
+}

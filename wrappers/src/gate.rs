@@ -315,35 +315,62 @@ pub const HINDRANCES: [&str; 5] = [
 /// The data of a thread of the upper half behind GS. Not saved: at every restart, the lower half makes it anew for every thread.
 #[repr(C, align(64))]
 pub struct ThreadRecord {
-    /// `gs:0x00`: this record's address.
+    /// This record's address.
     pub this: u64,
-    /// `gs:0x08`: thread area that this one borrows from a thread of the lower half; 0: none yet.
+    /// Thread area that this one borrows from a thread of the lower half; 0: none yet.
     pub fs_lower: u64,
-    /// `gs:0x10`: thread area of the upper half (kept by the crossing).
+    /// Thread area of the upper half (kept by the crossing).
     pub fs_upper: u64,
-    /// `gs:0x18`: an [`Inside`]; in a blocking collective operation that is begun again after a restart, the lower half of its [`ClockCell`]'s address. The
+    /// An [`Inside`]; in a blocking collective operation that is begun again after a restart, the lower half of its [`ClockCell`]'s address. The
     /// stop handler parks a thread only at 0.
     pub inside: AtomicU32,
-    /// `gs:0x1c`: a [`Reach`] in its first byte, and [`SHUT`]. Right behind `inside`: both are read as one word.
+    /// A [`Reach`] in its first byte, and [`SHUT`]. Right behind `inside`: both are read as one word.
     pub reach: AtomicU32,
-    /// `gs:0x20`: point-to-point messages this thread has sent (blocking or not, when begun).
+    /// Point-to-point messages this thread has sent (blocking or not, when begun).
     pub sent: AtomicU64,
-    /// `gs:0x28`: messages received: receives completed with a message, and messages pulled in.
+    /// Messages received: receives completed with a message, and messages pulled in.
     pub received: AtomicU64,
-    /// `gs:0x30`: thread id that the application sees, also after restarts.
+    /// Thread id that the application sees, also after restarts.
     pub virtual_tid: AtomicU32,
-    /// `gs:0x34`: thread id in the kernel in this launch.
+    /// Thread id in the kernel in this launch.
     pub real_tid: AtomicU32,
-    /// `gs:0x38`: stack pointer at the stop handler's entry while stopped, else 0: the signal frame
+    /// Stack pointer at the stop handler's entry while stopped, else 0: the signal frame
     /// (return address, ucontext, siginfo, vector state) starts there.
     pub stop_frame: AtomicU64,
-    /// `gs:0x40`: the lower half's own notes (a record of its thread table).
+    /// The lower half's own notes (a record of its thread table).
     pub private: [u64; 11],
-    /// `gs:0x98`: non-zero on the driver thread.
+    /// Non-zero on the driver thread.
     pub driver: AtomicU32,
     pub reserved: u32,
-    /// `gs:0xa0`: the real MPI's own `MPI_Recv`, if the thread may call it ([`Services::receive`]), else 0.
+    /// The real MPI's own `MPI_Recv`, if the thread may call it ([`Services::receive`]), else 0.
     pub receive: AtomicU64,
+}
+
+/// Defines [`record!`], which names a field of the calling thread's [`ThreadRecord`] in assembly: `record!(inside)` is `gs:[24]`. Assembly takes text, and
+/// text cannot hold `offset_of!`; so this is the one place with numbers, and each is compared.
+macro_rules! fields {
+    ($($field:ident $offset:literal),* $(,)?) => {
+        #[macro_export]
+        macro_rules! record {
+            $(($field) => { concat!("gs:[", $offset, "]") };)*
+        }
+        const _: () = {
+            $(assert!(core::mem::offset_of!(ThreadRecord, $field) == $offset);)*
+        };
+    };
+}
+fields! {
+    this 0x00,
+    fs_lower 0x08,
+    fs_upper 0x10,
+    inside 0x18,
+    reach 0x1c,
+    sent 0x20,
+    received 0x28,
+    real_tid 0x34,
+    private 0x40,
+    driver 0x98,
+    receive 0xa0,
 }
 
 /// Values of [`ThreadRecord::reach`]: how the thread reaches the lower half.

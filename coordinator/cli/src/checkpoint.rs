@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -14,7 +15,8 @@ use stillpoint_refusals::{Refusal, in_words};
 
 use super::all::{self, Action, Everybody, Left};
 use super::interrupt;
-use super::request::{CheckpointRequest, ProgressReport, carry_out, wish_of};
+use super::patience::Patience;
+use super::request::{CheckpointRequest, FOR_AN_ANSWER, ProgressReport, carry_out, wish_of};
 use super::target::Target;
 use super::units::{bytes, parse_duration};
 use super::{print, print_json};
@@ -97,6 +99,8 @@ impl Request {
             };
             return self.everybody.ask(deed, asking);
         }
+        let limit = self.timeout.map(Span::time);
+        let looking = self.patience(limit);
         let mut target = Target::find(self.target.as_deref())?;
         let wanted = CheckpointRequest {
             suspend,
@@ -104,28 +108,39 @@ impl Request {
             waits: !self.no_wait,
             asked: wish_of(&target, self.reason.clone()),
         };
+        drop(looking);
         let goes_on = goes_on(suspend, &target);
+        // Until the commit begins: then it takes as long as the job's file system does.
+        let mut patience = Some(self.patience(limit.map(|limit| limit + 2 * FOR_AN_ANSWER)));
         let mut progress = Progress::new();
         let mut waited_for = BTreeSet::new();
         let outcome = carry_out(&mut target, &wanted, &mut |told| match told {
             ProgressReport::Asked => interrupt::ends_with(goes_on.clone()),
-            ProgressReport::Phase { epoch, phase, .. } => progress.phase(epoch, phase),
+            ProgressReport::Phase {
+                epoch,
+                phase,
+                committing,
+            } => {
+                patience = patience.take().filter(|_| !committing);
+                progress.phase(epoch, phase);
+            }
             ProgressReport::Hindered(reasons) => {
                 progress.hindered(reasons);
                 waited_for.extend(reasons.iter().cloned());
             }
         });
+        drop(patience);
         progress.end();
-        let outcome = outcome.inspect_err(|failure| self.report_failure(failure))?;
+        let outcome = outcome.inspect_err(|failure| report_failure(self.json, failure))?;
         self.report(&target, &outcome, &waited_for)
     }
 
-    /// Prints a failure as JSON on stdout, if asked for. The line for people follows on stderr.
-    fn report_failure(&self, failure: &super::Failure) {
-        if self.json {
-            // If this cannot be printed, the line on stderr still tells of the failure.
-            let _ = print_json(&failure.shown());
-        }
+    /// Limits the time in which the checkpoint directory has to answer.
+    fn patience(&self, limit: Option<Duration>) -> Patience {
+        let place = self.target.clone();
+        let place = place.unwrap_or_else(|| "the job's directory".to_owned());
+        let json = self.json;
+        Patience::with(limit, place, move |failure| report_failure(json, failure))
     }
 
     fn report(
@@ -230,6 +245,14 @@ impl Request {
             (None, None) => text.push_str(&format!("suspended; {resume}\n")),
         }
         print(&text)
+    }
+}
+
+/// Prints a failure as JSON on stdout, if asked for. The line for people follows on stderr.
+fn report_failure(json: bool, failure: &super::Failure) {
+    if json {
+        // If this cannot be printed, the line on stderr still tells of the failure.
+        let _ = print_json(&failure.shown());
     }
 }
 

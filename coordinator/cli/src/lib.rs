@@ -30,6 +30,7 @@ mod lock;
 mod man;
 mod mpi;
 mod options;
+mod patience;
 mod plan;
 mod program;
 #[cfg(test)]

@@ -87,9 +87,8 @@ struct Slot {
 }
 
 const _: () = {
-    // Offsets that the assembly contains.
+    // The assembly contains this offset.
     assert!(core::mem::offset_of!(Slot, handler_stack) == HANDLER_STACK_AT);
-    assert!(core::mem::offset_of!(ThreadRecord, private) == 0x40);
 };
 
 // SAFETY: a record's mutable fields are atomic, or written by its own thread only while it is alive, and by

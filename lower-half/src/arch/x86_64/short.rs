@@ -31,6 +31,8 @@ use core::arch::global_asm;
 use core::arch::x86_64::__cpuid_count;
 use core::sync::atomic::{AtomicU64, AtomicUsize};
 
+use stillpoint_wrappers::record;
+
 use super::registers;
 use crate::arch::PAGE;
 use crate::arch::layout::{
@@ -149,7 +151,7 @@ global_asm!(
     "jmp stillpoint_short_noted",
     // rt_sigaction(a signal, the default or to ignore it, nothing, 8) of such a child: only the kernel has its actions.
     "7:",
-    "test qword ptr gs:[0x40], {shares_memory}",
+    concat!("test qword ptr ", record!(private), ", {shares_memory}"),
     "jz stillpoint_short_general",
     "test rdx, rdx",
     "jnz stillpoint_short_general",
@@ -184,7 +186,7 @@ global_asm!(
     "jnz stillpoint_short_general",
     "jmp stillpoint_short_noted",
     "5:",
-    "test qword ptr gs:[0x40], {shares_memory}",
+    concat!("test qword ptr ", record!(private), ", {shares_memory}"),
     "jnz stillpoint_short_general",
     "cmp eax, 9",
     "jne 5f",
@@ -354,7 +356,7 @@ global_asm!(
     "stillpoint_short_returned:",
     // close, whose number is not in a register then.
     "8:",
-    "test qword ptr gs:[0x40], {shares_memory}",
+    concat!("test qword ptr ", record!(private), ", {shares_memory}"),
     "jnz 6b",
     "mov r11d, edi",
     "cmp r11d, {descriptor_limit}",

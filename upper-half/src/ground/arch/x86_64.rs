@@ -7,6 +7,7 @@ use core::arch::asm;
 use core::mem::offset_of;
 
 use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, SHUT, ThreadRecord};
+use stillpoint_wrappers::record;
 
 use crate::ground::object::Object;
 
@@ -56,17 +57,9 @@ pub use waits::{
 };
 
 const _: () = {
-    // The assembly below spells these offsets out.
-    assert!(offset_of!(ThreadRecord, this) == 0x00);
-    assert!(offset_of!(ThreadRecord, fs_lower) == 0x08);
-    assert!(offset_of!(ThreadRecord, fs_upper) == 0x10);
-    assert!(offset_of!(ThreadRecord, inside) == 0x18);
-    assert!(offset_of!(ThreadRecord, reach) == 0x1c);
+    // The assembly below spells these out.
     assert!(Reach::Direct as u32 == 0 && Inside::No as u32 == 0);
     assert!((Reach::Far as u32) < SHUT && SHUT == 1 << 8);
-    assert!(offset_of!(ThreadRecord, driver) == 0x98);
-    assert!(offset_of!(ThreadRecord, sent) == 0x20);
-    assert!(offset_of!(ThreadRecord, received) == 0x28);
 };
 
 /// The calling thread's record.
@@ -78,7 +71,7 @@ pub unsafe fn record() -> *mut ThreadRecord {
     let this;
     // SAFETY: the caller says that GS leads to a record, whose first word is its own address.
     unsafe {
-        asm!("mov {}, gs:[0x00]", out(reg) this, options(nostack, preserves_flags, readonly));
+        asm!(concat!("mov {}, ", record!(this)), out(reg) this, options(nostack, preserves_flags, readonly));
     }
     this
 }
@@ -92,7 +85,7 @@ pub unsafe fn inside() -> u32 {
     let value;
     // SAFETY: the thread has a record, as the caller promises, so GS leads to it; `inside` lies at 0x18, and the record stays while the thread lives.
     unsafe {
-        asm!("mov {:e}, gs:[0x18]", out(reg) value, options(nostack, preserves_flags, readonly));
+        asm!(concat!("mov {:e}, ", record!(inside)), out(reg) value, options(nostack, preserves_flags, readonly));
     }
     value
 }
@@ -105,7 +98,7 @@ pub unsafe fn inside() -> u32 {
 pub unsafe fn set_inside(value: u32) {
     // SAFETY: GS leads to this thread's record, by the caller's promise; `inside` lies at 0x18, and the thread itself may write it.
     unsafe {
-        asm!("mov gs:[0x18], {:e}", in(reg) value, options(nostack, preserves_flags));
+        asm!(concat!("mov ", record!(inside), ", {:e}"), in(reg) value, options(nostack, preserves_flags));
     }
 }
 
@@ -118,7 +111,7 @@ pub unsafe fn reach() -> u32 {
     let value: u32;
     // SAFETY: GS leads to this thread's record, by the caller's promise; the low byte of `reach` lies at 0x1c.
     unsafe {
-        asm!("movzx {:e}, byte ptr gs:[0x1c]", out(reg) value, options(nostack, preserves_flags, readonly));
+        asm!(concat!("movzx {:e}, byte ptr ", record!(reach)), out(reg) value, options(nostack, preserves_flags, readonly));
     }
     value
 }
@@ -130,7 +123,7 @@ pub unsafe fn reach() -> u32 {
 pub unsafe fn set_reach(value: Reach) {
     // SAFETY: GS leads to this thread's record, by the caller's promise; only the low byte of `reach` is written, so `SHUT` beside it stays.
     unsafe {
-        asm!("mov gs:[0x1c], {}", in(reg_byte) value as u8, options(nostack, preserves_flags));
+        asm!(concat!("mov ", record!(reach), ", {}"), in(reg_byte) value as u8, options(nostack, preserves_flags));
     }
 }
 
@@ -145,8 +138,8 @@ pub unsafe fn outside_and_direct() -> bool {
     // SAFETY: GS leads to this thread's record, by the caller's promise; `inside` and `reach` lie at 0x18 and 0x1c and are only read.
     unsafe {
         asm!(
-            "mov {both:e}, gs:[0x18]",
-            "or {both:e}, gs:[0x1c]",
+            concat!("mov {both:e}, ", record!(inside)),
+            concat!("or {both:e}, ", record!(reach)),
             "jne {no}",
             both = out(reg) _,
             no = label { return false },
@@ -180,7 +173,7 @@ pub fn is_success(code: i32) -> bool {
 pub unsafe fn be_inside<const VALUE: u32>() {
     // SAFETY: GS leads to this thread's record, by the caller's promise; `inside` lies at 0x18, and a constant is written there.
     unsafe {
-        asm!("mov dword ptr gs:[0x18], {}", const VALUE, options(nostack, preserves_flags));
+        asm!(concat!("mov dword ptr ", record!(inside), ", {}"), const VALUE, options(nostack, preserves_flags));
     }
 }
 
@@ -193,7 +186,7 @@ pub unsafe fn is_driver() -> bool {
     let value: u32;
     // SAFETY: GS leads to this thread's record, by the caller's promise; whether it is the driver lies at 0x98.
     unsafe {
-        asm!("mov {:e}, gs:[0x98]", out(reg) value, options(nostack, preserves_flags, readonly));
+        asm!(concat!("mov {:e}, ", record!(driver)), out(reg) value, options(nostack, preserves_flags, readonly));
     }
     value != 0
 }
@@ -205,7 +198,7 @@ pub unsafe fn is_driver() -> bool {
 #[inline(always)]
 pub unsafe fn count_sent() {
     // SAFETY: GS leads to this thread's record, by the caller's promise; the sent messages are counted at 0x20, by this thread only.
-    unsafe { asm!("inc qword ptr gs:[0x20]", options(nostack)) }
+    unsafe { asm!(concat!("inc qword ptr ", record!(sent)), options(nostack)) }
 }
 
 /// Counts one message less: the send that was counted has failed or was cancelled.
@@ -215,7 +208,7 @@ pub unsafe fn count_sent() {
 #[inline(always)]
 pub unsafe fn uncount_sent() {
     // SAFETY: GS leads to this thread's record, by the caller's promise; 0x20 holds its own count of sent messages, which no other thread writes.
-    unsafe { asm!("dec qword ptr gs:[0x20]", options(nostack)) }
+    unsafe { asm!(concat!("dec qword ptr ", record!(sent)), options(nostack)) }
 }
 
 /// Counts one more message received by this thread.
@@ -225,7 +218,12 @@ pub unsafe fn uncount_sent() {
 #[inline(always)]
 pub unsafe fn count_received() {
     // SAFETY: GS leads to this thread's record, by the caller's promise; the received messages are counted at 0x28, by this thread only.
-    unsafe { asm!("inc qword ptr gs:[0x28]", options(nostack)) }
+    unsafe {
+        asm!(
+            concat!("inc qword ptr ", record!(received)),
+            options(nostack)
+        )
+    }
 }
 
 /// Counts that many more messages received by this thread.
@@ -235,7 +233,9 @@ pub unsafe fn count_received() {
 #[inline(always)]
 pub unsafe fn count_received_many(messages: u64) {
     // SAFETY: GS leads to this thread's record, by the caller's promise; 0x28 holds its own count of received messages, which no other thread writes.
-    unsafe { asm!("add qword ptr gs:[0x28], {}", in(reg) messages, options(nostack)) }
+    unsafe {
+        asm!(concat!("add qword ptr ", record!(received), ", {}"), in(reg) messages, options(nostack))
+    }
 }
 
 /// The lower half's thread area that this thread borrows; 0 while it has none.
@@ -247,7 +247,7 @@ pub unsafe fn lower_thread_pointer() -> u64 {
     let value;
     // SAFETY: GS leads to this thread's record, by the caller's promise; the lower thread pointer lies at 0x08.
     unsafe {
-        asm!("mov {}, gs:[0x08]", out(reg) value, options(nostack, preserves_flags, readonly));
+        asm!(concat!("mov {}, ", record!(fs_lower)), out(reg) value, options(nostack, preserves_flags, readonly));
     }
     value
 }
@@ -265,7 +265,7 @@ pub unsafe fn upper_thread_pointer() -> u64 {
     unsafe {
         asm!(
             "mov {0}, fs:[0]",
-            "mov gs:[0x10], {0}",
+            concat!("mov ", record!(fs_upper), ", {0}"),
             out(reg) value,
             options(nostack, preserves_flags)
         );
@@ -282,7 +282,7 @@ pub unsafe fn noted_upper_thread_pointer() -> u64 {
     let value;
     // SAFETY: GS leads to this thread's record, by the caller's promise; the upper thread pointer was noted at 0x10.
     unsafe {
-        asm!("mov {}, gs:[0x10]", out(reg) value, options(nostack, preserves_flags, readonly));
+        asm!(concat!("mov {}, ", record!(fs_upper)), out(reg) value, options(nostack, preserves_flags, readonly));
     }
     value
 }

@@ -2,15 +2,9 @@
 
 use core::arch::global_asm;
 
-use stillpoint_wrappers::gate::ThreadRecord;
+use stillpoint_wrappers::record;
 
 use crate::arch::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS, Slot, slot};
-
-const _: () = {
-    // Offsets that the assembly spells out.
-    assert!(core::mem::offset_of!(ThreadRecord, real_tid) == 0x34);
-    assert!(core::mem::offset_of!(ThreadRecord, private) == 0x40);
-};
 
 global_asm!(
     ".pushsection .text.stillpoint_springboard, \"ax\", @progbits",
@@ -331,10 +325,10 @@ global_asm!(
     // ThreadRecord.private[0] |= 1 (a stop is asked for); tgkill(pid, tid, stop signal).
     ".balign 16",
     "stillpoint_park_self:",
-    "lock or qword ptr gs:[0x40], 1",
+    concat!("lock or qword ptr ", record!(private), ", 1"),
     "movabs rax, {real_pid}",
     "mov edi, [rax]",
-    "mov esi, gs:[0x34]",
+    concat!("mov esi, ", record!(real_tid)),
     "movabs rax, {stop_signal}",
     "mov edx, [rax]",
     "mov eax, 234",

@@ -25,7 +25,7 @@
 
 use core::ffi::{CStr, c_void};
 
-use stillpoint_wrappers::gate::{Caller, ThreadRecord};
+use stillpoint_wrappers::gate::Caller;
 
 /// The entry of `stillpoint_collective_calls` for each call: how far behind it the instruction is that it returns to, how many bytes lie below the
 /// registers' arguments, and which of these are buffers that may be in place.
@@ -125,7 +125,7 @@ macro_rules! collective {
         core::arch::naked_asm!(
             ".cfi_startproc",
             ".if {has_copy}", "cmp rdi, {in_place}", "je {copy}", ".endif",
-            "cmp qword ptr gs:[0x18], 0",
+            concat!("cmp qword ptr ", stillpoint_wrappers::record!(inside), ", 0"),
             "jne {long}",
             ".if {looks}",
             ".if {handles} & 1", "cmp rdi, 4096", "jb {long}", ".endif",
@@ -156,7 +156,7 @@ macro_rules! collective {
             "cmp r10, {beside}",
             "ja {long}",
             ".endif",
-            "mov dword ptr gs:[0x18], eax",
+            concat!("mov dword ptr ", stillpoint_wrappers::record!(inside), ", eax"),
             ".if {noted}",
             // The place in the log: 256 operations are remembered.
             "mov r11d, dword ptr [rax + {seq}]",
@@ -211,7 +211,7 @@ macro_rules! collective {
             "call qword ptr [rax + {slot}]",
             "8:",
             // No thread is stopped in this section: so none is stopped before it is clear that nothing has to be told.
-            "mov dword ptr gs:[0x18], 0",
+            concat!("mov dword ptr ", stillpoint_wrappers::record!(inside), ", 0"),
             "movabs rcx, {pending}",
             "mov ecx, dword ptr [rcx]",
             "or ecx, eax",
@@ -221,7 +221,7 @@ macro_rules! collective {
             "ret",
             "2:",
             ".cfi_adjust_cfa_offset {frame}",
-            "mov dword ptr gs:[0x18], {stub}",
+            concat!("mov dword ptr ", stillpoint_wrappers::record!(inside), ", {stub}"),
             "mov rdi, [rsp + {home}]",
             "cmp eax, {again}",
             "jne 3f",
@@ -373,8 +373,6 @@ pub const fn home_of(arguments: usize, noted: u32, keeps: u32) -> usize {
 
 const _: () = {
     // The assembly above spells these out.
-    assert!(core::mem::offset_of!(ThreadRecord, inside) == 0x18);
-    assert!(core::mem::offset_of!(ThreadRecord, reach) == 0x1c);
     assert!(core::mem::offset_of!(Caller, pc) == 0 && core::mem::offset_of!(Caller, sp) == 8);
     assert!(core::mem::offset_of!(Caller, kept) == 16);
 };

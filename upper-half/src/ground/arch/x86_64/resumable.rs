@@ -7,20 +7,10 @@
 //! Rules: on the driver thread only; as in `direct`, at most one such call at a time.
 
 use core::ffi::{c_int, c_void};
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-
-use stillpoint_wrappers::gate::ThreadRecord;
 
 use crate::ground::abi::Status;
 use crate::ground::object::{Comm, Datatype};
-
-const _: () = {
-    // The assembly below spells these offsets out.
-    assert!(offset_of!(ThreadRecord, inside) == 0x18);
-    assert!(offset_of!(ThreadRecord, received) == 0x28);
-    assert!(offset_of!(ThreadRecord, receive) == 0xa0);
-};
 
 /// The end of the stack of the receive under way, or 0 if there is none.
 pub static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
@@ -40,7 +30,7 @@ macro_rules! resumable_receive {
             ".type stillpoint_receive, @function",
             "stillpoint_receive:",
             ".cfi_startproc",
-            "mov dword ptr gs:[0x18], {inside}",
+            concat!("mov dword ptr ", stillpoint_wrappers::record!(inside), ", {inside}"),
             "cmp qword ptr [rip + {drained}], 0",
             "jne 4f",
             "push rbp",
@@ -62,11 +52,11 @@ macro_rules! resumable_receive {
             ".cfi_adjust_cfa_offset 8",
             "mov rdx, [rdx + {lower}]",
             "mov r9, [r9 + {lower}]",
-            "call gs:[0xa0]",
+            concat!("call ", stillpoint_wrappers::record!(receive)),
             "mov qword ptr [rip + {under_way}], 0",
-            "inc qword ptr gs:[0x28]",
+            concat!("inc qword ptr ", stillpoint_wrappers::record!(received)),
             // No thread is stopped in this library's code.
-            "mov dword ptr gs:[0x18], 0",
+            concat!("mov dword ptr ", stillpoint_wrappers::record!(inside), ", 0"),
             "movabs rcx, {pending}",
             "mov ecx, dword ptr [rcx]",
             "or ecx, eax",
@@ -82,14 +72,14 @@ macro_rules! resumable_receive {
             ".cfi_adjust_cfa_offset -104",
             "jmp {at_checkpoint}",
             "4:",
-            "mov dword ptr gs:[0x18], 0",
+            concat!("mov dword ptr ", stillpoint_wrappers::record!(inside), ", 0"),
             "jmp {otherwise}",
             "2:",
             ".cfi_restore_state",
             "test eax, eax",
             "je 5b",
-            "mov dword ptr gs:[0x18], {inside}",
-            "dec qword ptr gs:[0x28]",
+            concat!("mov dword ptr ", stillpoint_wrappers::record!(inside), ", {inside}"),
+            concat!("dec qword ptr ", stillpoint_wrappers::record!(received)),
             "mov [rip + {code}], eax",
             "add rsp, 8",
             ".cfi_adjust_cfa_offset -8",
@@ -157,9 +147,9 @@ pub unsafe fn outside_and_receives() -> bool {
     // SAFETY: GS leads to this thread's record, by the caller's promise; `inside` and `receive` lie at 0x18 and 0xa0 and are only read.
     unsafe {
         core::arch::asm!(
-            "cmp dword ptr gs:[0x18], 0",
+            concat!("cmp dword ptr ", stillpoint_wrappers::record!(inside), ", 0"),
             "jne {0}",
-            "cmp qword ptr gs:[0xa0], 0",
+            concat!("cmp qword ptr ", stillpoint_wrappers::record!(receive), ", 0"),
             "je {0}",
             label { return false },
             options(nostack, readonly)

@@ -33,8 +33,8 @@ macro_rules! sent {
     ($name:literal, table: $table:path, slot: $slot:expr, long: $long:path, failed: $failed:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
-            "mov eax, gs:[0x18]",
-            "or eax, gs:[0x1c]",
+            concat!("mov eax, ", stillpoint_wrappers::record!(inside)),
+            concat!("or eax, ", stillpoint_wrappers::record!(reach)),
             "jne {long}",
             ".if {narrow}",
             "lea r11, [rip + {known}]",
@@ -45,8 +45,8 @@ macro_rules! sent {
             "cmp r9, 4096", "jb {long}",
             ".endif",
             "cmp ecx, {nobody}", "je {long}",
-            "mov dword ptr gs:[0x18], {inside}",
-            "inc qword ptr gs:[0x20]",
+            concat!("mov dword ptr ", stillpoint_wrappers::record!(inside), ", {inside}"),
+            concat!("inc qword ptr ", stillpoint_wrappers::record!(sent)),
             ".if {narrow}",
             "push r10",
             "mov rdx, [rax + {lower}]",
@@ -58,14 +58,14 @@ macro_rules! sent {
             ".endif",
             ".cfi_adjust_cfa_offset 8",
             "call qword ptr [rip + {table} + {slot}]",
-            "mov dword ptr gs:[0x18], 0",
+            concat!("mov dword ptr ", stillpoint_wrappers::record!(inside), ", 0"),
             "pop rdi",
             ".cfi_adjust_cfa_offset -8",
             "test eax, eax",
             "jne 2f",
             "ret",
             "2:",
-            "dec qword ptr gs:[0x20]",
+            concat!("dec qword ptr ", stillpoint_wrappers::record!(sent)),
             $crate::ground::arch::fails!($name),
             nobody = const $crate::ground::abi::PROC_NULL,
             inside = const stillpoint_wrappers::gate::Inside::Stub as u32,
@@ -90,7 +90,7 @@ macro_rules! send_begun {
      failed: $failed:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
-            "cmp dword ptr gs:[0x1c], 0",
+            concat!("cmp dword ptr ", stillpoint_wrappers::record!(reach), ", 0"),
             "jne {long}",
             ".if {narrow}",
             "lea r11, [rip + {known}]",
@@ -120,7 +120,7 @@ macro_rules! send_begun {
             "call qword ptr [rip + {table} + {slot}]",
             "test eax, eax",
             "jne 4f",
-            "inc qword ptr gs:[0x20]",
+            concat!("inc qword ptr ", stillpoint_wrappers::record!(sent)),
             "mov rsi, [rsp + 8]",
             "cmp rsi, [rip + {word}]",
             "jne 3f",
@@ -173,7 +173,7 @@ macro_rules! receive_begun {
      long: $long:path, failed: $failed:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
-            "cmp dword ptr gs:[0x1c], 0",
+            concat!("cmp dword ptr ", stillpoint_wrappers::record!(reach), ", 0"),
             "jne {long}",
             "cmp ecx, {nobody}", "je {long}",
             "mov rax, [rip + {next}]",
@@ -273,8 +273,8 @@ macro_rules! received {
     (long: $long:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
-            "cmp dword ptr gs:[0x18], 0", "jne {long}",
-            "cmp qword ptr gs:[0xa0], 0", "je {long}",
+            concat!("cmp dword ptr ", stillpoint_wrappers::record!(inside), ", 0"), "jne {long}",
+            concat!("cmp qword ptr ", stillpoint_wrappers::record!(receive), ", 0"), "je {long}",
             "cmp rdx, 4096", "jb {long}",
             "cmp r9, 4096", "jb {long}",
             "cmp ecx, {nobody}", "je {long}",
@@ -292,7 +292,7 @@ macro_rules! probed {
     ($name:literal, table: $table:path, slot: $slot:expr, drained: $drained:path, long: $long:path, failed: $failed:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
-            "cmp dword ptr gs:[0x1c], 0",
+            concat!("cmp dword ptr ", stillpoint_wrappers::record!(reach), ", 0"),
             "jne {long}",
             ".if {narrow}",
             "lea r11, [rip + {known}]",
@@ -332,7 +332,7 @@ macro_rules! matched {
     ($name:literal, table: $table:path, slot: $slot:expr, drained: $drained:path, long: $long:path, found: $found:path, failed: $failed:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
-            "cmp dword ptr gs:[0x1c], 0",
+            concat!("cmp dword ptr ", stillpoint_wrappers::record!(reach), ", 0"),
             "jne {long}",
             "cmp rdx, 4096", "jb {long}",
             "cmp qword ptr [rip + {drained}], 0", "jne {long}",

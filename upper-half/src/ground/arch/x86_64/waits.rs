@@ -6,17 +6,7 @@
 //! Rules: on the driver thread only; at most one such call at a time.
 
 use core::arch::asm;
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicUsize, Ordering};
-
-use stillpoint_wrappers::gate::ThreadRecord;
-
-const _: () = {
-    // The assembly below spells these offsets out.
-    assert!(offset_of!(ThreadRecord, reach) == 0x1c);
-    assert!(offset_of!(ThreadRecord, received) == 0x28);
-    assert!(offset_of!(ThreadRecord, receive) == 0xa0);
-};
 
 /// The stack pointer of the call under way, or 0 if there is none.
 pub static WAITS: AtomicUsize = AtomicUsize::new(0);
@@ -64,7 +54,7 @@ pub unsafe fn is_called_back() -> bool {
     // SAFETY: GS leads to this thread's record, by the caller's promise; `receive` lies at 0xa0 and is only read.
     unsafe {
         asm!(
-            "cmp qword ptr gs:[0xa0], 0",
+            concat!("cmp qword ptr ", stillpoint_wrappers::record!(receive), ", 0"),
             "je {}",
             label { return false },
             options(nostack, readonly)
@@ -82,7 +72,7 @@ pub unsafe fn is_shut() -> bool {
     // SAFETY: GS leads to this thread's record, by the caller's promise; `reach` lies at 0x1c, `SHUT` among its bytes.
     unsafe {
         asm!(
-            "cmp dword ptr gs:[0x1c], 0",
+            concat!("cmp dword ptr ", stillpoint_wrappers::record!(reach), ", 0"),
             "jne {}",
             label { return true },
             options(nostack, readonly)
@@ -97,5 +87,10 @@ pub unsafe fn is_shut() -> bool {
 /// As [`record`](super::record).
 pub unsafe fn uncount_received() {
     // SAFETY: GS leads to this thread's record, by the caller's promise; 0x28 holds its own count of received messages, which no other thread writes.
-    unsafe { asm!("dec qword ptr gs:[0x28]", options(nostack)) }
+    unsafe {
+        asm!(
+            concat!("dec qword ptr ", stillpoint_wrappers::record!(received)),
+            options(nostack)
+        )
+    }
 }

@@ -75,3 +75,70 @@ fn after_a_restart_their_peers_have_closed_them() {
         trial.ends_well(trial.restarted()?).map(drop)
     });
 }
+
+/// Runs a test of the program that serves.
+fn with_servers(test: impl FnOnce(&Trial) -> Result<(), Failed>) {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "outward_servers")?;
+        Directory::new("servers")?.run(|directory| {
+            let mut trial = Trial::new(&program, 2, directory)?;
+            trial.settings = vec![("STILLPOINT_SOCKETS", "reset")];
+            test(&trial)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+#[test]
+fn servers_are_served_after_a_checkpoint_and_after_restarts() {
+    with_servers(|trial| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+        trial.suspended(job)?;
+        trial.suspended(trial.resumed()?)?;
+        trial.go()?;
+        trial.ends_well(trial.restarted()?).map(drop)
+    });
+}
+
+/// Another process has the port meanwhile.
+#[test]
+fn a_port_that_is_taken_refuses_the_restart_by_name() {
+    with_servers(|trial| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        let table = fs::read_to_string("/proc/net/tcp").map_err(|error| error.to_string())?;
+        trial.suspended(job)?;
+        let after = fs::read_to_string("/proc/net/tcp").map_err(|error| error.to_string())?;
+        // Sockets that listened at the loopback (state 0A) and are gone.
+        let listens = |text: &str| -> Vec<String> {
+            let words = text
+                .lines()
+                .map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let listening = words.filter(|words| words.get(3) == Some(&"0A"));
+            listening
+                .filter_map(|words| Some((*words.get(1)?).to_owned()))
+                .collect()
+        };
+        let gone = listens(&after);
+        let ports = listens(&table)
+            .into_iter()
+            .filter(|one| !gone.contains(one));
+        let taken: Vec<TcpListener> = ports
+            .filter_map(|one| u16::from_str_radix(one.strip_prefix("0100007F:")?, 16).ok())
+            .filter_map(|port| TcpListener::bind(("127.0.0.1", port)).ok())
+            .collect();
+        trial.go()?;
+        let ended = trial.restarted()?.end(stillpoint_tests::trial::PATIENCE)?;
+        stillpoint_tests::ensure!(
+            ended.status != 0 && ended.stderr.contains("Address already in use"),
+            "{}",
+            ended.show()
+        );
+        drop(taken);
+        trial.ends_well(trial.restarted()?).map(drop)
+    });
+}

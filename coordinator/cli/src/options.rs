@@ -121,7 +121,7 @@ pub struct LaunchOptions {
     /// Whether a restart may lose connections that lead out of the process: to license servers, monitors and drivers
     ///
     /// refuse: they forbid a checkpoint; reset: after a restart they are closed by their peers (ECONNRESET). This is for TCP and Unix streams, to other ranks
-    /// too. A socket that listens or is for datagrams forbids a checkpoint in any case
+    /// too. Sockets that listen, and those of UDP, are made and bound again, without what waits in them
     #[arg(
         long,
         env = "STILLPOINT_SOCKETS",

@@ -146,10 +146,19 @@ pub enum DescriptorKind {
         reset: bool,
         options: Vec<SocketOption>,
     },
-    /// A Unix socket that listens at an abstract name (the bytes of `sun_path`, the first is 0). No client waits.
-    Listener {
+    /// A socket without a connection: one that listens, one of datagrams, or one that the program has only made. A restart makes and binds it again.
+    UnconnectedSocket {
+        /// `AF_UNIX`, `AF_INET` or `AF_INET6`.
+        family: i32,
         socket_type: i32,
+        protocol: i32,
+        listens: bool,
+        /// Its name, a `struct sockaddr`; empty: it has none.
         name: Vec<u8>,
+        /// Where its datagrams go, likewise.
+        peer: Vec<u8>,
+        /// The mode of the file that is the name of a Unix socket, if there is one.
+        mode: Option<u32>,
         options: Vec<SocketOption>,
     },
     /// A TCP connection that leads out of the process. A restart makes it anew, as one that its peer has closed.

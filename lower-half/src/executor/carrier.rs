@@ -178,7 +178,8 @@ impl Carrier {
     }
 
     fn still(&self) -> Still<'_> {
-        // SAFETY: the caller of `start` keeps the upper half's threads stopped as long as the access is not revoked, and since `seen` was made.
+        // SAFETY: from the end of `quiet` on, the caller of `start` keeps the upper half's threads stopped as long as the access is not revoked. What a part lets run
+        // before that changes no mapping that `seen` would not notice.
         unsafe { Still::new(&self.access, self.means.page, &self.seen) }
     }
 

@@ -264,6 +264,32 @@ pub fn let_run(thread: Thread) -> bool {
     within(PROMPTLY, || thread.stop_frame() == 0)
 }
 
+/// Threads that run while the others stay stopped. When it is dropped, they are like the others, and are stopped with them next time.
+pub struct OutsideMpi(());
+
+impl Drop for OutsideMpi {
+    fn drop(&mut self) {
+        registry::each().for_each(joins);
+    }
+}
+
+/// Lets all stopped threads run but for the driver, whose `park` returns by itself, and those that stand aside in a stub.
+pub fn let_those_outside_mpi_run() -> OutsideMpi {
+    let aside = |thread: &Thread| match thread.stop_frame() {
+        0 => false,
+        // SAFETY: the thread is stopped there, and only its agent, which calls this, lets it go on.
+        frame => beneath::in_stubs_code(unsafe { Frame::at(frame) }),
+    };
+    for thread in registry::each().filter(|thread| !aside(thread)) {
+        let flags = &thread.notes().flags;
+        flags.fetch_or(flag::RUNS, Ordering::AcqRel);
+        // A signal that is under way comes too late.
+        flags.fetch_and(!flag::STOP, Ordering::AcqRel);
+    }
+    call();
+    OutsideMpi(())
+}
+
 /// Makes it a thread like any other again: it runs, and is stopped with the others next time.
 pub fn joins(thread: Thread) {
     let flags = &thread.notes().flags;

@@ -14,17 +14,16 @@ use stillpoint_protocol::launch::GpuStaging;
 use stillpoint_refusals::{Coded, Refusal, refusal};
 use stillpoint_wrappers::gate::DriverState;
 
-use super::client::{self, Client, MOVES, Trouble};
+use super::client::{self, ANSWERS, Client, MOVES, Trouble};
 use super::fitting::Carried;
 use super::{early, staged, traces};
-use crate::gate::stop;
+use crate::gate::stop::{self, OutsideMpi};
 use crate::ground::page::Page;
 use crate::threads::registry::{self, Thread};
 
-/// How long one call waits for submitted work, in milliseconds. New work waits meanwhile, on which submitted work may depend: it goes on between two calls.
-const A_TRY: u32 = 1000;
-/// How long all calls may wait together.
-const AT_MOST: Duration = Duration::from_secs(10);
+/// How long a first try to lock waits for submitted work. Each further one waits twice as long: a program may keep much work submitted.
+const FIRST_TRY: Duration = Duration::from_secs(1);
+const LAST_TRY: Duration = Duration::from_secs(8);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long threads may take to stand still again.
 const STAND: Duration = Duration::from_secs(20);
@@ -129,6 +128,16 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
             "its GPUs cannot be checkpointed: the driver's thread {tid} is none of the program's"
         )
     })?;
+    let running = let_run(page)?;
+    match client.state(ANSWERS).map_err(&told)? {
+        State::Running => {}
+        state => {
+            return Err(refusal!(
+                GpuDriver,
+                "its GPUs are {state:?} already: somebody else checkpoints this process; let that end"
+            ));
+        }
+    }
     HAD.store(true, Ordering::Release);
     LOCKED.store(true, Ordering::Release);
     let held = held.insert(Held {
@@ -138,7 +147,47 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
         saved: false,
         form: Form::Own,
     });
-    held.lock(page)
+    held.lock(given_up)?;
+    drop(running);
+    stand_still(page, given_up)
+}
+
+/// Lets the application's threads run, but for those in MPI: a thread that is stopped inside the driver may hold something, and the driver waits for that without
+/// a limit. Each then waits in the driver, or parks in its next stub.
+fn let_run(page: Page) -> Result<OutsideMpi, Refusal> {
+    if registry::each().any(|it| it.is_driver() && stop::is_outside(it)) {
+        page.advance();
+        // The permission is the driver thread's: no other may run before that has taken it.
+        let end = Instant::now() + STAND;
+        while page.advances() > 0 {
+            if Instant::now() > end {
+                return Err(does_not_stand("did not go on"));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+    Ok(stop::let_those_outside_mpi_run())
+}
+
+/// Waits until all threads stand still again.
+fn stand_still(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
+    let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
+    let end = Instant::now() + STAND;
+    while Instant::now() < end && !given_up() {
+        if stop::stop_all(STAND) && parked() {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK);
+    }
+    Err(does_not_stand("did not stand still again"))
+}
+
+fn does_not_stand(what: &str) -> Refusal {
+    refusal!(
+        GpuBusy,
+        "its threads {what} within {} s while its GPUs were locked; the job runs on",
+        STAND.as_secs()
+    )
 }
 
 /// Returns the upper half's thread that the driver means. The driver may know it by the kernel's id or, after a restart, by the application's.
@@ -221,47 +270,17 @@ impl Held {
         alone(&mut self.client, self.thread, ask)
     }
 
-    /// Locks while the application's threads run: one that was stopped inside the driver may hold what the driver waits for, without a limit. The threads then
-    /// wait in the driver, or park in their next stub.
-    fn lock(&mut self, page: Page) -> Result<(), Refusal> {
+    /// Locks the devices while the application's threads run. New work waits during each try. Submitted work may depend on it, so it goes on between two tries.
+    fn lock(&mut self, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
         let told = told("checkpointed");
-        let outside = || registry::each().any(|it| it.is_driver() && stop::is_outside(it));
-        let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
-        if outside() {
-            page.advance();
-        }
-        stop::release_all();
-        match self.client.state(client::ANSWERS).map_err(&told)? {
-            State::Running => {}
-            state => {
-                return Err(refusal!(
-                    GpuDriver,
-                    "its GPUs are {state:?} already: somebody else checkpoints this process; let that end"
-                ));
-            }
-        }
-        let end = Instant::now() + AT_MOST;
+        let mut a_try = FIRST_TRY;
         loop {
-            match self.client.lock(A_TRY) {
-                Ok(()) => break,
-                Err(Trouble::TimedOut(_)) if Instant::now() < end => {}
-                Err(Trouble::TimedOut(_)) => {
-                    return Err(told(Trouble::TimedOut(AT_MOST.as_millis() as u32)));
-                }
-                Err(other) => return Err(told(other)),
+            match self.client.lock(a_try.as_millis() as u32) {
+                Ok(()) => return Ok(()),
+                Err(Trouble::TimedOut(_)) if a_try < LAST_TRY && !given_up() => a_try *= 2,
+                Err(trouble) => return Err(told(trouble)),
             }
         }
-        let end = Instant::now() + STAND;
-        while Instant::now() < end {
-            if stop::stop_all(STAND) && parked() {
-                return Ok(());
-            }
-        }
-        Err(refusal!(
-            GpuDriver,
-            "its threads did not stand still again within {} s after its GPUs were locked; the job runs on",
-            STAND.as_secs()
-        ))
     }
 
     /// Stages device memory if that is wanted and possible; returns false if the memory has to go the other way.
@@ -315,9 +334,8 @@ impl Held {
     }
 
     fn back(&mut self) -> Result<(), Trouble> {
-        // The thread already runs if an attempt was given up while threads ran.
-        let stands = self.thread.stop_frame() != 0;
-        if stands && !stop::let_run(self.thread) {
+        // It may run already, if an attempt was given up while threads ran.
+        if !stop::let_run(self.thread) {
             return Err(Trouble::Refused(
                 "the driver's thread does not run".to_owned(),
             ));

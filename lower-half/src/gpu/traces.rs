@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 
+use crate::capture::descriptors::socket_names;
 use crate::gate::descriptors;
 use crate::gate::memory;
 use crate::ground::proc_files;
@@ -17,10 +18,22 @@ pub fn is_file(path: &str) -> bool {
     path.starts_with(FILES)
 }
 
-/// Whether a Unix socket's abstract name is one that a driver's library gives: `cuda-uvmfd-`, the process's namespace, `-`, its id. Other processes' drivers
+/// Whether a socket's name is one that a driver's library gives: abstract, `cuda-uvmfd-`, the process's namespace, `-`, its id. Other processes' drivers
 /// reach its memory by it.
 pub fn is_socket(name: &[u8]) -> bool {
-    name.starts_with(b"\0cuda-uvmfd-")
+    socket_names::abstract_name(name).is_some_and(|name| name.starts_with(b"\0cuda-uvmfd-"))
+}
+
+/// Returns such a name for a restart. The driver's own has the process's id of the first launch, which another process here may have; only drivers that share
+/// memory look for it, and that cannot be carried.
+pub fn socket_name(pid: u32) -> Vec<u8> {
+    let family = (libc::AF_UNIX as u16).to_ne_bytes();
+    let since = std::time::UNIX_EPOCH
+        .elapsed()
+        .unwrap_or_default()
+        .as_nanos();
+    let name = format!("\0cuda-uvmfd-restarted-{pid}-{since}");
+    [family.as_slice(), name.as_bytes()].concat()
 }
 
 fn is_library(path: &str) -> bool {

@@ -34,18 +34,23 @@ pub fn stays(frame: Frame) -> bool {
     springboard::holds(rip) && !passing
 }
 
-/// Whether a thread is in a stub's code. Its record may say there that it is outside of MPI: not yet inside, on a way that this launch has open, or just
-/// returned with an operation that has not been noted. At a system call, the thread can be stopped: while a record says that, stubs make system calls only
-/// where they stand aside.
-pub fn in_stub(frame: Frame) -> bool {
+/// Whether a thread is in the code of the stubs. One that is stopped there stands aside, before or behind an operation.
+pub fn in_stubs_code(frame: Frame) -> bool {
     // SAFETY: the gate page is mapped; the pointer is null or that of the hooks, which the upper half never frees.
     let hooks =
         unsafe { (gate::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
     let [start, end] = hooks
         .filter(|hooks| hooks.is_whole())
         .map_or([0; 2], |hooks| hooks.closed);
+    (start..end).contains(&(frame.register(PC) as u64))
+}
+
+/// Whether a thread is in a stub's code. Its record may say there that it is outside of MPI: not yet inside, on a way that this launch has open, or just
+/// returned with an operation that has not been noted. At a system call, the thread can be stopped: while a record says that, stubs make system calls only
+/// where they stand aside.
+pub fn in_stub(frame: Frame) -> bool {
     let here = frame.register(PC);
-    (start..end).contains(&(here as u64))
+    in_stubs_code(frame)
         // SAFETY: the address lies in the code of the library of stubs, which is mapped; no stub ends at its end, so two bytes can be read.
         && unsafe { (here as *const [u8; SYSCALL.len()]).read_unaligned() } != SYSCALL
 }

@@ -86,7 +86,7 @@ static void succeeds(int result, const char *call, int line) {
 }
 #define DRIVER_VALUE(call) succeeds(call, #call, __LINE__)
 
-/* The process whose kernel takes long: it is ready when that runs, and waits for it. */
+/* A process whose kernel takes long. It says that it is ready when the kernel runs, and waits for its end. */
 static int spinning(uint64_t milliseconds, int said, int told) {
     use_device();
     module kernels;
@@ -190,6 +190,7 @@ static int waits(uint64_t milliseconds) {
     int result = lock(child, early);
     printf("| a lock with a limit of %.2f s, with a kernel of %.2f s under way: result %d after %.2f s\n", (double)milliseconds / 4e3, (double)milliseconds / 1e3,
            result, trial_seconds() - since);
+    CHECK(result == 600, "the lock did not give up");
     if (result != 0) {
         since = trial_seconds();
         result = lock(child, late);

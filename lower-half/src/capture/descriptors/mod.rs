@@ -17,8 +17,10 @@ mod pairs;
 mod pipes;
 pub mod queue;
 mod same_open_file;
+pub mod socket_names;
 mod sockets;
 pub mod streams;
+mod unconnected;
 
 use std::ffi::OsString;
 use std::fs::File;

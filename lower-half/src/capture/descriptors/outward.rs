@@ -125,7 +125,7 @@ fn unread(number: RawFd) -> i32 {
 }
 
 /// Returns an option's value, if the socket has this option.
-fn value(number: RawFd, level: libc::c_int, name: libc::c_int) -> Option<Vec<u8>> {
+pub fn value(number: RawFd, level: libc::c_int, name: libc::c_int) -> Option<Vec<u8>> {
     let mut value = [0u8; 256];
     let mut bytes = value.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `bytes` bytes to the value, which has as many.

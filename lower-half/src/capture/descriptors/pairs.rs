@@ -106,32 +106,6 @@ pub fn lost(open: &OpenDescriptor, socket_type: i32) -> DescriptorKind {
     }
 }
 
-/// Describes a socket that listens at an abstract name.
-pub fn listener(
-    open: &OpenDescriptor,
-    all: &All<'_>,
-    socket_type: i32,
-    name: Vec<u8>,
-) -> Result<DescriptorKind, Refusal> {
-    if let Some(holder) = all.holder(&[&open.link]) {
-        return Err(held(Some(holder)));
-    }
-    if outward::events(open.number) & libc::POLLIN != 0 {
-        return Err(refusal!(
-            OpenSocket,
-            "a listening Unix socket with clients that wait: accept them before a checkpoint"
-        ));
-    }
-    Ok(DescriptorKind::Listener {
-        socket_type,
-        name,
-        options: OPTIONS
-            .into_iter()
-            .filter_map(|name| option(open.number, name))
-            .collect(),
-    })
-}
-
 /// The other end of a socket.
 pub enum OtherEnd {
     /// There is none, or this process has it.

@@ -1,7 +1,6 @@
 //! Restores descriptors under their old numbers: reserves the numbers first, then opens one descriptor after the other.
 
 mod epoll;
-mod listener;
 mod locks;
 mod open;
 mod outward;
@@ -12,6 +11,7 @@ mod rehearsal;
 mod settle;
 mod special;
 mod timer;
+mod unconnected;
 
 use std::fs::{File, OpenOptions};
 use std::io;

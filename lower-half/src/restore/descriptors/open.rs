@@ -10,7 +10,8 @@ use super::owned::{owned, reopen};
 use super::pairs::End;
 use super::special::{PipeEnd, inotify};
 use super::timer::Timer;
-use super::{Shared, listener, outward};
+use super::unconnected::{self, Unconnected};
+use super::{Shared, outward};
 use crate::capture::descriptors::{OWN, streams};
 use crate::restore::RestoreError;
 use crate::restore::content_source::Supply;
@@ -28,8 +29,8 @@ pub fn name(kind: &DescriptorKind) -> String {
         DescriptorKind::Memory { name, .. } => format!("memory file {name}"),
         DescriptorKind::Pipe { .. } => "a pipe".into(),
         DescriptorKind::SocketPair { .. } => "a socket pair".into(),
-        DescriptorKind::Listener { name, .. } => {
-            format!("a Unix socket that listens at {}", listener::shown(name))
+        DescriptorKind::UnconnectedSocket { name, .. } => {
+            format!("a socket at {}", unconnected::shown(name))
         }
         DescriptorKind::LostConnection { .. } => "a TCP connection that a restart loses".into(),
         DescriptorKind::EventFd { .. } => "an event counter".into(),
@@ -52,7 +53,7 @@ pub fn path(kind: &DescriptorKind) -> Option<&str> {
         | DescriptorKind::Memory { .. }
         | DescriptorKind::Pipe { .. }
         | DescriptorKind::SocketPair { .. }
-        | DescriptorKind::Listener { .. }
+        | DescriptorKind::UnconnectedSocket { .. }
         | DescriptorKind::LostConnection { .. }
         | DescriptorKind::EventFd { .. }
         | DescriptorKind::TimerFd { .. }
@@ -163,11 +164,26 @@ pub fn open(
             reset: *reset,
             options,
         }),
-        DescriptorKind::Listener {
+        DescriptorKind::UnconnectedSocket {
+            family,
             socket_type,
+            protocol,
+            listens,
             name,
+            peer,
+            mode,
             options,
-        } => listener::open(*socket_type, name, options),
+        } => Unconnected {
+            family: *family,
+            socket_type: *socket_type,
+            protocol: *protocol,
+            listens: *listens,
+            name,
+            peer,
+            mode: *mode,
+            options,
+        }
+        .open(),
         DescriptorKind::LostConnection {
             family,
             told,

@@ -1,7 +1,8 @@
 //! Does what a restart would do about descriptors to scratch ones, while the application still lives.
 //!
 //! Each recipe is decoded from the bytes that an image would hold and carried out by the restart's own code. The capture's own code then describes the result,
-//! and the two descriptions must be the same. So every carried descriptor has been tested. A new kind of descriptor, or a new part of a description, does not
+//! and the two descriptions must be the same. So every carried descriptor has been tested, but for sockets
+//! without a connection, whose names belong to the living ones. A new kind of descriptor, or a new part of a description, does not
 //! compile until this file says how to compare it.
 //!
 //! To be called [apart](crate::capture::own_descriptor_table): scratch descriptors must not take the application's numbers, nor its locks. The rehearsal has no
@@ -92,8 +93,8 @@ fn try_out(
     let mut reasons = Vec::new();
     let mut made: Vec<(Unit<'_>, OwnedFd)> = Vec::new();
     for (index, description) in unit {
-        // The name of a socket that listens belongs to the living one.
-        if matches!(description.kind, DescriptorKind::Listener { .. }) {
+        // Its name belongs to the living socket.
+        if matches!(description.kind, DescriptorKind::UnconnectedSocket { .. }) {
             continue;
         }
         match open_one(description, pending, &mut objects, &mut shared) {
@@ -250,9 +251,14 @@ fn comparable(kind: &DescriptorKind) -> DescriptorKind {
         }
         | DescriptorKind::SignalFd { mask: _ }
         | DescriptorKind::Inotify { watches: _ }
-        | DescriptorKind::Listener {
+        | DescriptorKind::UnconnectedSocket {
+            family: _,
             socket_type: _,
+            protocol: _,
+            listens: _,
             name: _,
+            peer: _,
+            mode: _,
             options: _,
         }
         | DescriptorKind::LostConnection {

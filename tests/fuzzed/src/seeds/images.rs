@@ -292,9 +292,14 @@ fn descriptors() -> Descriptors {
                 value: vec![1],
             }],
         },
-        DescriptorKind::Listener {
+        DescriptorKind::UnconnectedSocket {
+            family: 1,
             socket_type: 5,
-            name: b"\0name".to_vec(),
+            protocol: 0,
+            listens: true,
+            name: b"\x01\0\0name".to_vec(),
+            peer: vec![],
+            mode: None,
             options: vec![],
         },
         DescriptorKind::LostConnection {

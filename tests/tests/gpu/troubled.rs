@@ -1,7 +1,10 @@
 //! Faults of GPUs: the job runs on, or it ends and its last epoch is whole.
 
+use std::process::Command;
+
 use stillpoint_tests::command::{self, exit};
-use stillpoint_tests::{Failed, ensure};
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::{Failed, ensure, strike};
 
 use crate::heat::{self, Heat, LONG, PATIENCE, node};
 
@@ -25,6 +28,35 @@ fn runs_on(heat: &Heat, fault: &str, status: i32, word: &str) -> Result<(), Fail
 fn work_that_does_not_end_hinders_a_checkpoint() {
     heat::on(&node(2), 2, LONG, |heat| {
         runs_on(heat, "lock-timeout", exit::REFUSED, "did not come to it")
+    });
+}
+
+/// Another checkpointer finds the process as it has left it.
+#[test]
+fn a_rank_that_another_checkpointer_holds_is_left_alone() {
+    heat::on(&node(2), 2, LONG, |heat| {
+        let natively = heat.natively()?;
+        let job = heat.start(&[])?;
+        let rank = strike::ranks(heat.target())?
+            .first()
+            .ok_or("no rank is there")?
+            .to_string();
+        let checkpointer = Program::named(Kind::Gpu, "checkpointer")?.build()?;
+        let other = |what: &str| {
+            let mut command = Command::new(&checkpointer);
+            command.args([rank.as_str(), what]);
+            heat.gpus.reach(&mut command)?;
+            command::run(command, heat.directory, PATIENCE)
+        };
+        let answer = other("lock=5000")?;
+        ensure!(answer.status == 0, "{}", answer.show());
+        let refused = command::checkpoint(heat.directory, heat.target())?;
+        refused.expect_reason(exit::REFUSED, "somebody else checkpoints")?;
+        let answer = other("state")?;
+        ensure!(answer.stdout.contains("state is 1"), "{}", answer.show());
+        other("unlock")?;
+        heat.checkpoint()?.expect(exit::DONE)?;
+        heat.ends_as(job, &natively)
     });
 }
 

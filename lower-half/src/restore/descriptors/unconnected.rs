@@ -57,7 +57,11 @@ impl Unconnected<'_> {
                 value: 1i32.to_ne_bytes().to_vec(),
             };
             set(&socket, &reuse)?;
-            self.bind(&socket)?;
+            match self.bind(&socket) {
+                // Its end of an exchange: the peer answers another name as well.
+                Err(error) if !self.peer.is_empty() && is_elsewhere(&error) => {}
+                bound => bound?,
+            }
         }
         if !self.peer.is_empty() {
             connect(&socket, self.peer)?;
@@ -115,6 +119,14 @@ impl Unconnected<'_> {
         };
         is_socket && refused().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
     }
+}
+
+/// Whether a name belongs to another process, or to another host.
+fn is_elsewhere(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
+    )
 }
 
 /// Leaves an option alone that has its value already: a size that was set, for example, is no longer the kernel's to choose.

@@ -3,10 +3,9 @@
 use std::fs;
 use std::io;
 
-use crate::capture::descriptors::socket_names;
 use crate::gate::descriptors;
 use crate::gate::memory;
-use crate::ground::proc_files;
+use crate::ground::{proc_files, socket_names};
 
 /// The prefix of the paths of the driver's files.
 const FILES: &str = "/dev/nvidia";

@@ -23,6 +23,8 @@ pub mod proc_files;
 pub mod put_by;
 pub mod ranges;
 pub mod say;
+pub mod socket_names;
+pub mod socket_options;
 pub mod space;
 pub mod stack_limit;
 pub mod starters;

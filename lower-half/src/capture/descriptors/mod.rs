@@ -17,7 +17,6 @@ mod pairs;
 mod pipes;
 pub mod queue;
 mod same_open_file;
-pub mod socket_names;
 mod sockets;
 pub mod streams;
 mod unconnected;

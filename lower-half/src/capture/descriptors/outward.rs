@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use stillpoint_image::descriptors::{DescriptorKind, Descriptors, SocketOption};
 use stillpoint_protocol::launch::{Launch, Sockets};
 
-use super::sockets::option;
+use crate::ground::socket_options::{events, option, value};
 
 static HOW: OnceLock<Sockets> = OnceLock::new();
 
@@ -104,39 +104,10 @@ pub fn will_be_told(table: &mut Descriptors) {
     }
 }
 
-/// Returns what `poll` tells of a descriptor.
-pub(super) fn events(number: RawFd) -> i16 {
-    let mut poll = libc::pollfd {
-        fd: number,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // SAFETY: poll reads and writes one structure, which lives on this stack, and does not wait.
-    unsafe { libc::poll(&raw mut poll, 1, 0) };
-    poll.revents
-}
-
 /// The number of bytes that wait to be read.
 fn unread(number: RawFd) -> i32 {
     let mut bytes = 0;
     // SAFETY: the kernel writes one number, which lives on this stack.
     unsafe { libc::ioctl(number, libc::FIONREAD, &raw mut bytes) };
     bytes
-}
-
-/// Returns an option's value, if the socket has this option.
-pub fn value(number: RawFd, level: libc::c_int, name: libc::c_int) -> Option<Vec<u8>> {
-    let mut value = [0u8; 256];
-    let mut bytes = value.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` bytes to the value, which has as many.
-    let result = unsafe {
-        libc::getsockopt(
-            number,
-            level,
-            name,
-            value.as_mut_ptr().cast(),
-            &raw mut bytes,
-        )
-    };
-    (result == 0).then(|| value[..(bytes as usize).min(value.len())].to_vec())
 }

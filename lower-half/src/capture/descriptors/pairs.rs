@@ -7,9 +7,10 @@ use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
 use stillpoint_refusals::{Code, Refusal, refusal};
 
 use super::diagnosis::{self, Diagnosis};
-use super::{All, OpenDescriptor, holders, outward, queue};
+use super::{All, OpenDescriptor, holders, queue};
 use crate::capture::contents::Contents;
 use crate::ground::child_delay::ENDS;
+use crate::ground::socket_options::{events, value};
 
 /// Options that are carried: sizes of buffers, credentials, least bytes, timeouts, peeking.
 const OPTIONS: [libc::c_int; 7] = [
@@ -150,25 +151,11 @@ fn held(holder: Option<u32>) -> Refusal {
 
 /// Returns whether the other end was closed with bytes unread, and the program does not know it yet.
 fn reset(number: RawFd, found: Diagnosis) -> bool {
-    found.peer == Some(0) && outward::events(number) & libc::POLLERR != 0
+    found.peer == Some(0) && events(number) & libc::POLLERR != 0
 }
 
 fn option(number: RawFd, name: libc::c_int) -> Option<SocketOption> {
-    let mut value = [0u8; 16];
-    let mut bytes = value.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` bytes to the value, which has as many.
-    let result = unsafe {
-        libc::getsockopt(
-            number,
-            libc::SOL_SOCKET,
-            name,
-            value.as_mut_ptr().cast(),
-            &raw mut bytes,
-        )
-    };
-    (result == 0).then(|| SocketOption {
-        level: libc::SOL_SOCKET,
-        name,
-        value: value[..bytes as usize].to_vec(),
-    })
+    let level = libc::SOL_SOCKET;
+    let value = value(number, level, name)?;
+    Some(SocketOption { level, name, value })
 }

@@ -6,8 +6,10 @@ use stillpoint_image::descriptors::DescriptorKind;
 use stillpoint_refusals::{Refusal, refusal};
 
 use super::pairs::OtherEnd;
-use super::{All, OpenDescriptor, outward, pairs, socket_names, unconnected};
+use super::{All, OpenDescriptor, outward, pairs, unconnected};
 use crate::capture::contents::Contents;
+use crate::ground::socket_names;
+use crate::ground::socket_options::option;
 
 const ADVICE: &str = "close it before a checkpoint";
 const MAY_BE_LOST: &str = ", or let a restart lose it (--sockets reset)";
@@ -106,20 +108,4 @@ fn name(number: RawFd, ask: socket_names::Ask) -> Option<String> {
     let name = socket_names::of(number, ask);
     let given = (!socket_names::is_the_kernels(&name)).then_some(name)?;
     socket_names::in_words(&given)
-}
-
-pub(super) fn option(number: RawFd, name: libc::c_int) -> libc::c_int {
-    let mut value: libc::c_int = -1;
-    let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes one int, as its length says.
-    unsafe {
-        libc::getsockopt(
-            number,
-            libc::SOL_SOCKET,
-            name,
-            (&raw mut value).cast(),
-            &raw mut bytes,
-        )
-    };
-    value
 }

@@ -12,9 +12,9 @@ use std::path::Path;
 use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
 use stillpoint_refusals::{Refusal, refusal};
 
-use super::sockets::option;
-use super::{All, OpenDescriptor, holders, outward, socket_names};
-use crate::ground::proc_files;
+use super::{All, OpenDescriptor, holders, outward};
+use crate::ground::socket_options::{self, option};
+use crate::ground::{proc_files, socket_names};
 
 /// Options that are carried, each with its level. A socket has only some of them.
 const OPTIONS: [(libc::c_int, libc::c_int); 29] = [
@@ -73,7 +73,7 @@ pub fn describe(
         return Err(refused("with a packet filter"));
     }
     let listens = option(number, libc::SO_ACCEPTCONN) == 1;
-    if listens && !outward::may_be_lost() && outward::events(number) & libc::POLLIN != 0 {
+    if listens && !outward::may_be_lost() && socket_options::events(number) & libc::POLLIN != 0 {
         return Err(refused("that listens, and whose clients wait"));
     }
     if protocol == libc::IPPROTO_UDP
@@ -101,7 +101,7 @@ pub fn describe(
         options: OPTIONS
             .into_iter()
             .filter_map(|(level, name)| {
-                let value = outward::value(number, level, name)?;
+                let value = socket_options::value(number, level, name)?;
                 (!value.is_empty()).then_some(SocketOption { level, name, value })
             })
             .collect(),

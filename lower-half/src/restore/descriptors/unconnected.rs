@@ -12,8 +12,8 @@ use stillpoint_image::descriptors::SocketOption;
 
 use super::owned::owned;
 use super::pairs::set;
-use crate::capture::descriptors::{outward, socket_names};
 use crate::gpu::traces;
+use crate::ground::{socket_names, socket_options};
 
 /// A socket, as the image has it.
 pub struct Unconnected<'a> {
@@ -43,13 +43,13 @@ impl Unconnected<'_> {
     /// Makes the socket.
     pub fn open(&self) -> io::Result<OwnedFd> {
         let socket = self.made()?;
-        let (mut again, others): (Vec<_>, Vec<_>) = self.options.iter().partition(|option| {
+        let (again, others): (Vec<_>, Vec<_>) = self.options.iter().partition(|option| {
             (option.level, option.name) == (libc::SOL_SOCKET, libc::SO_REUSEADDR)
         });
         for option in others {
             set_unless_so(&socket, option)?;
         }
-        if !self.name.is_empty() {
+        if self.protocol == libc::IPPROTO_TCP {
             // Connections of the earlier launch, which are over, would keep the port for a minute.
             let reuse = SocketOption {
                 level: libc::SOL_SOCKET,
@@ -57,6 +57,12 @@ impl Unconnected<'_> {
                 value: 1i32.to_ne_bytes().to_vec(),
             };
             set(&socket, &reuse)?;
+        } else {
+            for option in &again {
+                set_unless_so(&socket, option)?;
+            }
+        }
+        if !self.name.is_empty() {
             match self.bind(&socket) {
                 // Its end of an exchange: the peer answers another name as well.
                 Err(error) if !self.peer.is_empty() && is_elsewhere(&error) => {}
@@ -70,7 +76,7 @@ impl Unconnected<'_> {
             // SAFETY: the call takes numbers. The kernel takes its own limit for the number of clients that wait.
             done(unsafe { libc::listen(socket.as_raw_fd(), i32::MAX) })?;
         }
-        for option in again.drain(..) {
+        for option in again {
             set_unless_so(&socket, option)?;
         }
         Ok(socket)
@@ -131,7 +137,7 @@ fn is_elsewhere(error: &io::Error) -> bool {
 
 /// Leaves an option alone that has its value already: a size that was set, for example, is no longer the kernel's to choose.
 fn set_unless_so(socket: &OwnedFd, option: &SocketOption) -> io::Result<()> {
-    match outward::value(socket.as_raw_fd(), option.level, option.name) {
+    match socket_options::value(socket.as_raw_fd(), option.level, option.name) {
         Some(value) if value == option.value => Ok(()),
         _ => set(socket, option),
     }

@@ -110,31 +110,17 @@ fn a_port_that_is_taken_refuses_the_restart_by_name() {
     with_servers(|trial| {
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
-        let table = fs::read_to_string("/proc/net/tcp").map_err(|error| error.to_string())?;
         trial.suspended(job)?;
-        let after = fs::read_to_string("/proc/net/tcp").map_err(|error| error.to_string())?;
-        // Sockets that listened at the loopback (state 0A) and are gone.
-        let listens = |text: &str| -> Vec<String> {
-            let words = text
-                .lines()
-                .map(|line| line.split_whitespace().collect::<Vec<_>>());
-            let listening = words.filter(|words| words.get(3) == Some(&"0A"));
-            listening
-                .filter_map(|words| Some((*words.get(1)?).to_owned()))
-                .collect()
-        };
-        let gone = listens(&after);
-        let ports = listens(&table)
-            .into_iter()
-            .filter(|one| !gone.contains(one));
-        let taken: Vec<TcpListener> = ports
-            .filter_map(|one| u16::from_str_radix(one.strip_prefix("0100007F:")?, 16).ok())
-            .filter_map(|port| TcpListener::bind(("127.0.0.1", port)).ok())
-            .collect();
+        let port = fs::read_to_string(trial.directory.file("port.0"));
+        let port = port.map_err(|error| error.to_string())?;
+        let name = format!("127.0.0.1:{port}");
+        let taken = TcpListener::bind(&name).map_err(|error| format!("{name}: {error}"))?;
         trial.go()?;
         let ended = trial.restarted()?.end(stillpoint_tests::trial::PATIENCE)?;
         stillpoint_tests::ensure!(
-            ended.status != 0 && ended.stderr.contains("Address already in use"),
+            ended.status != 0
+                && ended.stderr.contains(&name)
+                && ended.stderr.contains("Address already in use"),
             "{}",
             ended.show()
         );

@@ -111,7 +111,8 @@ impl Request {
         drop(looking);
         let goes_on = goes_on(suspend, &target);
         // Until the commit begins: then it takes as long as the job's file system does.
-        let mut patience = Some(self.patience(limit.map(|limit| limit + 2 * FOR_AN_ANSWER)));
+        let patient = || self.patience(limit.map(|limit| limit + 2 * FOR_AN_ANSWER));
+        let mut patience = Some(patient());
         let mut progress = Progress::new();
         let mut waited_for = BTreeSet::new();
         let outcome = carry_out(&mut target, &wanted, &mut |told| match told {
@@ -121,7 +122,7 @@ impl Request {
                 phase,
                 committing,
             } => {
-                patience = patience.take().filter(|_| !committing);
+                patience = (!committing).then(|| patience.take().unwrap_or_else(patient));
                 progress.phase(epoch, phase);
             }
             ProgressReport::Hindered(reasons) => {

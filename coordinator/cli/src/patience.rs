@@ -38,7 +38,7 @@ fn watched(
         let _ = SigSet::all().thread_block();
         if let Err(RecvTimeoutError::Timeout) = hears.recv_timeout(limit) {
             let failure = Failure::failed(format!(
-                "{place}: its file system has not answered for {} s: see whether its server is up, then ask again; the job runs on",
+                "{place}: its file system has not answered for {} s: see whether its server is up, then ask again",
                 limit.as_secs()
             ));
             tell(&failure);

@@ -155,7 +155,7 @@ pub enum DescriptorKind {
         listens: bool,
         /// Its name, a `struct sockaddr`; empty: it has none.
         name: Vec<u8>,
-        /// Where its datagrams go, likewise.
+        /// The receiver of its datagrams, likewise.
         peer: Vec<u8>,
         /// The mode of the file that is the name of a Unix socket, if there is one.
         mode: Option<u32>,

@@ -38,6 +38,7 @@ use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::{Received, Receiver, Sender};
 use stillpoint_refusals::{Code, Coded, Refusal};
 
+use crate::capture::descriptors::outward;
 use crate::capture::increment;
 use crate::executor::staging::Staging;
 use crate::ground::page::Page;
@@ -213,6 +214,7 @@ impl Agent {
                 })?;
             }
             OrderOutcome::Ends => {
+                outward::free_ports();
                 stillpoint_faults::pass(Point::Terminated);
                 self.leave_tiers();
                 self.sender.send(&FromAgent::Exiting { status: 0 })?;

@@ -178,8 +178,8 @@ impl Carrier {
     }
 
     fn still(&self) -> Still<'_> {
-        // SAFETY: from the end of `quiet` on, the caller of `start` keeps the upper half's threads stopped as long as the access is not revoked. What a part lets run
-        // before that changes no mapping that `seen` would not notice.
+        // SAFETY: from the end of `quiet` on, the caller of `start` keeps the upper half's threads stopped as long as the access is not revoked. Threads that run
+        // before that change no mapping unnoticed by `seen`.
         unsafe { Still::new(&self.access, self.means.page, &self.seen) }
     }
 

@@ -27,6 +27,8 @@ const LAST_TRY: Duration = Duration::from_secs(8);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long threads may take to stand still again.
 const STAND: Duration = Duration::from_secs(20);
+/// How long they are waited for until it is asked whether the checkpoint has been given up.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// A rank whose devices have been locked, or more.
 struct Held {
@@ -174,7 +176,7 @@ fn stand_still(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), Refusal> {
     let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
     let end = Instant::now() + STAND;
     while Instant::now() < end && !given_up() {
-        if stop::stop_all(STAND) && parked() {
+        if stop::stop_all(SLICE) && parked() {
             return Ok(());
         }
         std::thread::sleep(LOOK);

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::RawFd;
 
-/// Where the name of a Unix socket begins.
+/// The offset of a Unix socket's name.
 const UNIX_NAME: usize = std::mem::offset_of!(libc::sockaddr_un, sun_path);
 
 /// `getsockname` or `getpeername`.

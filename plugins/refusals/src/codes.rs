@@ -72,7 +72,7 @@ macro_rules! codes {
 codes! {
     Checkpoint {
         OpenSocket "open-socket" "a TCP, UDP, netlink or Unix socket that leads out of the process"
-            "close it; `--sockets reset` lets connections be lost in a restart. Socket pairs inside the process, and sockets that listen at abstract names, are carried";
+            "close it; with `--sockets reset` a restart loses connections, and makes sockets of UDP, and those that listen, again. Socket pairs inside the process, and sockets that listen at abstract names, are carried";
         PassedDescriptors "passed-descriptors" "a Unix socket with descriptors under way"
             "receive them";
         OpenPipe "open-pipe" "a pipe with an end in another process, a FIFO"

@@ -64,15 +64,26 @@ int main(int argc, char **argv) {
     struct server nameless = serve("a path that is gone", AF_UNIX, SOCK_STREAM, &gone, sizeof gone);
     chmod(path.sun_path, 0610);
     unlink(gone.sun_path);
-    int one = 1, five = 5, fresh = socket(AF_INET, SOCK_STREAM, 0), sends = socket(AF_INET, SOCK_DGRAM, 0), set = epoll_create1(0);
+    int one = 1, five = 5, small = 5000, fresh = socket(AF_INET, SOCK_STREAM, 0), sends = socket(AF_INET, SOCK_DGRAM, 0), set = epoll_create1(0);
     setsockopt(all[0].fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &five, sizeof five);
     int deferred = option(all[0].fd, IPPROTO_TCP, TCP_DEFER_ACCEPT), room = option(all[0].fd, SOL_SOCKET, SO_RCVBUF);
+    setsockopt(all[3].fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    int datagrams = option(all[3].fd, SOL_SOCKET, SO_RCVBUF);
     setsockopt(fresh, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     fcntl(all[2].fd, F_SETFL, O_NONBLOCK);
     CHECK(connect(sends, (void *)&all[3].at, all[3].length) == 0, "connect: %s", strerror(errno));
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 3}, told;
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 3}, client_told;
     CHECK(epoll_ctl(set, EPOLL_CTL_ADD, all[1].fd, &event) == 0, "epoll_ctl: %s", strerror(errno));
     for (int i = 0; i < SERVERS; i++) serves(&all[i]);
+    /* The server's end of these is closed first, or not at all. */
+    int first = socket(AF_INET, SOCK_STREAM, 0), open = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(connect(first, (void *)&all[0].at, all[0].length) == 0 && send(first, "x", 1, 0) == 1, "connect: %s", strerror(errno));
+    close(accept(all[0].fd, NULL, NULL));
+    CHECK(connect(open, (void *)&all[0].at, all[0].length) == 0 && send(open, "x", 1, 0) == 1 && accept(all[0].fd, NULL, NULL) >= 0, "connect: %s", strerror(errno));
+    char told[64];
+    snprintf(told, sizeof told, "%s/port.%d", getenv("TRIAL_DIR"), trial_rank);
+    FILE *port = fopen(told, "w");
+    CHECK(port && fprintf(port, "%d", ntohs(((struct sockaddr_in *)&all[0].at)->sin_port)) > 0 && fclose(port) == 0, "%s: %s", told, strerror(errno));
 
     trial_ready();
     trial_wait();
@@ -81,12 +92,12 @@ int main(int argc, char **argv) {
     CHECK(stat(path.sun_path, &about) == 0 && (about.st_mode & 0777) == 0610, "the mode is %o", (unsigned)about.st_mode & 0777);
     CHECK(stat(gone.sun_path, &about) == -1, "a removed path is there again");
     is_where_it_was(&nameless);
-    CHECK(option(all[0].fd, IPPROTO_TCP, TCP_DEFER_ACCEPT) == deferred && option(all[0].fd, SOL_SOCKET, SO_RCVBUF) == room, "options");
+    CHECK(option(all[0].fd, IPPROTO_TCP, TCP_DEFER_ACCEPT) == deferred && option(all[0].fd, SOL_SOCKET, SO_RCVBUF) == room && option(all[3].fd, SOL_SOCKET, SO_RCVBUF) == datagrams, "options");
     CHECK(option(all[0].fd, SOL_SOCKET, SO_REUSEADDR) == 0, "SO_REUSEADDR");
     CHECK(option(fresh, IPPROTO_TCP, TCP_NODELAY) == 1 && connect(fresh, (void *)&all[0].at, all[0].length) == 0, "the one without a name: %s", strerror(errno));
     close(fresh);
     CHECK(accept(all[2].fd, NULL, NULL) == -1 && errno == EAGAIN, "accept: %s", strerror(errno));
-    CHECK(epoll_wait(set, &told, 1, 0) == 0, "a client is told of that never came");
+    CHECK(epoll_wait(set, &client_told, 1, 0) == 0, "a client is told of that never came");
     for (int i = 0; i < SERVERS; i++) {
         is_where_it_was(&all[i]);
         if (i) serves(&all[i]);

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use stillpoint_image::descriptors::{DescriptorKind, Descriptors, SocketOption};
 use stillpoint_protocol::launch::{Launch, Sockets};
 
+use crate::gate::descriptors;
 use crate::ground::socket_options::{events, option, value};
 
 static HOW: OnceLock<Sockets> = OnceLock::new();
@@ -72,6 +73,26 @@ pub fn connection(number: RawFd, family: i32) -> Option<DescriptorKind> {
             })
             .collect(),
     })
+}
+
+/// Lets a restart on this host have this rank's ports at once: the kernel keeps connections that a process closes by its end for a minute, each with this
+/// option. To be called when the process is about to end.
+pub fn free_ports() {
+    let numbers = descriptors::upper().into_iter();
+    let tcp = numbers.filter(|number| option(*number, libc::SO_PROTOCOL) == libc::IPPROTO_TCP);
+    for number in tcp.filter(|_| may_be_lost()) {
+        let on: libc::c_int = 1;
+        // SAFETY: the kernel reads one number, as its length says. An end that cannot be changed keeps its port for a while.
+        unsafe {
+            libc::setsockopt(
+                number,
+                libc::SOL_SOCKET,
+                libc::SO_REUSEADDR,
+                (&raw const on).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+    }
 }
 
 /// Has epoll sets tell of connections that a restart loses: what they have told of these connections is no longer true.

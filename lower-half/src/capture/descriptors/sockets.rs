@@ -67,18 +67,18 @@ pub fn describe(
         (libc::AF_NETLINK, _) => "netlink",
         _ => "network",
     };
+    let hint = match what {
+        "TCP" if !listens => MAY_BE_LOST,
+        "TCP" | "UDP" => MAY_BE_MADE,
+        _ => "",
+    };
     if listens {
         let at = name(number, libc::getsockname).map_or(String::new(), |at| format!(" at {at}"));
         return Err(refusal!(
             OpenSocket,
-            "a listening {what} socket{at}: {ADVICE}{MAY_BE_MADE}"
+            "a listening {what} socket{at}: {ADVICE}{hint}"
         ));
     }
-    let hint = match what {
-        "TCP" => MAY_BE_LOST,
-        "UDP" => MAY_BE_MADE,
-        _ => "",
-    };
     Err(match name(number, libc::getpeername) {
         Some(peer) => refusal!(OpenSocket, "a {what} connection to {peer}: {ADVICE}{hint}"),
         None => refusal!(OpenSocket, "a {what} socket: {ADVICE}{hint}"),

@@ -6,7 +6,7 @@ use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
@@ -17,7 +17,7 @@ use crate::ground::socket_options::{self, option};
 use crate::ground::{proc_files, socket_names};
 
 /// Options that are carried, each with its level. A socket has only some of them.
-const OPTIONS: [(libc::c_int, libc::c_int); 29] = [
+const OPTIONS: [(libc::c_int, libc::c_int); 48] = [
     (libc::SOL_SOCKET, libc::SO_REUSEADDR),
     (libc::SOL_SOCKET, libc::SO_REUSEPORT),
     (libc::SOL_SOCKET, libc::SO_BROADCAST),
@@ -32,20 +32,39 @@ const OPTIONS: [(libc::c_int, libc::c_int); 29] = [
     (libc::SOL_SOCKET, libc::SO_PASSCRED),
     (libc::SOL_SOCKET, libc::SO_PEEK_OFF),
     (libc::SOL_SOCKET, libc::SO_BINDTODEVICE),
+    (libc::SOL_SOCKET, libc::SO_PRIORITY),
+    (libc::SOL_SOCKET, libc::SO_MARK),
+    (libc::SOL_SOCKET, libc::SO_TIMESTAMP),
+    (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
     (libc::IPPROTO_TCP, libc::TCP_NODELAY),
     (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
     (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
     (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
     (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
     (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+    (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
+    (libc::IPPROTO_TCP, libc::TCP_CONGESTION),
+    (libc::IPPROTO_UDP, libc::UDP_SEGMENT),
+    (libc::IPPROTO_UDP, libc::UDP_GRO),
+    (libc::IPPROTO_IP, libc::IP_FREEBIND),
+    (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
+    (libc::IPPROTO_IP, libc::IP_RECVERR),
+    (libc::IPPROTO_IP, libc::IP_RECVTTL),
+    (libc::IPPROTO_IP, libc::IP_RECVTOS),
     (libc::IPPROTO_IP, libc::IP_TOS),
     (libc::IPPROTO_IP, libc::IP_TTL),
     (libc::IPPROTO_IP, libc::IP_PKTINFO),
     (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL),
     (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP),
+    (libc::IPPROTO_IP, libc::IP_MULTICAST_IF),
     (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
     (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
     (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS),
+    (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP),
+    (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF),
+    (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+    (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT),
     (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
 ];
 
@@ -89,14 +108,26 @@ pub fn describe(
     if path.is_some_and(Path::is_relative) {
         return Err(refused("whose path is relative"));
     }
-    let mode = path.and_then(|path| fs::symlink_metadata(path).ok());
+    let file = path.and_then(|path| fs::symlink_metadata(path).ok());
+    if file
+        .as_ref()
+        .is_some_and(|file| !file.file_type().is_socket())
+    {
+        return Err(refused("whose path is another file's by now"));
+    }
+    if path
+        .and_then(Path::parent)
+        .is_some_and(|above| !above.is_dir())
+    {
+        return Err(refused("whose directory is gone"));
+    }
     Ok(DescriptorKind::UnconnectedSocket {
         family,
         socket_type,
         protocol,
         listens,
         peer: socket_names::of(number, libc::getpeername),
-        mode: mode.map(|about| about.permissions().mode() & 0o7777),
+        mode: file.map(|file| file.permissions().mode() & 0o7777),
         name,
         options: OPTIONS
             .into_iter()
@@ -120,7 +151,8 @@ fn has_a_filter(number: RawFd) -> bool {
             &raw mut instructions,
         )
     };
-    result == 0 && instructions > 0
+    // The kernel does not show programs of eBPF.
+    result != 0 || instructions > 0
 }
 
 /// `struct group_filter` without sources.

@@ -1,8 +1,8 @@
 //! Does what a restart would do about descriptors to scratch ones, while the application still lives.
 //!
 //! Each recipe is decoded from the bytes that an image would hold and carried out by the restart's own code. The capture's own code then describes the result,
-//! and the two descriptions must be the same. So every carried descriptor has been tested, but for sockets
-//! without a connection, whose names belong to the living ones. A new kind of descriptor, or a new part of a description, does not
+//! and the two descriptions must be the same. So every carried descriptor has been tested; sockets without a
+//! connection without their names, which belong to the living ones. A new kind of descriptor, or a new part of a description, does not
 //! compile until this file says how to compare it.
 //!
 //! To be called [apart](crate::capture::own_descriptor_table): scratch descriptors must not take the application's numbers, nor its locks. The rehearsal has no
@@ -93,8 +93,10 @@ fn try_out(
     let mut reasons = Vec::new();
     let mut made: Vec<(Unit<'_>, OwnedFd)> = Vec::new();
     for (index, description) in unit {
-        // Its name belongs to the living socket.
-        if matches!(description.kind, DescriptorKind::UnconnectedSocket { .. }) {
+        if let Some(nameless) = without_a_name(description) {
+            if let Err(error) = open_one(&nameless, pending, &mut objects, &mut shared) {
+                reasons.push(refusal(table, *index, &error.to_string()));
+            }
             continue;
         }
         match open_one(description, pending, &mut objects, &mut shared) {
@@ -156,6 +158,24 @@ fn differences(
         reasons.extend(difference.map(|difference| refusal(table, *index, &difference)));
     }
     reasons
+}
+
+/// Returns a socket's description without its name, which belongs to the living socket. It is opened, and not compared.
+fn without_a_name(description: &Description) -> Option<Description> {
+    let mut nameless = description.clone();
+    let DescriptorKind::UnconnectedSocket {
+        listens,
+        name,
+        peer,
+        ..
+    } = &mut nameless.kind
+    else {
+        return None;
+    };
+    *listens = false;
+    name.clear();
+    peer.clear();
+    Some(nameless)
 }
 
 fn number_of(table: &Descriptors, description: usize) -> i32 {

@@ -42,7 +42,7 @@ fn done(result: libc::c_int) -> io::Result<()> {
 impl Unconnected<'_> {
     /// Makes the socket.
     pub fn open(&self) -> io::Result<OwnedFd> {
-        let socket = self.made()?;
+        let socket = self.made(0)?;
         let (again, others): (Vec<_>, Vec<_>) = self.options.iter().partition(|option| {
             (option.level, option.name) == (libc::SOL_SOCKET, libc::SO_REUSEADDR)
         });
@@ -82,12 +82,12 @@ impl Unconnected<'_> {
         Ok(socket)
     }
 
-    fn made(&self) -> io::Result<OwnedFd> {
+    fn made(&self, flags: i32) -> io::Result<OwnedFd> {
         // SAFETY: the call takes numbers and makes a descriptor, which `owned` takes over at once.
         owned(unsafe {
             libc::socket(
                 self.family,
-                self.socket_type | libc::SOCK_CLOEXEC,
+                self.socket_type | libc::SOCK_CLOEXEC | flags,
                 self.protocol,
             )
         })
@@ -120,7 +120,7 @@ impl Unconnected<'_> {
     fn is_left(&self, path: &Path) -> bool {
         let is_socket = fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
         let refused = || {
-            let client = self.made()?;
+            let client = self.made(libc::SOCK_NONBLOCK)?;
             connect(&client, self.name)
         };
         is_socket && refused().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
@@ -135,10 +135,17 @@ fn is_elsewhere(error: &io::Error) -> bool {
     )
 }
 
-/// Leaves an option alone that has its value already: a size that was set, for example, is no longer the kernel's to choose.
+/// Leaves an option alone that has its value already: a size that was set, for example, is no longer the kernel's to choose. Kernels differ in the sockets that
+/// have an option, and all know what is off.
 fn set_unless_so(socket: &OwnedFd, option: &SocketOption) -> io::Result<()> {
+    let is_off = |value: &[u8]| {
+        [0, 0xff]
+            .iter()
+            .any(|off| value.iter().all(|byte| byte == off))
+    };
     match socket_options::value(socket.as_raw_fd(), option.level, option.name) {
         Some(value) if value == option.value => Ok(()),
+        None if is_off(&option.value) => Ok(()),
         _ => set(socket, option),
     }
 }

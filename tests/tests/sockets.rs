@@ -20,33 +20,43 @@ fn echo(mut client: impl Read + Write + Send + 'static) {
     });
 }
 
-/// Runs a test of the program beside servers that are no part of the job.
-fn beside_servers(test: impl FnOnce(&Trial) -> Result<(), Failed>) {
+/// Runs a test of a program whose restarts may lose connections, with further settings.
+fn with(
+    program: &str,
+    settings: impl FnOnce(&Directory) -> Result<Vec<(&'static str, &'static str)>, Failed>,
+    test: impl FnOnce(&Trial) -> Result<(), Failed>,
+) {
     let tested = (|| {
-        let program = Program::named(Kind::Special, "outward_sockets")?;
+        let program = Program::named(Kind::Special, program)?;
         Directory::new("sockets")?.run(|directory| {
-            let failed = |error: std::io::Error| format!("cannot serve: {error}");
-            let tcp = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
-            let port = tcp.local_addr().map_err(failed)?.port().to_string();
-            let path = directory.file("server");
-            let unix = UnixListener::bind(&path).map_err(failed)?;
-            thread::spawn(move || tcp.incoming().flatten().for_each(echo));
-            thread::spawn(move || unix.incoming().flatten().for_each(echo));
             let mut trial = Trial::new(&program, 2, directory)?;
-            trial.settings = vec![
-                ("STILLPOINT_SOCKETS", "reset"),
-                ("OUTWARD_PORT", Box::leak(port.into_boxed_str())),
-                (
-                    "OUTWARD_PATH",
-                    Box::leak(path.to_string_lossy().into_owned().into_boxed_str()),
-                ),
-            ];
+            trial.settings = settings(directory)?;
+            trial.settings.push(("STILLPOINT_SOCKETS", "reset"));
             test(&trial)
         })
     })();
     if let Err(failed) = tested {
         panic!("{failed}");
     }
+}
+
+/// Runs a test of the program beside servers that are no part of the job.
+fn beside_servers(test: impl FnOnce(&Trial) -> Result<(), Failed>) {
+    let served = |directory: &Directory| {
+        let failed = |error: std::io::Error| format!("cannot serve: {error}");
+        let tcp = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+        let port = tcp.local_addr().map_err(failed)?.port().to_string();
+        let path = directory.file("server");
+        let unix = UnixListener::bind(&path).map_err(failed)?;
+        thread::spawn(move || tcp.incoming().flatten().for_each(echo));
+        thread::spawn(move || unix.incoming().flatten().for_each(echo));
+        let path = path.to_string_lossy().into_owned();
+        let settings = [("OUTWARD_PORT", port), ("OUTWARD_PATH", path)];
+        Ok(settings
+            .map(|(name, value)| (name, &*value.leak()))
+            .to_vec())
+    };
+    with("outward_sockets", served, test);
 }
 
 #[test]
@@ -78,17 +88,7 @@ fn after_a_restart_their_peers_have_closed_them() {
 
 /// Runs a test of the program that serves.
 fn with_servers(test: impl FnOnce(&Trial) -> Result<(), Failed>) {
-    let tested = (|| {
-        let program = Program::named(Kind::Special, "outward_servers")?;
-        Directory::new("servers")?.run(|directory| {
-            let mut trial = Trial::new(&program, 2, directory)?;
-            trial.settings = vec![("STILLPOINT_SOCKETS", "reset")];
-            test(&trial)
-        })
-    })();
-    if let Err(failed) = tested {
-        panic!("{failed}");
-    }
+    with("outward_servers", |_| Ok(vec![]), test);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn family(name: &[u8]) -> Option<i32> {
     Some(u16::from_ne_bytes(*family).into())
 }
 
-/// Returns the name of a Unix socket, without the end that a path may have; `None` for others, and for those without a name.
+/// Returns the name of a Unix socket, without the zeros behind a path. Other sockets have none.
 fn of_unix(name: &[u8]) -> Option<&[u8]> {
     let name = name
         .get(UNIX_NAME..)

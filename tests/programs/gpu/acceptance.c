@@ -101,6 +101,16 @@ static int spinning(uint64_t milliseconds, int said, int told) {
     return read(told, &letter, 1) != 1 || trial_failures != 0;
 }
 
+/* A driver's call; an old driver has no such calls. */
+static void *found(const char *name) {
+    void *call = dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
+    if (!call) {
+        printf("the driver has no %s\n", name);
+        exit(1);
+    }
+    return call;
+}
+
 /* Starts a process that is checkpointed, and waits until it is ready. Returns its id, or -1; `tell` gets the way to tell it to go on. */
 static pid_t begin_with(int (*run)(uint64_t, int, int), uint64_t value, int *tell) {
     int said[2], told[2];
@@ -141,14 +151,9 @@ static int stopped(size_t bytes) {
     int tell, thread = 0, state = -1, without = 0;
     stopped_child = begin(bytes, 0, &tell);
     if (stopped_child == -1) return 1;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
     int (*get_thread)(int, int *), (*get_state)(int, int *);
-    *(void **)&get_thread = dlsym(library, "cuCheckpointProcessGetRestoreThreadId");
-    *(void **)&get_state = dlsym(library, "cuCheckpointProcessGetState");
-    if (!get_thread || !get_state) {
-        printf("the driver has no checkpoint calls\n");
-        return 1;
-    }
+    *(void **)&get_thread = found("cuCheckpointProcessGetRestoreThreadId");
+    *(void **)&get_state = found("cuCheckpointProcessGetState");
     int thread_without = get_thread(getppid(), &without), state_without = get_state(getppid(), &without);
     printf("| a process without a driver: thread %d, state %d (CUresult)\n", thread_without, state_without);
     kill(stopped_child, SIGSTOP);
@@ -177,14 +182,9 @@ static int waits(uint64_t milliseconds) {
     int tell;
     pid_t child = begin_with(spinning, milliseconds, &tell);
     if (child == -1) return 1;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
     int (*lock)(int, void *), (*unlock)(int, void *);
-    *(void **)&lock = dlsym(library, "cuCheckpointProcessLock");
-    *(void **)&unlock = dlsym(library, "cuCheckpointProcessUnlock");
-    if (!lock || !unlock) {
-        printf("the driver has no checkpoint calls\n");
-        return 1;
-    }
+    *(void **)&lock = found("cuCheckpointProcessLock");
+    *(void **)&unlock = found("cuCheckpointProcessUnlock");
     uint64_t early[8] = {milliseconds / 4}, late[8] = {milliseconds * 4};
     double since = trial_seconds();
     int result = lock(child, early);
@@ -205,16 +205,11 @@ static int calls(size_t bytes, int rounds, int lock_alone) {
     int tell;
     pid_t child = begin(bytes, lock_alone, &tell);
     if (child == -1) return 1;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
     int (*lock)(int, void *), (*checkpoint)(int, void *), (*restore)(int, void *), (*unlock)(int, void *);
-    *(void **)&lock = dlsym(library, "cuCheckpointProcessLock");
-    *(void **)&checkpoint = dlsym(library, "cuCheckpointProcessCheckpoint");
-    *(void **)&restore = dlsym(library, "cuCheckpointProcessRestore");
-    *(void **)&unlock = dlsym(library, "cuCheckpointProcessUnlock");
-    if (!lock || !checkpoint || !restore || !unlock) {
-        printf("the driver has no checkpoint calls\n");
-        return 1;
-    }
+    *(void **)&lock = found("cuCheckpointProcessLock");
+    *(void **)&checkpoint = found("cuCheckpointProcessCheckpoint");
+    *(void **)&restore = found("cuCheckpointProcessRestore");
+    *(void **)&unlock = found("cuCheckpointProcessUnlock");
     for (int round = 0; round < rounds; round++) {
         uint64_t arguments[8] = {10000};
         double locked = TIMED(lock(child, arguments)), away = 0, back = 0;

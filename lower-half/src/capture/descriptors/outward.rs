@@ -75,14 +75,17 @@ pub fn connection(number: RawFd, family: i32) -> Option<DescriptorKind> {
     })
 }
 
-/// Lets a restart on this host have this rank's ports at once: the kernel keeps connections that a process closes by its end for a minute, each with this
-/// option. To be called when the process is about to end.
+/// Lets a restart on this host have this rank's ports at once: a process closes its connections by its end, and the kernel keeps them for a minute, each with
+/// this option. The process must be about to end.
 pub fn free_ports() {
+    if !may_be_lost() {
+        return;
+    }
     let numbers = descriptors::upper().into_iter();
-    let tcp = numbers.filter(|number| option(*number, libc::SO_PROTOCOL) == libc::IPPROTO_TCP);
-    for number in tcp.filter(|_| may_be_lost()) {
+    for number in numbers.filter(|number| option(*number, libc::SO_PROTOCOL) == libc::IPPROTO_TCP) {
         let on: libc::c_int = 1;
-        // SAFETY: the kernel reads one number, as its length says. An end that cannot be changed keeps its port for a while.
+        // If this fails, the kernel keeps the port for that minute.
+        // SAFETY: the kernel reads one number, as its length says.
         unsafe {
             libc::setsockopt(
                 number,

@@ -1,20 +1,18 @@
 //! Tests every way in which an image can be broken: each is noticed, and the error names the file, the place and the field.
 
 mod carried;
-#[path = "../common/mod.rs"]
-mod common;
 mod devices;
 mod file;
-#[path = "../common/patch.rs"]
-mod patch;
 mod sections;
 mod shared;
 mod tables;
 
 use std::path::PathBuf;
 
-use patch::Patch;
 use stillpoint_image::{Compression, ImageError, verify};
+
+use crate::common;
+use crate::common::patch::Patch;
 
 struct Sample {
     _directory: tempfile::TempDir,

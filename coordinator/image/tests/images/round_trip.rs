@@ -1,12 +1,11 @@
 //! Tests that an image is read as it was written.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{PAGE, some_bytes};
 use proptest::prelude::*;
 use stillpoint_image::{Compression, Crew, PageRun, Reader, Region, Writer, inspect, verify};
+
+use crate::common::{self, PAGE, some_bytes};
 
 #[test]
 fn everything_comes_back() {

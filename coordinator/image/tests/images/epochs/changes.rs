@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use stillpoint_image::Compression;
 
-use super::common::PAGE;
 use super::{Memory, START};
+use crate::common::PAGE;
 
 #[derive(Clone, Debug)]
 pub enum Change {

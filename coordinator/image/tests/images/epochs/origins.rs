@@ -8,8 +8,8 @@ use stillpoint_image::{
     Base, Carried, Compression, Manifest, PageRun, Reader, Writer, epoch_name, inspect, verify,
 };
 
-use super::common::{self, PAGE};
 use super::{Memory, START, compare, identity, path, ranges, read, write};
+use crate::common::{self, PAGE};
 
 /// Writes three epochs of two regions; the third has chunks in both others.
 fn three(directory: &Path) -> Memory {

@@ -4,7 +4,9 @@ use stillpoint_ids::Epoch;
 use stillpoint_image::format::{ChunkRecord, NOWHERE, RunRecord, SectionKind};
 use stillpoint_image::{Compression, Identity, PageRun, Writer, epoch_name, image_name, verify};
 
-use super::{Sample, common, patch::Patch, says};
+use super::{Sample, says};
+use crate::common;
+use crate::common::patch::Patch;
 
 /// Makes an image of epoch 4 with chunks in those of epochs 2 and 3, which lie beside it.
 pub fn carrying() -> Sample {

@@ -6,7 +6,8 @@ use stillpoint_image::format::{OLDEST_VERSION, SectionKind, VERSION};
 use stillpoint_image::{ImageError, verify};
 
 use super::carried::carrying;
-use super::{Sample, patch::Patch, sample, says};
+use super::{Sample, sample, says};
+use crate::common::patch::Patch;
 
 #[test]
 fn a_missing_file() {

@@ -6,8 +6,8 @@ use stillpoint_image::devices::Uuid;
 use stillpoint_image::format::SectionKind;
 use stillpoint_image::{Base, Compression, Identity, Reader, epoch_name, image_name};
 
-use super::common;
-use super::patch::Patch;
+use crate::common;
+use crate::common::patch::Patch;
 
 #[test]
 fn devices_that_cannot_be() {

@@ -1,12 +1,11 @@
 //! Tests that memory of devices is read as it was written.
 
-mod common;
-
 use std::path::Path;
 
-use common::some_bytes;
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::{Compression, Reader, inspect, verify};
+
+use crate::common::{self, some_bytes};
 
 const FIRST: Uuid = Uuid([0xa1; 16]);
 const SECOND: Uuid = Uuid([0x02; 16]);

@@ -8,7 +8,9 @@ use stillpoint_image::format::{
 use stillpoint_image::{Compression, PageRun, Reader, Writer, inspect, verify};
 
 use super::carried::carrying;
-use super::{Sample, common, patch::Patch, sample, says};
+use super::{Sample, sample, says};
+use crate::common;
+use crate::common::patch::Patch;
 
 #[test]
 fn text_that_is_no_text() {

@@ -2,8 +2,6 @@
 //! was there, however it has changed and whichever earlier epochs have gone.
 
 mod changes;
-#[path = "../common/mod.rs"]
-mod common;
 mod origins;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +16,8 @@ use stillpoint_image::{
     Base, Carried, Compression, Identity, Manifest, PageRun, RankImage, Reader, Region, Writer,
     Written, epoch_name, image_name,
 };
+
+use crate::common;
 
 const START: u64 = 0x1000_0000_0000;
 

@@ -1,7 +1,5 @@
 //! Tests that memory is written once if an epoch has it more than once: in one image, and in those of several ranks with one table.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -12,6 +10,8 @@ use stillpoint_image::{
     Base, Compression, Crew, Identity, Index, Manifest, PageRun, RankImage, Reader, Region,
     Sharing, Writer, Written, epoch_name, image_name, verify,
 };
+
+use crate::common;
 
 const START: u64 = 0x1000_0000_0000;
 const MEGABYTE: usize = 1 << 20;

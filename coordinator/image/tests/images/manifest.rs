@@ -1,7 +1,5 @@
 //! Tests of the manifest: it is read as it was written, and every fault in it, or in the images that it names, is noticed.
 
-mod common;
-
 use std::path::Path;
 
 use stillpoint_ids::Epoch;
@@ -13,6 +11,8 @@ use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
     EpochMeasurement, Expected, OfDevices, Predicted, Rates, Record, Taken,
 };
+
+use crate::common;
 
 fn write(directory: &Path) -> Manifest {
     let written = common::write(&directory.join(image_name(1)), Compression::Lz4);

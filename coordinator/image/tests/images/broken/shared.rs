@@ -5,7 +5,9 @@ use stillpoint_image::{
     Compression, Identity, Index, PageRun, Reader, Region, Sharing, Writer, image_name, verify,
 };
 
-use super::{Sample, common, patch::Patch, says};
+use super::{Sample, says};
+use crate::common;
+use crate::common::patch::Patch;
 
 const START: u64 = 0x1000_0000_0000;
 const BYTES: usize = 128 << 10;

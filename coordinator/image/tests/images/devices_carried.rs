@@ -1,11 +1,8 @@
 //! Tests of devices' memory whose unchanged bytes lie in earlier epochs: every epoch gives back all bytes, in order.
 
-mod common;
-
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use common::some_bytes;
 use stillpoint_ids::Epoch;
 use stillpoint_image::delta::Unchanged;
 use stillpoint_image::devices::Uuid;
@@ -13,6 +10,8 @@ use stillpoint_image::{
     Base, Compression, Identity, Origin, PageRun, Reader, Written, epoch_name, image_name, inspect,
     verify,
 };
+
+use crate::common::{self, some_bytes};
 
 const BLOCK: usize = 1 << 16;
 /// The most epochs in which one may have chunks.

@@ -1,5 +1,6 @@
 //! An image for tests.
-#![allow(dead_code, reason = "not every test needs all of it")]
+
+pub mod patch;
 
 use std::path::Path;
 

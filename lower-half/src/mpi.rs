@@ -98,6 +98,7 @@ unsafe extern "C" fn start(
     });
     if code == 0 {
         gpu_support::ask();
+        packed::prepare();
         progress::prepare();
     }
     syscall::set_mask(mask);

@@ -17,6 +17,12 @@ use super::convert;
 use super::library::{abi, error_to_neutral, ffi};
 use super::predefined::predefined;
 
+/// Makes what the drain needs, when MPI has started. The drain may run on a thread that waits in a collective operation of the real MPI, and may call nothing
+/// there that waits: with threads, Open MPI lets a second wait sleep until the first one is over, which lies below it on the same stack.
+pub fn prepare() {
+    finds_again();
+}
+
 /// The message that [`pull`] has found last, for the next call of [`receive_bytes`]: communicator, source and tag as the real MPI has them.
 static FOUND: Mutex<Option<(Word, i32, i32)>> = Mutex::new(None);
 

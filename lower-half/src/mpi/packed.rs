@@ -12,10 +12,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use stillpoint_wrappers::found;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word, constants};
+use stillpoint_wrappers::standard::ERRORS_RETURN;
 
-use super::convert;
 use super::library::{abi, error_to_neutral, ffi};
 use super::predefined::predefined;
+use super::{convert, table};
 
 /// Makes what the drain needs, when MPI has started. The drain may run on a thread that waits in a collective operation of the real MPI, and may call nothing
 /// there that waits: with threads, Open MPI lets a second wait sleep until the first one is over, which lies below it on the same stack.
@@ -196,14 +197,21 @@ pub unsafe extern "C" fn receive_bytes(
     }
 }
 
-/// Returns a communicator of this process with itself for this module alone, one thread at a time.
+/// Returns a communicator of this process with itself for this module alone, one thread at a time. It returns its errors: the copy has the handler that
+/// `MPI_COMM_SELF` had at that moment.
 fn own_communicator() -> &'static Mutex<Word> {
     static OWN: OnceLock<Mutex<Word>> = OnceLock::new();
     OWN.get_or_init(|| {
         let own = predefined(HandleKind::Communicator as u32, SELF);
         let mut word: Word = 0;
+        let handler = predefined(HandleKind::Errhandler as u32, ERRORS_RETURN);
         // SAFETY: MPI runs; copying a communicator of one process involves no other process.
-        unsafe { ffi::MPI_Comm_dup(convert::handle(own), (&raw mut word).cast()) };
+        unsafe {
+            ffi::MPI_Comm_dup(convert::handle(own), (&raw mut word).cast());
+            if let Some(table) = table() {
+                (table.comm_set_errhandler)(word, handler);
+            }
+        }
         Mutex::new(word)
     })
 }

@@ -160,10 +160,15 @@ pub fn stop(threads: &[Thread]) {
         return;
     }
     HOLD.store(1, Ordering::Release);
-    interrupted::note_calls(&asked);
+    // A thread that has been asked and has not come to its handler yet keeps its note: the signal has ended the wait that the note is about.
+    let blocked = asked.iter().filter(|thread| !has(**thread, flag::STOP));
+    interrupted::note_calls(&blocked.copied().collect::<Vec<_>>());
     for thread in asked {
-        thread.notes().flags.fetch_or(flag::STOP, Ordering::AcqRel);
-        signal_thread(thread.real_tid());
+        let flags = &thread.notes().flags;
+        flags.fetch_or(flag::STOP, Ordering::AcqRel);
+        if !signal_thread(thread.real_tid()) {
+            flags.fetch_and(!flag::STOP, Ordering::AcqRel);
+        }
     }
 }
 
@@ -186,13 +191,16 @@ pub fn without_stops<R>(exec: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Sends the stop signal with a value that no other sender uses, unless a thread is about to execute another program, which ends all others.
-fn signal_thread(tid: u32) {
+/// Sends the stop signal with a value that no other sender uses, unless a thread is about to execute another program, which ends all others. Returns whether it
+/// has sent it.
+fn signal_thread(tid: u32) -> bool {
     SENDING.fetch_add(1, Ordering::SeqCst);
-    if EXECUTING.load(Ordering::SeqCst) == 0 {
+    let sends = EXECUTING.load(Ordering::SeqCst) == 0;
+    if sends {
         send(tid);
     }
     SENDING.fetch_sub(1, Ordering::SeqCst);
+    sends
 }
 
 fn send(tid: u32) {

@@ -197,9 +197,9 @@ fn time_of(fd: usize, option: i32) -> Option<u64> {
     (!failed(result) && nanoseconds != 0).then_some(nanoseconds)
 }
 
-/// Whether a call's timeout is its socket's.
-pub fn of_socket(number: usize, fd: usize) -> bool {
-    of_kind(number).is_some_and(|(option, _)| time_of(fd, option).is_some())
+/// Returns the timeout of a call on a socket with one of its own, in nanoseconds.
+pub fn of_socket(number: usize, fd: usize) -> Option<u64> {
+    of_kind(number).and_then(|(option, _)| time_of(fd, option))
 }
 
 /// After the interruption of a call on a socket with a timeout of its own, has a piece wait for the rest of it.

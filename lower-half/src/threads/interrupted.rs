@@ -177,17 +177,16 @@ pub fn note_calls(threads: &[Thread]) {
     let seen: Vec<_> = proc_files::apart(|| threads.iter().map(|it| note_call(*it)).collect());
     // The application's descriptors exist only in this table.
     let of_socket = |call: Option<[u64; 2]>| {
-        call.is_some_and(|[number, fd]| deadlines::of_socket(number as usize, fd as usize))
+        call.and_then(|[number, fd]| deadlines::of_socket(number as usize, fd as usize))
     };
     let both = threads.iter().zip(seen);
-    let timed: Vec<Thread> = both
-        .filter(|(_, call)| of_socket(*call))
-        .map(|(thread, _)| *thread)
+    let timed: Vec<(Thread, u64)> = both
+        .filter_map(|(thread, call)| Some((*thread, of_socket(call)?)))
         .collect();
     if !timed.is_empty() {
         proc_files::apart(|| {
-            for thread in &timed {
-                let since = asleep_since(thread.real_tid()).unwrap_or(0);
+            for (thread, timeout) in &timed {
+                let since = asleep_since(thread.real_tid(), *timeout).unwrap_or(0);
                 thread.waits_since().store(since, Ordering::Relaxed);
             }
         });
@@ -218,28 +217,48 @@ fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
 }
 
-/// Returns the time since when a thread sleeps, by the scheduler's record of when it ran last. Each processor has its own clock for that. So the present time
-/// on that clock is read from this thread's record, after it has run there too.
-fn asleep_since(tid: u32) -> Option<u64> {
-    let account = |tid: u32| text_of(&format!("/proc/self/task/{tid}/sched")).ok();
-    let ran_last = |text: &str| {
-        let line = text
-            .lines()
-            .find(|line| line.starts_with("se.exec_start"))?;
-        let milliseconds: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
-        Some((milliseconds * 1e6) as u64)
-    };
-    let then = ran_last(&account(tid)?)?;
+/// Returns the time since when a thread sleeps, by the scheduler's record of when it ran last, if that is not longer ago than `at_most` nanoseconds. Each
+/// processor has its own clock for that, which stands still while another machine or an interrupt has the processor: the clocks may be seconds apart. So the
+/// present time on that clock is read from this thread's record, after it has run there too. The scheduler may have moved the sleeping thread to another
+/// processor since; then the time is implausible there, and the other processors are tried.
+fn asleep_since(tid: u32, at_most: u64) -> Option<u64> {
+    let then = ran_last(tid)?;
     let stat = text_of(&format!("/proc/self/task/{tid}/stat")).ok()?;
     // The 39th field; the name before the third ends in a parenthesis.
-    let processor = stat.rsplit(')').next()?.split_whitespace().nth(36)?;
-    let own = crate::arch::syscall::gettid();
-    let now = on_processor(processor.parse().ok()?, || {
-        crate::arch::syscall::yield_now();
-        account(own)
+    let here: usize = stat
+        .rsplit(')')
+        .next()?
+        .split_whitespace()
+        .nth(36)?
+        .parse()
+        .ok()?;
+    let others = (0..processors()).filter(|it| *it != here);
+    let slept = core::iter::once(here).chain(others).find_map(|processor| {
+        let now = on_processor(processor, || {
+            crate::arch::syscall::yield_now();
+            ran_last(crate::arch::syscall::gettid())
+        })?;
+        let slept = now?.checked_sub(then)?;
+        (slept <= at_most).then_some(slept)
     })?;
-    let now = ran_last(&now?)?;
-    Some(deadlines::now().saturating_sub(now.checked_sub(then)?))
+    Some(deadlines::now().saturating_sub(slept))
+}
+
+/// Returns when a thread ran last, in nanoseconds, by the clock of the processor that it ran on.
+fn ran_last(tid: u32) -> Option<u64> {
+    let text = text_of(&format!("/proc/self/task/{tid}/sched")).ok()?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("se.exec_start"))?;
+    let milliseconds: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
+    Some((milliseconds * 1e6) as u64)
+}
+
+/// Returns the number of processors of this machine.
+fn processors() -> usize {
+    // SAFETY: sysconf takes a number and touches no memory.
+    let number = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    usize::try_from(number).unwrap_or(0)
 }
 
 /// Runs an action on this processor; returns `None` if this thread may not run there.

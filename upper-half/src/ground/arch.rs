@@ -12,5 +12,5 @@ pub use x86_64::*;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
     asked, collective, fails, go_to, object_of, probed, receive_begun, resumable_receive,
-    send_begun, sent, waited,
+    send_begun, sent, steps, waited,
 };

@@ -32,10 +32,10 @@ mod waits;
 
 pub(crate) use asked::{asked, waited};
 pub use behalf::{is_on_behalf, on_behalf};
-pub(crate) use collective::collective;
 pub use collective::{
     KEPT_BESIDE, buffers_of, frame_of, home_of, kept_of, name_of, pad_of, return_to, stacked_of,
 };
+pub(crate) use collective::{collective, steps};
 pub use kernel::{
     address_space, futex_wait, is_mapped, leave_out, map, map_again, set_fs, unmap,
     working_directory, yield_processor,

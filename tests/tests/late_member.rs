@@ -192,8 +192,8 @@ fn one_thread_where_several_may_call() {
     );
 }
 
-/// MPI may change the input meanwhile. Small input is copied before, on the stub's stack or on the heap, and put back. A scatter's input is not in the place of
-/// its result.
+/// MPI may change the input meanwhile. Small input is copied before, on the stub's stack or on the heap, and put back. With large input, the members meet before
+/// they begin. A scatter's input is not in the place of its result.
 #[test]
 fn operations_in_place() {
     let of = |name: &'static str, elements, how| [name, "0", "0", elements, how];
@@ -212,12 +212,22 @@ fn operations_in_place() {
             waits_for_nobody,
         );
     }
-    let pairs = ["allgather", "alltoall"];
-    each_on(
-        3,
-        pairs.map(|name| of(name, "42", "in_pairs")),
-        waits_for_nobody,
-    );
+    let met = ["allgather", "allreduce", "alltoall", "reduce_scatter_block"];
+    for elements in ["30000", "2000000"] {
+        each_on(
+            3,
+            met.map(|name| of(name, elements, "in_place")),
+            waits_for_nobody,
+        );
+    }
+    for elements in ["42", "30000"] {
+        let pairs = ["allgather", "alltoall"];
+        each_on(
+            3,
+            pairs.map(|name| of(name, elements, "in_pairs")),
+            waits_for_nobody,
+        );
+    }
     let scatters = [
         ["scatter", "1", "0", "42", "in_place"],
         of("scatter", "42", "in_place"),
@@ -225,14 +235,10 @@ fn operations_in_place() {
     each_on(3, scatters, waits_for_nobody);
 }
 
-/// In-place operations with large input, or without a count for its size, are not copied.
+/// In-place operations without a count for their input's size are not copied, nor are large ones that some return from early.
 #[test]
 fn operations_in_place_that_are_waited_for() {
-    let waits = [
-        ["allreduce", "30000"],
-        ["alltoall", "30000"],
-        ["gather", "42"],
-    ];
+    let waits = [["scan", "30000"], ["exscan", "30000"], ["gather", "42"]];
     each_on(
         3,
         waits.map(|[name, elements]| [name, "1", "0", elements, "in_place"]),

@@ -43,6 +43,7 @@ fn input_in_place() {
     each(&[
         ["allreduce", "0", "0", "42", "in_place"],
         ["scan", "0", "0", "3000", "in_place"],
+        ["alltoall", "0", "0", "300000", "in_place"],
     ]);
 }
 

@@ -115,12 +115,26 @@ impl Setting {
 /// Bytes of the paper's micro-benchmarks.
 const SIZES: [(u32, &str); 3] = [(4, "4 B"), (1024, "1 KB"), (1 << 20, "1 MB")];
 
-const BLOCKING: [(&str, &str); 5] = [
+/// Bytes of operations in place: on a stub's stack, on the heap, and such that their members meet first.
+const IN_PLACE_SIZES: [(u32, &str); 7] = [
+    (4, "4 B"),
+    (1024, "1 KB"),
+    (16 << 10, "16 KB"),
+    (64 << 10, "64 KB"),
+    (256 << 10, "256 KB"),
+    (1 << 20, "1 MB"),
+    (8 << 20, "8 MB"),
+];
+
+const BLOCKING: [(&str, &str); 4] = [
     ("bcast", "Bcast"),
     ("alltoall", "Alltoall"),
     ("allreduce", "Allreduce"),
-    ("allreduce_in_place", "Allreduce in place"),
     ("allgather", "Allgather"),
+];
+const IN_PLACE: [(&str, &str); 2] = [
+    ("allreduce_in_place", "Allreduce in place"),
+    ("alltoall_in_place", "Alltoall in place"),
 ];
 const NONBLOCKING: [(&str, &str); 4] = [
     ("ibcast", "Ibcast"),
@@ -180,17 +194,18 @@ fn collectives() -> Vec<Setting> {
         0,
         ns,
     )];
-    let mut add = |group, unit, names: &[(&'static str, &str)]| {
+    let mut add = |group, unit, names: &[(&'static str, &str)], sizes: &[(u32, &str)]| {
         for &(measure, name) in names {
-            for (bytes, size) in SIZES {
+            for &(bytes, size) in sizes {
                 let label = format!("`MPI_{name}`, {size}");
                 all.push(Setting::new(group, label, measure, bytes, unit));
             }
         }
     };
-    add(Group::Blocking, ns, &BLOCKING);
-    add(Group::Nonblocking, ns, &NONBLOCKING);
-    add(Group::Overlap, Unit::Percent, &OVERLAPS);
+    add(Group::Blocking, ns, &BLOCKING, &SIZES);
+    add(Group::Blocking, ns, &IN_PLACE, &IN_PLACE_SIZES);
+    add(Group::Nonblocking, ns, &NONBLOCKING, &SIZES);
+    add(Group::Overlap, Unit::Percent, &OVERLAPS, &SIZES);
     let barrier = Setting::new(Group::Nonblocking, "`MPI_Ibarrier`", "ibarrier", 0, ns);
     all.push(barrier);
     all

@@ -4,7 +4,8 @@
 //! the sends of others get through. While memory is written it touches nothing.
 //!
 //! Rules: `driver` runs inside the stop signal's handler, on the application's stack, with the upper
-//! half's FS.
+//! half's FS. It calls no function of MPI that waits for an event: the thread may stand in such a
+//! function already, and with threads Open MPI lets the second wait sleep until the first one is over.
 
 use core::sync::atomic::Ordering;
 

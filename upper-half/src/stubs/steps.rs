@@ -160,6 +160,13 @@ pub unsafe fn noted(
                     code
                 })
             }
+            Input::Met => match collective::meet(on) {
+                0 => {
+                    collective::begin((*on).clock);
+                    cross_near(call)
+                }
+                code => code,
+            },
             Input::Changed => {
                 collective::begin((*on).clock);
                 cross_near(call)

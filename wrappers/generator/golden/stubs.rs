@@ -277,6 +277,7 @@ mod collective {
                 c"MPI_Allgather",
                 if !abi::is_in_place(sendbuf) { Input::Untouched } else { Input::in_place(
                     Keeps::OwnBlock,
+                    true,
                     recvbuf,
                     recvcount,
                     recvtype,

@@ -37,6 +37,12 @@ static double allreduce_in_place(int size, int calls) {
     REPEATED(calls, MPI_Allreduce(MPI_IN_PLACE, in, size / 4, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
 }
 
+/* `size` bytes for each rank. */
+static double alltoall_in_place(int size, int calls) {
+    char *in = room(IN, size * ranks);
+    REPEATED(calls, MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, in, size, MPI_BYTE, MPI_COMM_WORLD));
+}
+
 static double ibarrier(int size, int calls) {
     MPI_Request request;
     (void)size;
@@ -69,7 +75,7 @@ static double iallreduce(int size, int calls) {
 
 const struct measure blocking_collectives[] = {
     {"barrier", barrier},     {"bcast", bcast}, {"alltoall", alltoall}, {"allgather", allgather},
-    {"allreduce", allreduce}, {"allreduce_in_place", allreduce_in_place}, {0},
+    {"allreduce", allreduce}, {"allreduce_in_place", allreduce_in_place}, {"alltoall_in_place", alltoall_in_place}, {0},
 };
 
 const struct measure nonblocking_collectives[] = {

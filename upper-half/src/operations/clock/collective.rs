@@ -6,7 +6,7 @@
 //! members that have begun it begin it again after a restart. So the job need not wait for a rank that has yet to
 //! begin an operation that others already have pending. In the restart, the members of a communicator agree on the
 //! operations that are begun again (`Object::told`). Operations whose buffers MPI itself changes on the way
-//! (`MPI_IN_PLACE`) bind at once.
+//! (`MPI_IN_PLACE`) bind at once; of blocking ones see `kept.rs`.
 //!
 //! Blocking operations bind when a member returns from them ([`repeatable`], and the direct way): a thread that waits inside stands still below the real
 //! MPI (`inside.rs`), and begins anew after a restart. Operations that cannot be begun again bind when they are begun ([`begin`]).
@@ -22,7 +22,7 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{AGAIN, ClockCell, Command, DriverState};
 
 use crate::ground::arch;
-use crate::ground::crossing::{self, StayKind, cross, cross_service, gate};
+use crate::ground::crossing::{self, StayKind, cross, cross_near, cross_service, gate};
 use crate::ground::object::Object;
 use crate::ground::shared::{concurrent, several};
 use crate::operations::clock::log::Note;
@@ -234,6 +234,20 @@ pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32)
             returned(cell);
         }
         code
+    }
+}
+
+/// Waits until all members have come to an operation that none of them has begun yet: a barrier, which the clock counts as an operation of its own.
+///
+/// # Safety
+/// As [`repeatable`]; `communicator` must be a live communicator, whose members all do the same.
+#[cold]
+pub unsafe fn meet(communicator: *mut Object) -> i32 {
+    // SAFETY: the communicator is alive, by the caller's promise, and its word is read anew after a restart.
+    unsafe {
+        repeatable((*communicator).clock, &Note::NOTHING, || {
+            cross_near(|d| (d.barrier)((*communicator).lower))
+        })
     }
 }
 

@@ -1,9 +1,12 @@
 //! Input that lies in the buffer for the result (`MPI_IN_PLACE`). MPI may change it before the operation is over. The input is copied before the
 //! operation begins, and put back if the operation begins anew after a restart.
 //!
-//! Up to [`BESIDE`] bytes lie on the stack of the stub that is written out (`arch::collective`); up to [`MOST`] are copied by the long way. Larger
-//! input is not copied: its operation binds. Only the input's own bytes are copied and put back: other threads may write between them meanwhile, and
-//! nothing says that all of it is mapped. The real MPI packs and unpacks datatypes with gaps.
+//! Up to [`BESIDE`] bytes lie on the stack of the stub that is written out (`arch::collective`); up to [`most`] are copied by the long way. Only the input's own
+//! bytes are copied and put back: other threads may write between them meanwhile, and nothing says that all of it is mapped. The real MPI packs and unpacks
+//! datatypes with gaps.
+//!
+//! Larger input is not copied. If the operation needs every member anyway, its members meet in a barrier first, which can be begun anew: while one is late,
+//! nobody has begun, and the input is whole. All members decide alike, by the size of the data, which is the same for all. Any other operation binds.
 //!
 //! Rules: as in `collective`. Only memory that MPI itself is about to read is copied.
 
@@ -21,8 +24,12 @@ use crate::ground::object::{Comm, Datatype};
 /// Bytes that a stub has on its stack.
 pub const BESIDE: usize = arch::KEPT_BESIDE;
 
-/// Bytes that the long way copies at most: about a sixteenth of the time that the operation itself takes.
-pub const MOST: usize = 16 << 10;
+/// Bytes that the long way copies at most, about a sixteenth of the time that the operation itself takes: more with more members, since a barrier of these takes
+/// longer.
+const fn most(members: i32) -> i64 {
+    const OF_FEW: i64 = 16 << 10;
+    OF_FEW << (members.cast_unsigned() | 1).ilog2() / 3
+}
 
 /// The input of a blocking operation, as a restart needs it to begin the operation anew.
 pub enum Input {
@@ -30,6 +37,8 @@ pub enum Input {
     Untouched,
     /// MPI changes it, and there is no copy: the operation binds when it is begun.
     Changed,
+    /// As [`Input::Changed`], and the members meet before any of them begins.
+    Met,
     /// A copy, and the address that it came from.
     Kept(Vec<u8>, *mut u8),
     /// A copy of elements with gaps, packed by the real MPI.
@@ -58,7 +67,7 @@ impl Elements {
             let on = abi::word(HandleKind::Communicator, self.on);
             let code = cross(|d| (d.pack_size)(self.count, datatype, on, &raw mut size));
             let room = usize::try_from(size).ok().filter(|it| *it >= bytes)?;
-            if code != 0 || room > 2 * MOST {
+            if code != 0 {
                 return None;
             }
             let mut copy = vec![0; room];
@@ -104,13 +113,14 @@ impl Input {
         }
     }
 
-    /// Copies the input of an operation in place, if it is small.
+    /// Copies the input of an operation in place, if it is small. `needs_all`: no member's operation is over before all have begun it.
     ///
     /// # Safety
     /// Inside a stub; the arguments must be the application's, handles alive, freed or null.
     #[cold]
     pub unsafe fn in_place(
         keeps: Keeps,
+        needs_all: bool,
         buffer: *mut c_void,
         count: i32,
         datatype: Datatype,
@@ -131,7 +141,8 @@ impl Input {
                     Some(copy) => Input::Packed(copy, elements),
                     None => Input::Changed,
                 },
-                None => Input::Changed,
+                Some(Region::Large) if needs_all && (*on).size > 1 => Input::Met,
+                Some(Region::Large) | None => Input::Changed,
             }
         }
     }
@@ -144,7 +155,7 @@ impl Input {
         // SAFETY: the copy came from there, and MPI has the application leave the buffer to the operation until it is over.
         unsafe {
             match self {
-                Input::Untouched | Input::Changed => {}
+                Input::Untouched | Input::Changed | Input::Met => {}
                 Input::Kept(copy, to) => to.copy_from_nonoverlapping(copy.as_ptr(), copy.len()),
                 Input::Packed(copy, elements) => return elements.unpack(copy),
             }
@@ -159,9 +170,11 @@ enum Region {
     Whole(*mut u8, usize),
     /// Elements with gaps, and the number of bytes without these.
     Gaps(Elements, usize),
+    /// More than is copied.
+    Large,
 }
 
-/// The input of an operation in place, if it is not longer than [`MOST`].
+/// The input of an operation in place, if its arguments tell it. Whether it is [`Region::Large`] depends on what is the same for all members.
 ///
 /// # Safety
 /// Inside a stub; `datatype` and `on` must be alive.
@@ -185,14 +198,14 @@ unsafe fn region(
     if elements == 0 {
         return Some(Region::Whole(core::ptr::NonNull::dangling().as_ptr(), 0));
     }
-    if buffer.is_null() || elements < 0 || elements > MOST as i64 {
+    if buffer.is_null() || elements < 0 {
         return None;
     }
-    // SAFETY: `datatype` is alive, by the caller's promise.
-    let layout = unsafe { Layout::of(datatype)? };
+    // SAFETY: `datatype` is alive, and `on` a live communicator, by the caller's promise.
+    let (layout, most) = unsafe { (Layout::of(datatype)?, most((*on).size)) };
     let bytes = layout.size.checked_mul(elements)?;
-    if bytes > MOST as i64 {
-        return None;
+    if bytes > most {
+        return Some(Region::Large);
     }
     let start = (i64::from(before) * i64::from(count)).checked_mul(layout.stride)?;
     let at = |offset: i64| buffer.cast::<u8>().wrapping_offset(offset as isize);
@@ -201,7 +214,7 @@ unsafe fn region(
     }
     let elements = Elements {
         buffer: at(start).cast(),
-        count: elements as i32,
+        count: i32::try_from(elements).ok()?,
         datatype,
         on,
     };
@@ -299,7 +312,7 @@ pub unsafe extern "C" fn put_back(
 
 #[cfg(test)]
 mod tests {
-    use super::Layout;
+    use super::{Layout, most};
 
     fn layout(size: i64, stride: i64, length: i64) -> Layout {
         let first = 0;
@@ -309,6 +322,12 @@ mod tests {
             first,
             length,
         }
+    }
+
+    #[test]
+    fn more_is_copied_where_a_barrier_takes_longer() {
+        let kilobytes = [1, 2, 7, 8, 63, 64, 512, 4096].map(|members| most(members) >> 10);
+        assert_eq!(kilobytes, [16, 16, 16, 32, 32, 64, 128, 256]);
     }
 
     #[test]

@@ -97,7 +97,8 @@ pub fn input(function: &Function) -> String {
             let (count, datatype) = (given(1), given(2));
             format!(
                 "if {condition} {{ Input::Untouched }} else {{ \
-                 Input::in_place(Keeps::{keeps}, {buffer}, {count}, {datatype}, comm) }}"
+                 Input::in_place(Keeps::{keeps}, {}, {buffer}, {count}, {datatype}, comm) }}",
+                needs_all(function)
             )
         }
     }
@@ -112,6 +113,11 @@ pub fn keeps(function: &Function) -> Option<&'static str> {
         "MPI_Allgather" => Some("OwnBlock"),
         _ => None,
     }
+}
+
+/// Whether no member's operation is over before all have begun it. In a scan, the members with low ranks need nothing of the others.
+fn needs_all(function: &Function) -> bool {
+    !matches!(function.name.as_str(), "MPI_Scan" | "MPI_Exscan")
 }
 
 /// Whether the parameter says that the input lies in the buffer for the result (the sent data may be in place), where MPI may change it before the operation is

@@ -20,6 +20,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use stillpoint_clock::group::{communicator_ggid, ggid};
 use stillpoint_coordinator::server::Spec;
+use stillpoint_ids::Rank;
 use stillpoint_protocol::agent::{Doing, FromAgent, Hello, Order, Progress, State, ToAgent};
 use stillpoint_protocol::client::CommandConnection;
 use stillpoint_protocol::codec::{self, Frames};
@@ -264,7 +265,7 @@ async fn live(
     let (mut sealer, mut opener) = channel.split();
     drop(turn);
     let hello = Hello {
-        rank,
+        rank: Rank(rank),
         size: job.ranks,
         pid: std::process::id(),
         host: "here".into(),

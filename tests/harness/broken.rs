@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stillpoint_fuzzed::parts::Parts;
+use stillpoint_ids::Rank;
 use stillpoint_image::format::{SectionKind, VERSION};
 use stillpoint_image::{Environment, Manifest, Reader, image_name};
 
@@ -78,7 +79,7 @@ pub fn later_version(path: &Path) -> Result<Broken, Failed> {
 }
 
 /// Makes an epoch seem to come from a processor that has `feature`; image and manifest are whole.
-pub fn needs_feature(epoch: &Path, rank: u32, feature: &str) -> Result<(Broken, Broken), Failed> {
+pub fn needs_feature(epoch: &Path, rank: Rank, feature: &str) -> Result<(Broken, Broken), Failed> {
     let path = epoch.join(image_name(rank));
     let image = change(&path, |bytes| {
         let mut parts = parts(bytes)?;
@@ -95,10 +96,7 @@ pub fn needs_feature(epoch: &Path, rank: u32, feature: &str) -> Result<(Broken, 
     let reader = Reader::open(&path).map_err(|error| format!("badly rewritten: {error}"))?;
     let manifest = change(&epoch.join(stillpoint_image::manifest::NAME), |_| {
         let mut manifest = Manifest::read(epoch).map_err(|error| error.to_string())?;
-        let entry = manifest
-            .ranks
-            .get_mut(rank as usize)
-            .ok_or("no such rank")?;
+        let entry = manifest.ranks.get_mut(rank.index()).ok_or("no such rank")?;
         entry.digest = reader.digest();
         entry.bytes = fs::metadata(&path).map_or(0, |about| about.len());
         manifest.write(epoch).map_err(|error| error.to_string())?;

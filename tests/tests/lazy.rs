@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use stillpoint_ids::Rank;
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
@@ -103,7 +104,7 @@ fn what_cannot_be_read_ends_the_job() {
             trial.ready(&mut job)?;
             trial.suspended(job)?;
             let epoch = trial.epochs_at().join("epoch-000001");
-            let image = epoch.join(stillpoint_image::image_name(1));
+            let image = epoch.join(stillpoint_image::image_name(Rank(1)));
             let about = fs::metadata(&image).map_err(|e| e.to_string())?;
             trial.go()?;
             {

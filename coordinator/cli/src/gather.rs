@@ -22,7 +22,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::blocks::{Blocks, blocks_name};
 use stillpoint_image::epoch_name;
 use stillpoint_protocol::job_file::{JobFile, host_name};
@@ -78,7 +78,7 @@ pub fn gather(
         .map_err(&failed)?;
     match chosen {
         Some(chosen) => {
-            if place.rank == 0 && !reason.is_empty() {
+            if place.rank == Rank::FIRST && !reason.is_empty() {
                 Failure::refuse(Code::LostBlocks, Failure::FAILED, reason).say();
             }
             let fetched = fetched.filter(|_| chosen == epoch);
@@ -87,7 +87,9 @@ pub fn gather(
                 fetched: fetched.and_then(Fetched::hand_over),
             })
         }
-        None if place.rank == 0 => Err(Failure::refuse(Code::LostBlocks, Failure::FAILED, reason)),
+        None if place.rank == Rank::FIRST => {
+            Err(Failure::refuse(Code::LostBlocks, Failure::FAILED, reason))
+        }
         // Rank 0 has reported the reason.
         None => Err(Failure::refuse(
             Code::LostBlocks,
@@ -99,7 +101,7 @@ pub fn gather(
 
 /// The task of this rank.
 struct Task<'a> {
-    rank: u32,
+    rank: Rank,
     job: &'a JobFile,
     /// The epoch's directory on the slow tier.
     directory: PathBuf,

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use stillpoint_ids::Rank;
 use stillpoint_refusals::Code;
 
 use super::Failure;
@@ -17,7 +18,7 @@ use super::Failure;
 /// A process's place in its launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchPosition {
-    pub rank: u32,
+    pub rank: Rank,
     pub size: u32,
     /// The same for all ranks of a launch, and for no other launch.
     pub launch: String,
@@ -50,7 +51,7 @@ impl LaunchPosition {
         }
         LaunchPosition::read(&variables).map_err(|(rank, text)| {
             // Rank 0 says the same, and its launcher ends the others.
-            if rank != 0 {
+            if rank != Rank::FIRST {
                 thread::sleep(HEAD_START);
             }
             Failure::refuse(Code::NotSetUp, Failure::FAILED, text)
@@ -58,13 +59,13 @@ impl LaunchPosition {
     }
 
     /// Reads the place from variables. The error is for people, with the rank that it concerns.
-    fn read(variables: &BTreeMap<String, String>) -> Result<LaunchPosition, (u32, String)> {
+    fn read(variables: &BTreeMap<String, String>) -> Result<LaunchPosition, (Rank, String)> {
         let variable = |name: &str| variables.get(name).cloned();
         let number = |name: &str| variables.get(name)?.parse::<u32>().ok();
-        if let (Some(rank), Some(size)) = (
-            number("OMPI_COMM_WORLD_RANK"),
-            number("OMPI_COMM_WORLD_SIZE"),
-        ) {
+        let rank = |name: &str| number(name).map(Rank);
+        if let (Some(rank), Some(size)) =
+            (rank("OMPI_COMM_WORLD_RANK"), number("OMPI_COMM_WORLD_SIZE"))
+        {
             // The transports' key is random in every launch; the job's number alone may be used again.
             let names = [
                 "PMIX_NAMESPACE",
@@ -81,7 +82,7 @@ impl LaunchPosition {
             }
             .checked();
         }
-        if let (Some(rank), Some(size)) = (number("SLURM_PROCID"), number("SLURM_NTASKS"))
+        if let (Some(rank), Some(size)) = (rank("SLURM_PROCID"), number("SLURM_NTASKS"))
             && variable("SLURM_STEP_ID").is_some()
             && variable("SLURM_LAUNCH_NODE_IPADDR").is_some()
             // Hydra starts its own processes by srun if it finds a job of Slurm.
@@ -108,7 +109,7 @@ impl LaunchPosition {
             }
             .checked();
         }
-        if let (Some(rank), Some(size)) = (number("PMI_RANK"), number("PMI_SIZE")) {
+        if let (Some(rank), Some(size)) = (rank("PMI_RANK"), number("PMI_SIZE")) {
             let names = ["PMI_JOBID", "PMI_ID_JOB", "HYDRA_JOBID", "PMI_PORT"];
             let one_host = number("MPI_LOCALNRANKS") == Some(size);
             let launch = match variable(KEYS) {
@@ -144,7 +145,7 @@ impl LaunchPosition {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         Ok(LaunchPosition {
-            rank: 0,
+            rank: Rank::FIRST,
             size: 1,
             launch: format!("single-{}-{}", process::id(), since.as_nanos()),
             one_host: true,
@@ -152,8 +153,8 @@ impl LaunchPosition {
         })
     }
 
-    fn checked(self) -> Result<LaunchPosition, (u32, String)> {
-        if self.rank < self.size {
+    fn checked(self) -> Result<LaunchPosition, (Rank, String)> {
+        if self.rank.0 < self.size {
             return Ok(self);
         }
         let text = format!(
@@ -168,7 +169,7 @@ impl LaunchPosition {
 ///
 /// Launchers have many names for it, but all of them contain RANK: `PMIX_RANK`, `PALS_RANKID`, `FLUX_TASK_RANK`, `RANK`. Slurm sets its `SLURM_PROCID` in a
 /// batch script too, which is not a rank. If the same launcher says that there is only one rank, the process may start.
-fn sign_of_a_rank(variables: &BTreeMap<String, String>) -> Option<(&str, u32)> {
+fn sign_of_a_rank(variables: &BTreeMap<String, String>) -> Option<(&str, Rank)> {
     let alone = |stem: &str| {
         let sizes = ["SIZE", "WORLD_SIZE"].map(|size| format!("{stem}{size}"));
         sizes
@@ -180,7 +181,7 @@ fn sign_of_a_rank(variables: &BTreeMap<String, String>) -> Option<(&str, u32)> {
             .iter()
             .find_map(|end| name.strip_suffix(end))?;
         let whole_word = stem.is_empty() || stem.ends_with('_');
-        let rank = value.trim().parse().ok()?;
+        let rank = Rank(value.trim().parse().ok()?);
         (whole_word && !alone(stem)).then_some((name.as_str(), rank))
     })
 }
@@ -203,7 +204,7 @@ fn boot_id() -> String {
 mod tests {
     use super::*;
 
-    fn place(variables: &[(&str, &str)]) -> Result<LaunchPosition, (u32, String)> {
+    fn place(variables: &[(&str, &str)]) -> Result<LaunchPosition, (Rank, String)> {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         LaunchPosition::read(&variables.iter().map(owned).collect())
     }
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn open_mpi_says_all() {
         let here = place(&OPEN_MPI).unwrap();
-        assert_eq!((here.rank, here.size, here.one_host), (1, 4, true));
+        assert_eq!((here.rank, here.size, here.one_host), (Rank(1), 4, true));
         let mut other = OPEN_MPI;
         other[4].1 = "ab-ce";
         assert_ne!(place(&other).unwrap().launch, here.launch);
@@ -248,7 +249,7 @@ mod tests {
             ("SLURM_LAUNCH_NODE_IPADDR", "192.0.2.1"),
         ];
         let here = place(&step).unwrap();
-        assert_eq!((here.rank, here.size, here.one_host), (3, 8, false));
+        assert_eq!((here.rank, here.size, here.one_host), (Rank(3), 8, false));
     }
 
     #[test]
@@ -292,7 +293,7 @@ mod tests {
             place(&variables).unwrap()
         };
         let (first, last) = (rank("0", "kvs_1_0_7_h"), rank("3", "kvs_1_0_7_h"));
-        assert_eq!((last.rank, last.size, last.one_host), (3, 4, false));
+        assert_eq!((last.rank, last.size, last.one_host), (Rank(3), 4, false));
         assert_eq!((last.mpi, &last.launch), (Some("mpich"), &first.launch));
         assert_ne!(rank("0", "kvs_1_0_8_h").launch, first.launch);
     }
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn without_a_launcher_there_is_one_rank() {
         let here = place(&[]).unwrap();
-        assert_eq!((here.rank, here.size, here.one_host), (0, 1, true));
+        assert_eq!((here.rank, here.size, here.one_host), (Rank(0), 1, true));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use stillpoint_ids::Rank;
 use stillpoint_linkage::{Family, Needed, found, needed, of_library};
 
 use stillpoint_refusals::Code;
@@ -133,7 +134,7 @@ impl Recorded {
     }
 
     /// Checks that a rank has the same pair as rank 0: all ranks of a launch have one.
-    pub fn is_one_with(&self, pair: &Pair, rank: u32) -> Result<(), Failure> {
+    pub fn is_one_with(&self, pair: &Pair, rank: Rank) -> Result<(), Failure> {
         if (self.program.as_str(), self.library.as_str()) == (pair.program, pair.library) {
             return Ok(());
         }

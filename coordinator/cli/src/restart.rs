@@ -7,7 +7,7 @@ use std::thread;
 use clap::Args;
 use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::{Point, strike};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::blocks::blocks_name;
 use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::{ImageError, Manifest, RankImage, Reader, epoch_name};
@@ -186,7 +186,7 @@ pub fn decide(held: &Directory, wanted: &RestartRequest, elsewhere: bool) -> Res
     }
     let task = task(held, manifest, wanted, elsewhere)?;
     // Its blocks may also be on fast tiers, nearer than the slow tier.
-    let staged_once = epochs.path(epoch).join(blocks_name(0)).exists();
+    let staged_once = epochs.path(epoch).join(blocks_name(Rank::FIRST)).exists();
     Ok(match staged_once && !elsewhere {
         true => gathering(task, epoch),
         false => task,

@@ -6,6 +6,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::launch_start::{self, LaunchFailure};
 
 use super::launch::LaunchPosition;
@@ -23,7 +24,7 @@ pub fn with_one_voice(place: &LaunchPosition, outcome: CommandResult) -> Command
     if place.size == 1 || failure.is_silent() {
         return outcome;
     }
-    if place.rank == 0 {
+    if place.rank == Rank::FIRST {
         // It is printed before the others end: a launcher may end this process with them.
         failure.say();
         tell(place, failure);
@@ -62,7 +63,7 @@ mod tests {
 
     fn place(rank: u32, launch: &str) -> LaunchPosition {
         LaunchPosition {
-            rank,
+            rank: Rank(rank),
             size: 3,
             launch: format!("{launch}-{}", std::process::id()),
             one_host: true,

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use stillpoint_faults::{Point, strike, this_is};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::{ImageError, Manifest, epoch_name, image_name};
 use stillpoint_protocol::installed::this_program;
@@ -91,7 +91,7 @@ pub fn start(
 ) -> CommandResult {
     let Home { work, from } = home;
     let now = now();
-    this_is(place.rank);
+    this_is(place.rank.0);
     Namespace::own().map_err(|strange| Failure::refuse_of(Code::NoProc, &strange))?;
     Kernel::here()
         .suffices()
@@ -109,7 +109,7 @@ pub fn start(
     let tiers = options.tiers.of_rank(place)?;
     let finished_ok = program.is_some_and(|program| program.finished_ok);
     let begun = match place.rank {
-        0 => match decide()? {
+        Rank::FIRST => match decide()? {
             Decision::Start(task) => start_job(place, &work, options, afresh, task)?,
             Decision::Finished(job) => return finished::tell(place, &work, *job, finished_ok),
         },
@@ -174,7 +174,9 @@ pub fn start(
         suspend_signal: options.suspend_signal,
         suspend_on_term: options.on_term == OnTerm::Suspend,
         suspended_status: options.suspended_status(),
-        stillpoint: (place.rank == 0).then(this_program).and_then(Result::ok),
+        stillpoint: (place.rank == Rank::FIRST)
+            .then(this_program)
+            .and_then(Result::ok),
         two_phase: program.is_some_and(|program| program.safe_state == SafeState::Barrier),
         tiers,
         mapped_files: options.mapped_files.into(),
@@ -221,7 +223,7 @@ fn occupy(tiers: &Tiers, directory: &Path, job: &Begun) {
 }
 
 /// Returns this rank's image, after a look into it and before anything is started with it.
-fn restart(directory: &Path, from: &From, rank: u32, lazy: bool) -> Result<Restart, Failure> {
+fn restart(directory: &Path, from: &From, rank: Rank, lazy: bool) -> Result<Restart, Failure> {
     let From { epoch, fetched } = *from;
     let directory = directory.join(epoch_name(epoch));
     let broken = |error: ImageError| {
@@ -235,7 +237,7 @@ fn restart(directory: &Path, from: &From, rank: u32, lazy: bool) -> Result<Resta
     manifest.open_image(&directory, rank).map_err(broken)?;
     let image = manifest
         .ranks
-        .get(rank as usize)
+        .get(rank.index())
         .map_or_else(|| image_name(rank), |entry| entry.file.clone());
     Ok(Restart {
         epoch,

@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use stillpoint_directory::RequiredOwner;
 use stillpoint_gpu_plan::record::Newest;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::command::{
     FromCommand, JobStatus, Requester, Tally, TierStatus, ToCommand,
 };
@@ -150,7 +150,7 @@ struct ShownTier {
 
 #[derive(Debug, Serialize)]
 struct ShownRank {
-    rank: u32,
+    rank: Rank,
     host: String,
     pid: u32,
     state: String,

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Rank;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::ImageError;
@@ -79,7 +80,7 @@ pub struct Blocks {
 }
 
 /// The name of the table of a rank's image, beside the image.
-pub fn blocks_name(rank: u32) -> String {
+pub fn blocks_name(rank: Rank) -> String {
     format!("rank-{rank:06}.blocks")
 }
 
@@ -247,9 +248,9 @@ pub(crate) mod tests {
             record(0, &whole[..10], SLOW),
         ];
         let blocks = Blocks::new(vec![place], records);
-        blocks.write(&directory.join(blocks_name(0))).unwrap();
+        blocks.write(&directory.join(blocks_name(Rank(0)))).unwrap();
         assert_eq!(
-            Blocks::read(&directory.join(blocks_name(0))).unwrap(),
+            Blocks::read(&directory.join(blocks_name(Rank(0)))).unwrap(),
             blocks
         );
         image

@@ -5,6 +5,8 @@ mod threads;
 
 use std::path::Path;
 
+use stillpoint_ids::Rank;
+
 use crate::devices::DeviceMemory;
 use crate::epoch_name;
 use crate::error::ImageError;
@@ -212,7 +214,7 @@ pub(crate) fn origins(
         if *of >= epoch {
             return bad(format!("epoch {of} is not before epoch {epoch}"));
         }
-        let place = origin.rank().filter(|rank| *rank < identity.size);
+        let place = origin.rank().filter(|rank| rank.0 < identity.size);
         let place = place.map(|rank| (*of, rank));
         if place.is_some() && place <= previous {
             return bad(format!("'{file}' of epoch {of} is out of order"));
@@ -234,11 +236,11 @@ pub(crate) fn origins(
 pub(crate) fn siblings(
     sections: &Sections<'_>,
     identity: &Identity,
-) -> Result<Vec<u32>, ImageError> {
+) -> Result<Vec<Rank>, ImageError> {
     if sections.find(SectionKind::Siblings).is_none() {
         return Ok(vec![]);
     }
-    let siblings: Vec<u32> = sections.json(SectionKind::Siblings)?;
+    let siblings: Vec<Rank> = sections.json(SectionKind::Siblings)?;
     let bad = |problem: String| Err(sections.malformed(SectionKind::Siblings, problem));
     if siblings.len() > MAX_SIBLINGS {
         let count = siblings.len();
@@ -250,7 +252,7 @@ pub(crate) fn siblings(
         return bad("the ranks are not in ascending order".into());
     }
     match siblings.last() {
-        Some(rank) if *rank >= identity.size => bad(format!(
+        Some(rank) if rank.0 >= identity.size => bad(format!(
             "rank {rank} does not exist in a job of {} ranks",
             identity.size
         )),

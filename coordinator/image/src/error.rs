@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_refusals::{Code, Coded};
 
 /// The reason why an image or a manifest could not be written or read.
@@ -99,7 +99,7 @@ pub enum ImageError {
     Sibling {
         /// The image that needs another one.
         path: PathBuf,
-        rank: u32,
+        rank: Rank,
         /// The one that is needed.
         file: PathBuf,
         problem: String,

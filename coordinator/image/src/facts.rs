@@ -1,7 +1,7 @@
 //! The facts by which a restart is allowed or refused: the rank's identity, and the machine and software that it ran on.
 
 use serde::{Deserialize, Serialize};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 /// The oldest kernel that Stillpoint runs on. Since 5.11, seccomp answers for calls that are never trapped without running the filter.
 pub const OLDEST_KERNEL: (u32, u32) = (5, 11);
@@ -12,7 +12,7 @@ pub struct Identity {
     /// The job's id, the same in every image and manifest of the job.
     pub job: String,
     pub epoch: Epoch,
-    pub rank: u32,
+    pub rank: Rank,
     /// The number of ranks in the job.
     pub size: u32,
     /// The application and its arguments.

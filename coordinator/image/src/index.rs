@@ -14,6 +14,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use stillpoint_ids::Rank;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::compression::Codec;
@@ -56,7 +57,7 @@ impl Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkLocation {
     /// In the image of that rank, at that offset.
-    There { rank: u32, offset: u64 },
+    There { rank: Rank, offset: u64 },
     /// Nowhere yet: the caller writes it at the offset that was made for it, and others may refer to it there.
     Here(u64),
     /// At no known place, and no other rank will refer to it.
@@ -110,9 +111,9 @@ impl Index {
     }
 
     /// Looks for a chunk, and takes a slot for it if it is not there. `make` returns the offset at which `rank` is going to write it.
-    pub(crate) fn find(&self, key: Key, rank: u32, make: impl FnOnce() -> u64) -> ChunkLocation {
+    pub(crate) fn find(&self, key: Key, rank: Rank, make: impl FnOnce() -> u64) -> ChunkLocation {
         let (slots, _) = (*self.words).as_ref().as_chunks::<WORDS>();
-        let Some(last) = self.slots.checked_sub(1).filter(|_| rank < MOST_RANKS) else {
+        let Some(last) = self.slots.checked_sub(1).filter(|_| rank.0 < MOST_RANKS) else {
             return ChunkLocation::Unknown;
         };
         for probe in 0..PROBES.min(self.slots) {
@@ -127,7 +128,7 @@ impl Index {
                     high.store(key.high, Ordering::Relaxed);
                     // Other ranks do not find a chunk that lies too far behind.
                     if offset >> OFFSET_BITS == 0 {
-                        let here = u64::from(rank) << OFFSET_BITS | offset;
+                        let here = u64::from(rank.0) << OFFSET_BITS | offset;
                         place.store(here, Ordering::Release);
                     }
                     return ChunkLocation::Here(offset);
@@ -152,7 +153,7 @@ fn there(place: &AtomicU64) -> Option<ChunkLocation> {
             0 => spin_loop(),
             place => {
                 return Some(ChunkLocation::There {
-                    rank: (place >> OFFSET_BITS) as u32,
+                    rank: Rank((place >> OFFSET_BITS) as u32),
                     offset: place & ((1 << OFFSET_BITS) - 1),
                 });
             }
@@ -207,33 +208,36 @@ mod tests {
     #[test]
     fn a_chunk_is_found_where_it_was_put() {
         let index = Index::of_one(1 << 30);
-        assert_eq!(index.find(key(1), 3, || 64), ChunkLocation::Here(64));
+        assert_eq!(index.find(key(1), Rank(3), || 64), ChunkLocation::Here(64));
         let there = ChunkLocation::There {
-            rank: 3,
+            rank: Rank(3),
             offset: 64,
         };
-        assert_eq!(index.find(key(1), 4, || panic!("it is there")), there);
-        assert_eq!(index.find(key(2), 4, || 99), ChunkLocation::Here(99));
+        assert_eq!(index.find(key(1), Rank(4), || panic!("it is there")), there);
+        assert_eq!(index.find(key(2), Rank(4), || 99), ChunkLocation::Here(99));
         // A place that does not fit into a slot is not found.
-        assert_eq!(index.find(key(3), 1 << 20, || 5), ChunkLocation::Unknown);
         assert_eq!(
-            index.find(key(4), 1, || 1 << 44),
+            index.find(key(3), Rank(1 << 20), || 5),
+            ChunkLocation::Unknown
+        );
+        assert_eq!(
+            index.find(key(4), Rank(1), || 1 << 44),
             ChunkLocation::Here(1 << 44)
         );
-        assert_eq!(index.find(key(4), 2, || 5), ChunkLocation::Unknown);
+        assert_eq!(index.find(key(4), Rank(2), || 5), ChunkLocation::Unknown);
     }
 
     #[test]
     fn a_full_table_finds_what_it_has_and_takes_no_more() {
         let index = Index::of_one(0);
-        let taken =
-            (0..1000).filter(|seed| index.find(key(*seed), 0, || 64) == ChunkLocation::Here(64));
+        let taken = (0..1000)
+            .filter(|seed| index.find(key(*seed), Rank(0), || 64) == ChunkLocation::Here(64));
         let taken = taken.count();
         assert!((33..=64).contains(&taken), "{taken}");
-        let there = |seed: &u64| index.find(key(*seed), 0, || 64) != ChunkLocation::Unknown;
+        let there = |seed: &u64| index.find(key(*seed), Rank(0), || 64) != ChunkLocation::Unknown;
         assert_eq!((0..1000).filter(there).count(), 64);
         assert_eq!(
-            Index::in_words(Vec::new()).find(key(1), 0, || 64),
+            Index::in_words(Vec::new()).find(key(1), Rank(0), || 64),
             ChunkLocation::Unknown
         );
     }
@@ -244,7 +248,7 @@ mod tests {
         let index = Arc::new(Index::of_one(1 << 30));
         let written = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for rank in 0..4 {
+            for rank in Rank::all(4) {
                 let (index, written) = (&index, &written);
                 scope.spawn(move || {
                     for seed in 0..2000 {

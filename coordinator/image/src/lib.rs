@@ -57,7 +57,7 @@ mod writer;
 pub use changes::RegionBytes;
 pub use compression::Compression;
 pub use crew::Crew;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 pub use delta::{Base, Carried};
 pub use error::ImageError;
@@ -77,14 +77,14 @@ pub use tables::{Content, Region, Thread};
 pub use writer::{MOST_RUNS, Writer, Written};
 
 /// Returns the name of a rank's image inside an epoch's directory.
-pub fn image_name(rank: u32) -> String {
+pub fn image_name(rank: Rank) -> String {
     format!("rank-{rank:06}.img")
 }
 
 /// Returns the rank that the name of an image stands for.
-pub fn rank_of(name: &str) -> Option<u32> {
+pub fn rank_of(name: &str) -> Option<Rank> {
     let digits = name.strip_prefix("rank-")?.strip_suffix(".img")?;
-    let rank = digits.parse().ok()?;
+    let rank = Rank(digits.parse().ok()?);
     // `parse` also accepts signs and leading zeros.
     (image_name(rank) == name).then_some(rank)
 }

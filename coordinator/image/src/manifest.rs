@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, RequiredOwner};
 use stillpoint_faults::Replacement;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_incremental::viability::Record;
 
 use crate::error::ImageError;
@@ -66,7 +66,7 @@ fn only_library() -> String {
 /// One rank's image.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankImage {
-    pub rank: u32,
+    pub rank: Rank,
     /// File name inside the epoch's directory.
     pub file: String,
     pub bytes: u64,
@@ -139,7 +139,7 @@ impl Manifest {
 
     /// Opens the image of `rank` in `directory` and checks it (all but its page data) against the
     /// manifest.
-    pub fn open_image(&self, directory: &Path, rank: u32) -> Result<Reader, ImageError> {
+    pub fn open_image(&self, directory: &Path, rank: Rank) -> Result<Reader, ImageError> {
         self.open_with(directory, rank, Reader::open)
     }
 
@@ -147,7 +147,7 @@ impl Manifest {
     pub fn open_nearest_image(
         &self,
         directory: &Path,
-        rank: u32,
+        rank: Rank,
         host: &str,
         fetched: Option<&Path>,
     ) -> Result<Reader, ImageError> {
@@ -159,12 +159,12 @@ impl Manifest {
     fn open_with(
         &self,
         directory: &Path,
-        rank: u32,
+        rank: Rank,
         open: impl Fn(&Path) -> Result<Reader, ImageError>,
     ) -> Result<Reader, ImageError> {
         let path = directory.join(NAME);
         let bad = |problem: String| ImageError::malformed(&path, 0, "ranks", problem);
-        let entry = self.ranks.get(rank as usize);
+        let entry = self.ranks.get(rank.index());
         let entry = entry.ok_or_else(|| {
             bad(format!(
                 "there is no rank {rank}, the job has {} ranks",
@@ -204,7 +204,7 @@ impl Manifest {
             return Err(ImageError::malformed(&path, 0, "identity", problem));
         }
         for (rank, path, found) in reader.siblings() {
-            let known = self.ranks.get(rank as usize).map(|known| known.digest);
+            let known = self.ranks.get(rank.index()).map(|known| known.digest);
             match known {
                 Some(expected) if expected == found => {}
                 Some(expected) => {
@@ -311,7 +311,7 @@ fn sound(manifest: &Manifest) -> Result<(), (&'static str, String)> {
         return Err(("needs", problem));
     }
     for (index, rank) in manifest.ranks.iter().enumerate() {
-        if rank.rank as usize != index {
+        if rank.rank.index() != index {
             let problem = format!("rank {} is at the position of rank {index}", rank.rank);
             return Err(("ranks", problem));
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, RequiredOwner};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 use crate::error::ImageError;
 use crate::format::{ChunkRecord, NOWHERE, RunRecord};
@@ -29,7 +29,7 @@ pub struct Origin {
 
 impl Origin {
     /// Makes the origin of a rank's image in an epoch, as it lies in the checkpoint directory once the epoch is committed.
-    pub fn of(epoch: Epoch, rank: u32, bytes: u64, digest: u128) -> Origin {
+    pub fn of(epoch: Epoch, rank: Rank, bytes: u64, digest: u128) -> Origin {
         Origin {
             epoch,
             directory: epoch_name(epoch),
@@ -40,7 +40,7 @@ impl Origin {
     }
 
     /// Returns the rank whose image it is.
-    pub fn rank(&self) -> Option<u32> {
+    pub fn rank(&self) -> Option<Rank> {
         rank_of(&self.file)
     }
 
@@ -110,7 +110,7 @@ pub(crate) struct Sibling {
 
 impl Sibling {
     /// Opens the image of `rank` that lies beside `image`. The caller compares its digest with the manifest.
-    pub fn open(image: &Path, rank: u32) -> Result<Sibling, ImageError> {
+    pub fn open(image: &Path, rank: Rank) -> Result<Sibling, ImageError> {
         let name = image_name(rank);
         let path = image.with_file_name(&name);
         let failed = |problem: String, source| ImageError::Sibling {
@@ -168,7 +168,7 @@ pub struct Tables {
     pub origins: Vec<Origin>,
     /// Ranks, ascending, whose images of the same epoch hold chunks of this one. The image's own rank is among them if one of its own
     /// chunks holds more than one stretch of memory. Their numbers follow those of the origins.
-    pub siblings: Vec<u32>,
+    pub siblings: Vec<Rank>,
     pub chunks: Vec<ChunkRecord>,
     pub runs: Vec<RunRecord>,
 }
@@ -178,7 +178,7 @@ pub struct Tables {
 pub struct Share {
     pub epoch: Epoch,
     /// The rank whose image it is.
-    pub rank: u32,
+    pub rank: Rank,
     /// Bytes of memory.
     pub bytes: u64,
     /// Bytes that have to be read for them: whole chunks, as they are stored.
@@ -189,7 +189,7 @@ pub struct Share {
 /// An image's share in an image of the same epoch, its own included: chunks that were not written for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SiblingShare {
-    pub rank: u32,
+    pub rank: Rank,
     /// Bytes of memory.
     pub bytes: u64,
     /// The bytes that they would have taken in the image.
@@ -259,7 +259,7 @@ impl Tables {
 
     /// Returns the share that each sibling holds of this image, in their order.
     pub fn shared(&self) -> Vec<SiblingShare> {
-        let shared = |rank: &u32| SiblingShare {
+        let shared = |rank: &Rank| SiblingShare {
             rank: *rank,
             ..SiblingShare::default()
         };

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::MmapMut;
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Rank;
 
 use crate::compression::{Codec, Compression, Compressor, worst_case};
 use crate::crew::{Crew, Steps};
@@ -44,7 +45,7 @@ pub(crate) struct Packed {
 /// A chunk that an image of this epoch has already.
 pub(crate) struct SharedChunk {
     /// The rank whose image has it.
-    pub rank: u32,
+    pub rank: Rank,
     pub chunk: ChunkRecord,
     pub runs: Vec<RunRecord>,
 }
@@ -286,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_source_that_stops_ends_all_threads_at_their_next_piece() {
-        let sharing = Sharing::in_one_image(0, 1 << 30);
+        let sharing = Sharing::in_one_image(Rank(0), 1 << 30);
         for sharing in [None, Some(&sharing)] {
             let stops = Stops(AtomicU64::new(5));
             let bytes = crate::pages::Bytes::Elsewhere {

@@ -20,6 +20,7 @@ use crate::sections::{Sections, read_table};
 use crate::store::Source;
 use crate::tables::{Content, Region, Thread};
 pub use blobs::Blob;
+use stillpoint_ids::Rank;
 pub use stream::Stream;
 
 /// An image whose tables have been checked.
@@ -139,7 +140,7 @@ impl Reader {
     }
 
     fn open_siblings(&mut self) -> Result<(), ImageError> {
-        let open = |rank: &u32| match *rank == self.identity.rank {
+        let open = |rank: &Rank| match *rank == self.identity.rank {
             true => Ok(None),
             false => Sibling::open(&self.path, *rank).map(Some),
         };
@@ -252,7 +253,7 @@ impl Reader {
     }
 
     /// Returns the other images of its epoch that hold chunks of this one, as far as they have been opened: rank, path and digest.
-    pub fn siblings(&self) -> impl Iterator<Item = (u32, &Path, u128)> {
+    pub fn siblings(&self) -> impl Iterator<Item = (Rank, &Path, u128)> {
         let siblings = self.tables.siblings.iter().zip(&self.siblings);
         siblings.filter_map(|(rank, opened)| {
             let Sibling { path, digest, .. } = opened.as_ref()?;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use stillpoint_ids::Rank;
+
 use crate::compression::Codec;
 use crate::index::{ChunkLocation, Index, Key};
 
@@ -13,14 +15,14 @@ const MOST_SIBLINGS: usize = 256;
 pub struct Sharing {
     index: Index,
     /// The rank whose image it is.
-    rank: u32,
+    rank: Rank,
     /// The ranks whose images hold chunks of this one.
-    needs: Mutex<BTreeSet<u32>>,
+    needs: Mutex<BTreeSet<Rank>>,
 }
 
 impl Sharing {
     /// Shares chunks between the image of a rank and those of all others that have the same table: each chunk is written once.
-    pub fn with(index: Index, rank: u32) -> Sharing {
+    pub fn with(index: Index, rank: Rank) -> Sharing {
         Sharing {
             index,
             rank,
@@ -29,7 +31,7 @@ impl Sharing {
     }
 
     /// Shares chunks only within the image of a rank, of at most so many bytes of memory.
-    pub fn in_one_image(rank: u32, bytes: u64) -> Sharing {
+    pub fn in_one_image(rank: Rank, bytes: u64) -> Sharing {
         Sharing::with(Index::of_one(bytes), rank)
     }
 
@@ -44,7 +46,7 @@ impl Sharing {
         }
     }
 
-    fn may_need(&self, rank: u32) -> bool {
+    fn may_need(&self, rank: Rank) -> bool {
         let mut needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
         needs.contains(&rank) || needs.len() < MOST_SIBLINGS && needs.insert(rank)
     }

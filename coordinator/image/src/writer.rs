@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use serde::Serialize;
 use stillpoint_faults::{Point, strike};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use zerocopy::IntoBytes;
 
 use crate::compression::Compression;
@@ -43,7 +43,7 @@ pub struct Written {
 
 impl Written {
     /// Returns the image as a base for the next epoch's. It must be committed before, and [settled](Base::settle) then.
-    pub fn base(&self, epoch: Epoch, rank: u32) -> Base {
+    pub fn base(&self, epoch: Epoch, rank: Rank) -> Base {
         let image = Origin::of(epoch, rank, self.bytes, self.digest);
         Base::new(image, Arc::clone(&self.tables))
     }

@@ -51,7 +51,7 @@ use crate::namespace::Namespace;
 use crate::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::Report;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_incremental::viability::Record;
 use stillpoint_refusals::Refusal;
 
@@ -126,7 +126,8 @@ pub struct Neighbour {
 /// The identity of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Hello {
-    pub rank: u32,
+    #[bincode(with_serde)]
+    pub rank: Rank,
     pub size: u32,
     pub pid: u32,
     pub host: String,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_refusals::Refusal;
 
 use crate::codec::{Decode, Encode};
@@ -183,7 +183,8 @@ pub struct Tally {
 /// One rank.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct RankStatus {
-    pub rank: u32,
+    #[bincode(with_serde)]
+    pub rank: Rank,
     pub host: String,
     pub pid: u32,
     /// `starting`, `connected`, `in MPI`, `after MPI`, `ended`, `lost`.

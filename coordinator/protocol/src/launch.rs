@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_incremental::tracking::Tracking;
 
 use crate::client::{AgentConnection, ClientError};
@@ -46,7 +46,7 @@ pub struct Launch {
     pub launch: String,
     pub name: String,
     /// World rank and size, as the launcher reports them.
-    pub rank: u32,
+    pub rank: Rank,
     pub size: u32,
     /// The binary interface of the application: `openmpi`.
     pub mpi: String,
@@ -275,7 +275,7 @@ mod tests {
             job: "1".into(),
             launch: "2".into(),
             name: "melt".into(),
-            rank: 3,
+            rank: Rank(3),
             size: 4,
             mpi: "openmpi".into(),
             library: "abi".into(),

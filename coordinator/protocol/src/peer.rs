@@ -9,7 +9,7 @@ pub mod serve;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::time::Duration;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 use crate::codec::{self, CodecError, Decode, Encode, MAX_FRAME};
 use crate::greeting::{self, GreetingError};
@@ -32,7 +32,8 @@ pub enum Request {
         attempt: u64,
         #[bincode(with_serde)]
         epoch: Epoch,
-        rank: u32,
+        #[bincode(with_serde)]
+        rank: Rank,
         offset: u64,
         bytes: u32,
         /// Whether it is a second copy, which is not flushed while the first one is there.
@@ -43,7 +44,11 @@ pub enum Request {
     /// All blocks are sent: answer whether all are kept.
     Close,
     /// A block of a rank's image of the epoch to restart, by its number in the image's table.
-    Get { rank: u32, block: u32 },
+    Get {
+        #[bincode(with_serde)]
+        rank: Rank,
+        block: u32,
+    },
 }
 
 /// The answer to [`Request::Close`] and [`Request::Get`].
@@ -167,7 +172,7 @@ impl Peer {
     }
 
     /// Asks for a block; `None`: the peer does not have it.
-    pub fn get(&mut self, rank: u32, block: u32) -> Result<Option<Vec<u8>>, PeerError> {
+    pub fn get(&mut self, rank: Rank, block: u32) -> Result<Option<Vec<u8>>, PeerError> {
         self.send(&Request::Get { rank, block }, &[])?;
         match self.receive()? {
             Some(Answer::Block { bytes }) => {
@@ -323,7 +328,7 @@ mod tests {
                     Request::Probe { .. } => panic!("no probe was sent"),
                     Request::Close => peer.answer(&Answer::Kept { bytes: 5 }).unwrap(),
                     Request::Get { rank, block } => {
-                        let held = (rank, block) == (2, 7);
+                        let held = (rank, block) == (Rank(2), 7);
                         peer.give(held.then_some(&b"held"[..])).unwrap();
                     }
                 }
@@ -335,7 +340,7 @@ mod tests {
             let put = Request::Put {
                 attempt: 7,
                 epoch: Epoch(1),
-                rank: 2,
+                rank: Rank(2),
                 offset,
                 bytes: bytes.len() as u32,
                 copy: false,
@@ -343,8 +348,8 @@ mod tests {
             peer.send(&put, bytes).unwrap();
         }
         assert_eq!(peer.close().unwrap(), 5);
-        assert_eq!(peer.get(2, 7).unwrap(), Some(b"held".to_vec()));
-        assert_eq!(peer.get(2, 8).unwrap(), None);
+        assert_eq!(peer.get(Rank(2), 7).unwrap(), Some(b"held".to_vec()));
+        assert_eq!(peer.get(Rank(2), 8).unwrap(), None);
         drop(peer);
         assert_eq!(
             server.join().unwrap(),

@@ -33,6 +33,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_ids::Rank;
 
 use crate::codec::{Decode, Encode};
 
@@ -95,11 +96,13 @@ pub struct Assignment {
     /// The most bytes for its own node's fast tier.
     pub local: u64,
     /// (rank that serves the node, bytes).
-    pub peers: Vec<(u32, u64)>,
+    #[bincode(with_serde)]
+    pub peers: Vec<(Rank, u64)>,
     /// Bytes that go to the slow tier at once.
     pub slow: u64,
     /// (rank that serves a node, rank that serves the node that keeps a copy of all blocks there); empty: no copies.
-    pub partners: Vec<(u32, u32)>,
+    #[bincode(with_serde)]
+    pub partners: Vec<(Rank, Rank)>,
 }
 
 /// The destinations of the bytes that were written.

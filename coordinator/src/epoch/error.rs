@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::ImageError;
 use stillpoint_refusals::{Code, Coded};
 
@@ -19,7 +19,7 @@ pub enum EpochError {
     #[error("{}: the image has {found} bytes, but rank {rank} wrote {expected}", path.display())]
     WrongLength {
         path: PathBuf,
-        rank: usize,
+        rank: Rank,
         found: u64,
         expected: u64,
     },
@@ -28,7 +28,7 @@ pub enum EpochError {
          {expected:08x}: start every rank with the same build"
     )]
     Contract {
-        rank: usize,
+        rank: Rank,
         found: u32,
         expected: u32,
     },

@@ -142,6 +142,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use stillpoint_ids::Rank;
     use stillpoint_image::{Manifest, image_name};
 
     use super::super::Description;
@@ -262,7 +263,7 @@ mod tests {
         // The manifest of an epoch that is removed itself does not matter.
         fs::remove_file(epochs.path(Epoch(2)).join("manifest")).unwrap();
         assert!(epochs.prune(1).is_empty());
-        assert!(!epochs.path(Epoch(2)).join(image_name(0)).exists());
+        assert!(!epochs.path(Epoch(2)).join(image_name(Rank(0))).exists());
     }
 
     /// With any needs, the newest epochs stay, and those that they need.

@@ -1,6 +1,6 @@
 //! The manifest of an epoch: its images, and a description of the job.
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::{Manifest, RankImage, image_name};
 use stillpoint_incremental::viability::Record;
 use stillpoint_protocol::agent::Written;
@@ -33,8 +33,8 @@ impl Epochs {
         let held = self.directory.below(part);
         let part = held.map_err(io_error(&self.named(part), "open the epoch's directory"))?;
         let mut ranks = Vec::with_capacity(images.len());
-        for (rank, written) in images.iter().enumerate() {
-            let file = image_name(rank as u32);
+        for (rank, written) in Rank::of_each(images) {
+            let file = image_name(rank);
             let path = part.path().join(&file);
             let found = part
                 .open_file(&file)
@@ -50,11 +50,11 @@ impl Epochs {
                 });
             }
             ranks.push(RankImage {
-                rank: rank as u32,
+                rank,
                 file,
                 bytes: written.stored_bytes,
                 digest: written.digest,
-                hostname: about.hosts.get(rank).cloned().unwrap_or_default(),
+                hostname: about.hosts.get(rank.index()).cloned().unwrap_or_default(),
                 // A number that is not finite could not be read again.
                 increment: written
                     .increment
@@ -85,7 +85,7 @@ impl Epochs {
 /// The contract that all images of an epoch share.
 fn contract_of(images: &[Written]) -> Result<u32, EpochError> {
     let expected = images.first().map_or(0, |image| image.contract);
-    let mut others = images.iter().enumerate();
+    let mut others = Rank::of_each(images);
     match others.find(|(_, image)| image.contract != expected) {
         None => Ok(expected),
         Some((rank, image)) => Err(EpochError::Contract {

@@ -1,6 +1,6 @@
 //! Epochs appear in one step, and disappear in one.
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::{Manifest, image_name};
 
 use super::*;
@@ -13,7 +13,7 @@ pub(super) fn epochs_in(directory: &Path) -> Epochs {
 }
 
 pub(super) fn written(part: &Path, rank: u32, bytes: usize) -> Written {
-    fs::write(part.join(image_name(rank)), vec![0; bytes]).unwrap();
+    fs::write(part.join(image_name(Rank(rank))), vec![0; bytes]).unwrap();
     Written {
         stored_bytes: bytes as u64,
         bytes: 0,
@@ -55,17 +55,17 @@ fn an_image_of_another_length_or_none_is_not_committed() {
     let epochs = epochs_in(directory.path());
     let part = epochs.prepare(Epoch(1)).unwrap();
     let image = written(&part, 0, 10);
-    fs::write(part.join(image_name(0)), [0; 9]).unwrap();
+    fs::write(part.join(image_name(Rank(0))), [0; 9]).unwrap();
     let commit = |images: &[Written]| epochs.commit(Epoch(1), images, &Description::default());
     assert!(matches!(
         commit(std::slice::from_ref(&image)),
         Err(EpochError::WrongLength {
-            rank: 0,
+            rank: Rank(0),
             found: 9,
             ..
         })
     ));
-    fs::remove_file(part.join(image_name(0))).unwrap();
+    fs::remove_file(part.join(image_name(Rank(0)))).unwrap();
     assert!(commit(&[image]).is_err());
     assert!(epochs.committed().unwrap().is_empty());
 }

@@ -1,13 +1,13 @@
 //! The user who asked for a suspend, if not the job's own user, and the reason: job.json keeps them. The job's user is told of every suspend.
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::command::Requester;
 
 use super::{Job, Output};
 
 /// The rank that speaks for the job.
-pub const SPEAKER: u32 = 0;
+pub const SPEAKER: Rank = Rank::FIRST;
 
 impl Job {
     /// Records who asked for the suspend under way, since the job is about to end by it.

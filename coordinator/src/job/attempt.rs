@@ -10,7 +10,7 @@ use std::time::Duration;
 use stillpoint_clock::drain::{self, Drain};
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::{self, SafeState};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::agent::Order;
 use stillpoint_protocol::command::{CommittedEpoch, Staging};
 use stillpoint_refusals::{Refusal, refusal};
@@ -67,7 +67,7 @@ pub struct Attempt {
     pub deadline: Option<Duration>,
     pub reports: Reports,
     /// The communicators that each rank has given up, by group: see `Progress::GivenUp`.
-    given_up: BTreeMap<u64, (u32, u64)>,
+    given_up: BTreeMap<u64, (Rank, u64)>,
     /// The staging of its images, once they are staged.
     pub staging: Option<Staging>,
     pub pace: Pace,
@@ -161,13 +161,13 @@ impl Attempt {
     /// Takes a rank's counts of messages, while they are drained.
     pub fn on_counts(
         &mut self,
-        rank: u32,
+        rank: Rank,
         round: u32,
         sent: u64,
         received: u64,
     ) -> Option<drain::Action> {
         match &mut self.work {
-            Work::Drain(drain) => drain.counts(rank as usize, round, sent, received),
+            Work::Drain(drain) => drain.counts(rank.index(), round, sent, received),
             _ => None,
         }
     }
@@ -186,7 +186,7 @@ impl Attempt {
 
     /// Takes a rank's sums of the communicators that it has given up. If several threads give up communicators, the numbers may be equal on all ranks but not
     /// the communicators. Then this is no still point.
-    pub fn gave_up(&mut self, rank: u32, sums: Vec<(u64, u64)>) {
+    pub fn gave_up(&mut self, rank: Rank, sums: Vec<(u64, u64)>) {
         for (ggid, sum) in sums {
             let (other, before) = *self.given_up.entry(ggid).or_insert((rank, sum));
             if before != sum {
@@ -200,13 +200,13 @@ impl Attempt {
     }
 
     /// Whether the phase waits for a rank.
-    pub fn awaits(&self, rank: u32) -> bool {
+    pub fn awaits(&self, rank: Rank) -> bool {
         match (&self.work, self.phase) {
             (Work::StillPoint { safe, .. }, Phase::Flag) => {
-                safe.clocks_missing().any(|missing| missing == rank)
+                safe.clocks_missing().any(|missing| missing == rank.0)
             }
             (Work::StillPoint { safe, .. }, _) => {
-                safe.not_parked().any(|(running, _)| running == rank)
+                safe.not_parked().any(|(running, _)| running == rank.0)
             }
             _ => self.reports.is_missing(rank),
         }
@@ -217,11 +217,12 @@ impl Attempt {
         let reports = &self.reports;
         match (&self.work, self.phase) {
             (Work::StillPoint { safe, .. }, Phase::Flag) => {
-                let missing: Vec<u32> = safe.clocks_missing().collect();
+                let missing: Vec<Rank> = safe.clocks_missing().map(Rank).collect();
                 format!("{} did not answer", ranks_in_words(&missing, reports.size()))
             }
             (Work::StillPoint { safe, .. }, _) => {
                 let running = safe.not_parked().map(|(rank, activity)| {
+                    let rank = Rank(rank);
                     let words = match activity {
                         Some(Activity::Running) => "still running",
                         Some(Activity::InCollective) => "inside a collective operation",

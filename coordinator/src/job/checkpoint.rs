@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use stillpoint_clock::{drain, safe_state};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::agent::{Begin, Dedup, Order, Progress, ToAgent, Written};
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
@@ -26,7 +26,7 @@ impl Job {
             (true, true) => vec![Dedup::Rank; self.roster.size()],
             (true, false) => self.roster.nodes(),
         };
-        for (rank, dedup) in (0..).zip(dedup) {
+        for (rank, dedup) in Rank::of_each(dedup) {
             let image = directory.join(stillpoint_image::image_name(rank));
             let order = Order::Begin(Begin {
                 epoch,
@@ -44,7 +44,7 @@ impl Job {
 
     pub(super) fn on_progress(
         &mut self,
-        rank: u32,
+        rank: Rank,
         number: u64,
         progress: Progress,
         now: Duration,
@@ -129,7 +129,7 @@ impl Job {
     }
 
     /// Handles the messages of a rank on its way to the still point.
-    fn on_clock(&mut self, rank: u32, progress: Progress, now: Duration) {
+    fn on_clock(&mut self, Rank(rank): Rank, progress: Progress, now: Duration) {
         let event = match progress {
             Progress::Clocks { clocks } => safe_state::Event::Clocks { rank, clocks },
             Progress::Joined { ggid } => safe_state::Event::Joined { rank, ggid },
@@ -144,7 +144,7 @@ impl Job {
     }
 
     /// Handles a rank's answer to the check. The last answer decides: on to the drain, or back.
-    fn on_checked(&mut self, rank: u32, refusals: Vec<Refusal>, now: Duration) {
+    fn on_checked(&mut self, rank: Rank, refusals: Vec<Refusal>, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
@@ -186,7 +186,7 @@ impl Job {
     }
 
     /// Records a written image. With the last one the epoch is ready to be committed.
-    fn on_written(&mut self, rank: u32, written: Written, now: Duration) {
+    fn on_written(&mut self, rank: Rank, written: Written, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
@@ -226,7 +226,7 @@ impl Job {
                     if rank == 0 {
                         self.enter(Phase::Reach, now);
                     }
-                    self.order_to([rank], number, Order::Targets { version, targets });
+                    self.order_to([Rank(rank)], number, Order::Targets { version, targets });
                 }
                 safe_state::Action::Raised {
                     ranks,
@@ -239,9 +239,10 @@ impl Job {
                         ggid,
                         target,
                     };
-                    self.order_to(ranks, number, order);
+                    self.order_to(ranks.into_iter().map(Rank), number, order);
                 }
                 safe_state::Action::Advance { ranks, version } => {
+                    let ranks = ranks.into_iter().map(Rank);
                     self.order_to(ranks, number, Order::Advance { version });
                 }
                 safe_state::Action::Poll { poll, patience } => {
@@ -260,7 +261,7 @@ impl Job {
     /// Sends an order to some ranks. It overtakes a poll that was to go out.
     pub(super) fn order_to(
         &mut self,
-        ranks: impl IntoIterator<Item = u32>,
+        ranks: impl IntoIterator<Item = Rank>,
         attempt: u64,
         order: Order,
     ) {
@@ -273,7 +274,7 @@ impl Job {
     /// Sends an order to some ranks without overtaking a poll.
     pub(super) fn order_beside(
         &mut self,
-        ranks: impl IntoIterator<Item = u32>,
+        ranks: impl IntoIterator<Item = Rank>,
         attempt: u64,
         order: Order,
     ) {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::job_file::JobState;
 use stillpoint_refusals::refusal;
 
+use super::member::Life;
 use super::phase::Phase;
-use super::rank::Life;
 use super::rank_names::ranks_in_words;
 use super::{Job, Output, Stage};
 
@@ -17,7 +18,7 @@ pub(super) struct Wait {
 }
 
 impl Job {
-    pub(super) fn on_exiting(&mut self, rank: u32, status: i32, now: Duration) {
+    pub(super) fn on_exiting(&mut self, rank: Rank, status: i32, now: Duration) {
         self.roster.set_life(rank, Life::Ended(status));
         if status != 0 {
             let reason = format!("{} ended with status {status}", self.roster.named(rank));
@@ -26,7 +27,7 @@ impl Job {
         self.on_rank_gone(rank, now);
     }
 
-    pub(super) fn on_disconnected(&mut self, rank: u32, now: Duration) {
+    pub(super) fn on_disconnected(&mut self, rank: Rank, now: Duration) {
         if self.roster.disconnect(rank) {
             self.on_lost(rank, now);
         } else if self.is_suspended() {
@@ -61,7 +62,7 @@ impl Job {
         }
     }
 
-    fn on_lost(&mut self, rank: u32, now: Duration) {
+    fn on_lost(&mut self, rank: Rank, now: Duration) {
         if !self.is_suspended() {
             self.fail(self.roster.loss(rank), None);
         }
@@ -69,7 +70,7 @@ impl Job {
     }
 
     /// Handles the death of a rank's process that did not use MPI yet: it has not become another program.
-    pub(super) fn on_process_gone(&mut self, rank: u32, now: Duration) {
+    pub(super) fn on_process_gone(&mut self, rank: Rank, now: Duration) {
         if self
             .roster
             .get(rank)
@@ -116,7 +117,7 @@ impl Job {
             .attempt
             .as_ref()
             .is_some_and(|a| a.phase == Phase::Commit);
-        let starting: Vec<u32> = self.roster.starting().collect();
+        let starting: Vec<Rank> = self.roster.starting().collect();
         let committing = committing || self.staging.securing();
         let wait = self.waits_for_ranks();
         let waits = wait.is_some_and(|wait| wait.until.is_none_or(|until| now < until));
@@ -134,7 +135,7 @@ impl Job {
             self.fate.state = JobState::Failed;
             let mut ended = starting.iter();
             let other = ended.find_map(|rank| self.roster.end_of_other_program(*rank));
-            let begun = self.absence.starter_gone && starting.contains(&0);
+            let begun = self.absence.starter_gone && starting.contains(&Rank::FIRST);
             self.fate.reason = Some(match (other, begun) {
                 (Some(other), _) => other,
                 (None, true) => "rank 0 ended before its application ran".to_owned(),

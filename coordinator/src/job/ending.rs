@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::agent::Order;
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_refusals::{Refusal, refusal};
 
 use super::attempt::{Attempt, Course};
+use super::member::Life;
 use super::phase::Phase;
-use super::rank::Life;
 use super::{Job, Output};
 
 /// The pause of a poll that is due while ranks are asked about operations that they are late for.
@@ -24,7 +25,7 @@ pub(super) enum AbortReason {
 
 impl Job {
     /// Handles a rank's message that it cannot take part.
-    pub(super) fn on_refuse(&mut self, rank: u32, number: u64, reason: Refusal, now: Duration) {
+    pub(super) fn on_refuse(&mut self, rank: Rank, number: u64, reason: Refusal, now: Duration) {
         let current = self.attempt.as_ref().map(|attempt| attempt.number);
         if current == Some(number) && self.may_abort() {
             let named = self.roster.named(rank);
@@ -34,7 +35,7 @@ impl Job {
     }
 
     /// Handles a rank that has ended or died.
-    pub(super) fn on_rank_gone(&mut self, rank: u32, now: Duration) {
+    pub(super) fn on_rank_gone(&mut self, rank: Rank, now: Duration) {
         self.flush_lost(rank);
         if self.may_abort() {
             let phase = self.attempt.as_ref().map_or("", |a| a.phase.name());
@@ -56,7 +57,7 @@ impl Job {
     }
 
     /// Records a released rank. After the last one the attempt ends.
-    pub(super) fn on_released(&mut self, rank: u32, now: Duration) {
+    pub(super) fn on_released(&mut self, rank: Rank, now: Duration) {
         if let Some(attempt) = &mut self.attempt
             && attempt.phase == Phase::Release
             && attempt.reports.done(rank)
@@ -118,10 +119,10 @@ impl Job {
 
     /// Counts ranks that have gone as released, since they will not answer.
     pub(super) fn skip_the_gone(&mut self, now: Duration) {
-        let gone: Vec<u32> = self
+        let gone: Vec<Rank> = self
             .roster
             .iter()
-            .filter(|(_, rank)| !rank.connected || matches!(rank.life, Life::Ended(_)))
+            .filter(|(_, member)| !member.connected || matches!(member.life, Life::Ended(_)))
             .map(|(rank, _)| rank)
             .collect();
         for rank in gone {

@@ -1,6 +1,6 @@
 //! The events that the job is told, and the actions that it orders.
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, ToAgent, Written};
 use stillpoint_protocol::command::{Requester, ToCommand};
@@ -13,11 +13,11 @@ use super::Happening;
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A message of a rank that has been admitted.
-    Agent { rank: u32, message: FromAgent },
+    Agent { rank: Rank, message: FromAgent },
     /// A rank's connection has ended.
-    Disconnected { rank: u32 },
+    Disconnected { rank: Rank },
     /// A rank's connection has ended because its host was silent.
-    Unreachable { rank: u32 },
+    Unreachable { rank: Rank },
     /// A command asks for a checkpoint; reports to it carry this number.
     Checkpoint {
         watcher: u64,
@@ -46,7 +46,7 @@ pub enum Input {
     /// [`Output::Requeue`] is done: the batch system's answer, or the reason why it does not start the job again.
     Requeued { result: Result<String, String> },
     /// The process of a rank whose connection has ended is dead.
-    ProcessGone { rank: u32 },
+    ProcessGone { rank: Rank },
     /// The process that started the job as rank 0 has ended, and no rank is connected.
     StarterGone,
     /// Of the ranks that [`Job::awaited`] names, those whose processes have been stopped since the last look.
@@ -58,7 +58,7 @@ pub enum Input {
 /// A rank whose process is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoppedRank {
-    pub rank: u32,
+    pub rank: Rank,
     /// The debugger that has stopped it; `None`: a signal has.
     pub tracer: Option<u32>,
 }
@@ -67,7 +67,7 @@ pub struct StoppedRank {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     Send {
-        rank: u32,
+        rank: Rank,
         message: ToAgent,
     },
     /// A message to every connected rank.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use stillpoint_clock::absent::{Operation, Question};
+use stillpoint_ids::Rank;
 use stillpoint_protocol::absent::{MemberAnswer, Missing};
 use stillpoint_protocol::agent::Order;
 
@@ -68,11 +69,11 @@ impl Absent {
     }
 
     /// Records a rank's answer.
-    fn told(&mut self, rank: u32, told: MemberAnswer) -> Next {
+    fn told(&mut self, rank: Rank, told: MemberAnswer) -> Next {
         let Some(asked) = &mut self.asked else {
             return Next::Nothing;
         };
-        if !asked.question.tell(rank, told.into()) {
+        if !asked.question.tell(rank.0, told.into()) {
             return Next::Nothing;
         }
         let (grant, hold) = (asked.question.grant(), asked.hold);
@@ -95,7 +96,7 @@ impl Job {
         }
     }
 
-    pub(super) fn on_told(&mut self, rank: u32, told: MemberAnswer) {
+    pub(super) fn on_told(&mut self, rank: Rank, told: MemberAnswer) {
         let number = self.attempts;
         let Some(absent) = self.attempt.as_mut().and_then(Attempt::absent) else {
             return;
@@ -108,8 +109,8 @@ impl Job {
             }
             Next::CarryOut(granted) => {
                 let mut granted: BTreeMap<u32, Vec<Operation>> = granted.into_iter().collect();
-                for rank in 0..self.settings.ranks {
-                    let operations = granted.remove(&rank).unwrap_or_default();
+                for rank in Rank::all(self.settings.ranks) {
+                    let operations = granted.remove(&rank.0).unwrap_or_default();
                     let operations = operations.into_iter().map(Into::into).collect();
                     self.order_beside([rank], number, Order::CarryOut { operations });
                 }
@@ -183,8 +184,8 @@ mod tests {
             ..MISSING
         };
         assert!(!absent.late(vec![more]));
-        assert_eq!(absent.told(0, knows(Kind::Bcast)), Next::Nothing);
-        assert_eq!(absent.told(1, late(1)), Next::Hold);
+        assert_eq!(absent.told(Rank(0), knows(Kind::Bcast)), Next::Nothing);
+        assert_eq!(absent.told(Rank(1), late(1)), Next::Hold);
         let order = absent.ask(true, 2);
         let missing = vec![Missing {
             first: 3,
@@ -197,8 +198,8 @@ mod tests {
                 missing
             }
         );
-        absent.told(1, late(1));
-        let Next::CarryOut(granted) = absent.told(0, knows(Kind::Bcast)) else {
+        absent.told(Rank(1), late(1));
+        let Next::CarryOut(granted) = absent.told(Rank(0), knows(Kind::Bcast)) else {
             panic!("nothing is carried out");
         };
         assert_eq!((granted.len(), granted[0].0, granted[0].1.len()), (1, 1, 1));
@@ -211,12 +212,12 @@ mod tests {
         let mut absent = Absent::default();
         absent.late(vec![MISSING]);
         absent.ask(false, 2);
-        absent.told(0, knows(Kind::Bcast));
-        absent.told(1, late(1));
+        absent.told(Rank(0), knows(Kind::Bcast));
+        absent.told(Rank(1), late(1));
         absent.ask(true, 2);
-        absent.told(0, knows(Kind::Bcast));
+        absent.told(Rank(0), knows(Kind::Bcast));
         // The rank was in a call that waits for others.
-        assert_eq!(absent.told(1, late(-1)), Next::CarryOut(vec![]));
+        assert_eq!(absent.told(Rank(1), late(-1)), Next::CarryOut(vec![]));
     }
 
     #[test]
@@ -224,8 +225,12 @@ mod tests {
         let mut absent = Absent::default();
         absent.late(vec![MISSING]);
         absent.ask(false, 2);
-        absent.told(0, knows(Kind::Gather));
-        assert_eq!(absent.told(1, late(1)), Next::Nothing);
-        assert_eq!(absent.told(1, late(1)), Next::Nothing, "no question is out");
+        absent.told(Rank(0), knows(Kind::Gather));
+        assert_eq!(absent.told(Rank(1), late(1)), Next::Nothing);
+        assert_eq!(
+            absent.told(Rank(1), late(1)),
+            Next::Nothing,
+            "no question is out"
+        );
     }
 }

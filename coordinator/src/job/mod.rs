@@ -13,11 +13,11 @@ mod ending;
 mod events;
 mod exchange;
 mod late_ranks;
+mod member;
 mod neighbours;
 mod periodic;
 mod phase;
 mod progress;
-mod rank;
 mod rank_names;
 mod recovery;
 mod request;
@@ -37,7 +37,7 @@ mod write_behind;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, Hello, KnownAs, ToAgent};
 use stillpoint_protocol::command::{JobStatus, ToCommand};
@@ -49,9 +49,9 @@ pub use asked::SPEAKER;
 use attempt::Attempt;
 pub use events::Happening;
 pub use exchange::{Fate, Input, Output, StoppedRank};
+pub use member::{Life, Location};
 use periodic::Periodic;
 pub use phase::Phase;
-pub use rank::{Life, Location};
 use recovery::Recovery;
 use requests::{CheckpointRequest, Requests};
 use roster::Roster;
@@ -84,7 +84,7 @@ pub struct Job {
     periodic: Periodic,
     barriers: BTreeMap<String, Vec<bool>>,
     /// As what ranks that come back are known, until all have said so.
-    known_as: BTreeMap<u32, KnownAs>,
+    known_as: BTreeMap<Rank, KnownAs>,
     absence: Absence,
     stage: Stage,
     fate: Fate,
@@ -131,7 +131,7 @@ impl Job {
     pub fn admit(&mut self, hello: Hello, now: Duration) -> Result<Vec<Output>, Refusal> {
         let rank = hello.rank;
         let returns = self.roster.returns(&hello);
-        let was_connected = self.roster.get(rank).is_some_and(|rank| rank.connected);
+        let was_connected = self.roster.get(rank).is_some_and(|it| it.connected);
         if let Err(reason) = self.roster.admit(hello, &self.settings.launch) {
             self.refuse_if_twice(now);
             return Err(reason);
@@ -262,7 +262,7 @@ impl Job {
         }
     }
 
-    fn on_agent(&mut self, rank: u32, message: FromAgent, now: Duration) {
+    fn on_agent(&mut self, rank: Rank, message: FromAgent, now: Duration) {
         match message {
             FromAgent::Hello(_) => self.log(format!("rank {rank} sent its first message twice")),
             FromAgent::MpiReady => self.roster.set_life(rank, Life::InMpi),
@@ -308,13 +308,13 @@ impl Job {
     }
 
     /// Opens a barrier when every rank of the job has come to it.
-    fn on_barrier(&mut self, rank: u32, name: String) {
+    fn on_barrier(&mut self, rank: Rank, name: String) {
         let size = self.roster.size();
         let arrived = self
             .barriers
             .entry(name.clone())
             .or_insert_with(|| vec![false; size]);
-        if let Some(here) = arrived.get_mut(rank as usize) {
+        if let Some(here) = arrived.get_mut(rank.index()) {
             *here = true;
         }
         if arrived.iter().all(|here| *here) {

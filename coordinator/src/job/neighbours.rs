@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::agent::{KnownAs, Neighbour, ToAgent};
 use stillpoint_protocol::namespace::PidScope;
 
@@ -9,13 +10,13 @@ use super::{Job, Output};
 
 impl Job {
     /// A rank says as what it is known. When all have said so, each hears of its neighbours.
-    pub(super) fn on_known_as(&mut self, rank: u32, known: KnownAs) {
+    pub(super) fn on_known_as(&mut self, rank: Rank, known: KnownAs) {
         let size = self.roster.size();
         self.known_as.insert(rank, known);
         if self.known_as.len() < size {
             return;
         }
-        let mut by_place: BTreeMap<PidScope, Vec<(u32, Neighbour)>> = BTreeMap::new();
+        let mut by_place: BTreeMap<PidScope, Vec<(Rank, Neighbour)>> = BTreeMap::new();
         for (rank, known) in std::mem::take(&mut self.known_as) {
             let hello = self.roster.get(rank).and_then(|it| it.hello.as_ref());
             let Some(hello) = hello.filter(|_| !known.born.is_unknown()) else {

@@ -1,17 +1,19 @@
 //! Names of sets of ranks.
 
+use stillpoint_ids::Rank;
+
 /// A set of ranks in the shortest words: "rank 3", "ranks 0-2, 5", "all 4 ranks".
-pub fn ranks_in_words(ranks: &[u32], size: usize) -> String {
+pub fn ranks_in_words(ranks: &[Rank], size: usize) -> String {
     if ranks.len() == size && size > 1 {
         return format!("all {size} ranks");
     }
     let mut words = String::new();
     let mut rest = ranks;
-    while let [first, ..] = rest {
+    while let [Rank(first), ..] = rest {
         let run = rest
             .iter()
             .zip(*first..)
-            .take_while(|(rank, expected)| *rank == expected)
+            .take_while(|(rank, expected)| rank.0 == *expected)
             .count();
         if !words.is_empty() {
             words.push_str(", ");
@@ -34,10 +36,13 @@ mod tests {
 
     #[test]
     fn sets_of_ranks_are_short_in_words() {
-        assert_eq!(ranks_in_words(&[3], 8), "rank 3");
-        assert_eq!(ranks_in_words(&[0, 1, 2, 5, 7], 9), "ranks 0-2, 5, 7");
-        assert_eq!(ranks_in_words(&[4, 5], 9), "ranks 4, 5");
-        assert_eq!(ranks_in_words(&[0, 1], 2), "all 2 ranks");
-        assert_eq!(ranks_in_words(&[0], 1), "rank 0");
+        assert_eq!(ranks_in_words(&[3].map(Rank), 8), "rank 3");
+        assert_eq!(
+            ranks_in_words(&[0, 1, 2, 5, 7].map(Rank), 9),
+            "ranks 0-2, 5, 7"
+        );
+        assert_eq!(ranks_in_words(&[4, 5].map(Rank), 9), "ranks 4, 5");
+        assert_eq!(ranks_in_words(&[0, 1].map(Rank), 2), "all 2 ranks");
+        assert_eq!(ranks_in_words(&[0].map(Rank), 1), "rank 0");
     }
 }

@@ -4,7 +4,7 @@
 //! never became durable, they also make their images whole on the slow tier. If all are whole, the epoch is durable, and the job carries on from it.
 //! Otherwise the job carries on from the newest durable epoch, or is refused if there is none.
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::agent::ToAgent;
 use stillpoint_protocol::tier::Gathered;
 use stillpoint_refusals::Refusal;
@@ -45,7 +45,7 @@ impl Recovery {
 impl Job {
     pub(super) fn on_recovered(
         &mut self,
-        rank: u32,
+        rank: Rank,
         epoch: Epoch,
         gathered: &Gathered,
         problem: Option<String>,
@@ -54,7 +54,7 @@ impl Job {
             return;
         }
         self.recovery.gathered.add(gathered);
-        if let Some(answer) = self.recovery.answers.get_mut(rank as usize) {
+        if let Some(answer) = self.recovery.answers.get_mut(rank.index()) {
             *answer = Some(problem.map(|problem| format!("rank {rank}: {problem}")));
         }
         let Some(problems) = self.recovery.problems() else {

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_refusals::{Refusal, in_words, refusal};
 
@@ -128,7 +129,7 @@ impl Job {
             }
             return;
         }
-        let starting: Vec<u32> = match self.settings.recovers {
+        let starting: Vec<Rank> = match self.settings.recovers {
             None => self.roster.starting().collect(),
             Some(_) => self.roster.gathering().collect(),
         };

@@ -5,11 +5,12 @@ mod other_programs;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::agent::{Dedup, Hello};
 use stillpoint_protocol::command::RankStatus;
 use stillpoint_refusals::{Refusal, refusal};
 
-use super::rank::{Life, Location, Rank};
+use super::member::{Life, Location, Member};
 use super::rank_names::ranks_in_words;
 
 /// The consequence for a rank whose connection has ended because its host was silent.
@@ -24,14 +25,14 @@ pub enum SilenceOutcome {
 /// All ranks.
 #[derive(Clone, Debug)]
 pub struct Roster {
-    ranks: Vec<Rank>,
+    members: Vec<Member>,
     /// The error that two processes start MPI as one rank, if they do.
     twice: Option<Refusal>,
 }
 
 /// The name of a rank with its process, for people.
 pub struct Named<'a> {
-    rank: u32,
+    rank: Rank,
     hello: Option<&'a Hello>,
 }
 
@@ -48,18 +49,18 @@ impl fmt::Display for Named<'_> {
 impl Roster {
     pub fn new(size: u32) -> Roster {
         Roster {
-            ranks: vec![Rank::starting(); size as usize],
+            members: vec![Member::starting(); size as usize],
             twice: None,
         }
     }
 
     pub fn size(&self) -> usize {
-        self.ranks.len()
+        self.members.len()
     }
 
     /// Takes a rank in. The error is for its agent.
     pub fn admit(&mut self, hello: Hello, launch: &str) -> Result<(), Refusal> {
-        let size = self.ranks.len();
+        let size = self.members.len();
         if hello.launch != launch {
             return Err(refusal!(
                 NoJob,
@@ -74,35 +75,35 @@ impl Roster {
                 hello.size
             ));
         }
-        let Some(rank) = self.ranks.get_mut(hello.rank as usize) else {
+        let Some(member) = self.members.get_mut(hello.rank.index()) else {
             return Err(refusal!(
                 NoJob,
                 "this job has {size} ranks and no rank {}",
                 hello.rank
             ));
         };
-        if rank.is_taken_by_another(&hello) {
+        if member.is_taken_by_another(&hello) {
             let reason = refusal!(
                 RankTwice,
                 "two processes start MPI as rank {} of this launch, {} and {} on {}: a launcher inside `stillpoint \
                  run` starts ranks that Stillpoint cannot restart; put the launcher first, as in mpirun -n 2 \
                  stillpoint run -- APP",
                 hello.rank,
-                rank.hello.as_ref().map_or(0, |known| known.pid),
+                member.hello.as_ref().map_or(0, |known| known.pid),
                 hello.pid,
                 hello.host
             );
             self.twice = Some(reason.clone());
             return Err(reason);
         }
-        if hello.returns && rank.is_of(&hello) {
-            rank.connected = true;
-            rank.silent = false;
-            rank.hello = Some(hello);
+        if hello.returns && member.is_of(&hello) {
+            member.connected = true;
+            member.silent = false;
+            member.hello = Some(hello);
             return Ok(());
         }
         // It has handed over to another process, and cannot take that back.
-        if hello.returns && rank.connected {
+        if hello.returns && member.connected {
             return Err(refusal!(
                 NoJob,
                 "rank {} is another process now",
@@ -110,17 +111,17 @@ impl Roster {
             ));
         }
         // A program that does not use MPI yet may hand over, as a script does to a program that it starts.
-        if !matches!(rank.life, Life::Starting | Life::Connected) {
+        if !matches!(member.life, Life::Starting | Life::Connected) {
             return Err(refusal!(
                 NoJob,
                 "rank {} has already connected once",
                 hello.rank
             ));
         }
-        rank.life = Life::Connected;
-        rank.connected = true;
-        rank.hello = Some(hello);
-        rank.unsplit = None;
+        member.life = Life::Connected;
+        member.connected = true;
+        member.hello = Some(hello);
+        member.unsplit = None;
         Ok(())
     }
 
@@ -131,65 +132,73 @@ impl Roster {
 
     /// Whether this is the agent of a known rank that comes back.
     pub fn returns(&self, hello: &Hello) -> bool {
-        let rank = self.get(hello.rank);
-        hello.returns && rank.is_some_and(|rank| rank.is_of(hello))
+        let member = self.get(hello.rank);
+        hello.returns && member.is_some_and(|member| member.is_of(hello))
     }
 
     /// Handles the end of a rank's connection because its host was silent.
-    pub fn cut(&mut self, rank: u32) -> SilenceOutcome {
-        let Some(rank) = self.ranks.get_mut(rank as usize) else {
+    pub fn cut(&mut self, rank: Rank) -> SilenceOutcome {
+        let Some(member) = self.members.get_mut(rank.index()) else {
             return SilenceOutcome::Over;
         };
-        rank.connected = false;
-        match rank.life {
+        member.connected = false;
+        match member.life {
             Life::Ended(_) | Life::Lost => SilenceOutcome::Over,
             _ => {
-                rank.silent = true;
+                member.silent = true;
                 SilenceOutcome::Silent
             }
         }
     }
 
     /// Counts a silent rank as lost.
-    pub fn give_up(&mut self, rank: u32) {
-        if let Some(rank) = self.ranks.get_mut(rank as usize) {
-            rank.silent = false;
-            rank.life = Life::Lost;
+    pub fn give_up(&mut self, rank: Rank) {
+        if let Some(member) = self.members.get_mut(rank.index()) {
+            member.silent = false;
+            member.life = Life::Lost;
         }
     }
 
     /// Ranks that cannot be reached.
-    pub fn silent(&self) -> impl Iterator<Item = u32> + '_ {
-        let silent = self.iter().filter(|(_, rank)| rank.silent);
+    pub fn silent(&self) -> impl Iterator<Item = Rank> + '_ {
+        let silent = self.iter().filter(|(_, member)| member.silent);
         silent.map(|(rank, _)| rank)
     }
 
     /// Whether ranks on other hosts cannot be reached, and none on other hosts is connected.
     pub fn is_isolated(&self, here: &Location) -> bool {
-        let elsewhere = |r: &&Rank| r.hello.as_ref().is_some_and(|h| Location::of(h) != *here);
-        let others = || self.ranks.iter().filter(elsewhere);
-        others().any(|rank| rank.silent) && others().all(|rank| !rank.connected)
+        let elsewhere = |member: &&Member| {
+            member
+                .hello
+                .as_ref()
+                .is_some_and(|h| Location::of(h) != *here)
+        };
+        let others = || self.members.iter().filter(elsewhere);
+        others().any(|member| member.silent) && others().all(|member| !member.connected)
     }
 
     /// Whether another host with a rank has the same name as this rank's host.
-    pub fn shares_its_name(&self, rank: u32) -> bool {
-        let Some(mine) = self.get(rank).and_then(|rank| rank.hello.as_ref()) else {
+    pub fn shares_its_name(&self, rank: Rank) -> bool {
+        let Some(mine) = self.get(rank).and_then(|member| member.hello.as_ref()) else {
             return false;
         };
-        let others = self.ranks.iter().filter_map(|rank| rank.hello.as_ref());
+        let others = self
+            .members
+            .iter()
+            .filter_map(|member| member.hello.as_ref());
         let mut named = others.filter(|other| other.host == mine.host);
         named.any(|other| other.namespace.is_of_another_boot(mine.namespace))
     }
 
     /// The host of a rank.
-    pub fn host(&self, rank: u32) -> &str {
-        let hello = self.get(rank).and_then(|rank| rank.hello.as_ref());
+    pub fn host(&self, rank: Rank) -> &str {
+        let hello = self.get(rank).and_then(|member| member.hello.as_ref());
         hello.map_or("its host", |hello| hello.host.as_str())
     }
 
     /// Describes ranks that cannot be reached, by their hosts.
-    pub fn cut_off(&self, ranks: impl IntoIterator<Item = u32>) -> String {
-        let mut by_host: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    pub fn cut_off(&self, ranks: impl IntoIterator<Item = Rank>) -> String {
+        let mut by_host: BTreeMap<&str, Vec<Rank>> = BTreeMap::new();
         for rank in ranks {
             by_host.entry(self.host(rank)).or_default().push(rank);
         }
@@ -200,74 +209,74 @@ impl Roster {
         format!("{} cannot be reached", words.collect::<Vec<_>>().join(", "))
     }
 
-    pub fn get(&self, rank: u32) -> Option<&Rank> {
-        self.ranks.get(rank as usize)
+    pub fn get(&self, rank: Rank) -> Option<&Member> {
+        self.members.get(rank.index())
     }
 
-    pub fn set_life(&mut self, rank: u32, life: Life) {
-        if let Some(rank) = self.ranks.get_mut(rank as usize) {
-            rank.life = life;
+    pub fn set_life(&mut self, rank: Rank, life: Life) {
+        if let Some(member) = self.members.get_mut(rank.index()) {
+            member.life = life;
         }
     }
 
     /// Handles the end of a rank's connection. Returns whether the rank is lost: it used MPI, and had not reported its end. Before it uses MPI, the process
     /// may just have become another program (`execve(2)`), which will connect.
-    pub fn disconnect(&mut self, rank: u32) -> bool {
-        let Some(rank) = self.ranks.get_mut(rank as usize) else {
+    pub fn disconnect(&mut self, rank: Rank) -> bool {
+        let Some(member) = self.members.get_mut(rank.index()) else {
             return false;
         };
-        rank.connected = false;
-        let restarted = rank
+        member.connected = false;
+        let restarted = member
             .hello
             .as_ref()
             .is_some_and(|h| h.restarted_from.is_some());
-        if rank.life == Life::Connected && !restarted {
-            rank.life = Life::Starting;
+        if member.life == Life::Connected && !restarted {
+            member.life = Life::Starting;
             return false;
         }
-        let lost = !matches!(rank.life, Life::Ended(_));
+        let lost = !matches!(member.life, Life::Ended(_));
         if lost {
-            rank.life = Life::Lost;
+            member.life = Life::Lost;
         }
         lost
     }
 
-    pub fn named(&self, rank: u32) -> Named<'_> {
+    pub fn named(&self, rank: Rank) -> Named<'_> {
         let hello = self.get(rank).and_then(|r| r.hello.as_ref());
         Named { rank, hello }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Rank)> {
-        (0u32..).zip(&self.ranks)
+    pub fn iter(&self) -> impl Iterator<Item = (Rank, &Member)> {
+        Rank::of_each(&self.members)
     }
 
     /// The range within which each rank's equal memory is written once: the ranks of its host that see its processes. The first of these keeps the table.
     pub fn nodes(&self) -> Vec<Dedup> {
         let location = |h: &Hello| (Location::of(h), h.pid);
-        let hosts = |r: &Rank| r.hello.as_ref().map(location);
+        let hosts = |member: &Member| member.hello.as_ref().map(location);
         let mut nodes: BTreeMap<Location, (u32, usize)> = BTreeMap::new();
-        for (host, pid) in self.ranks.iter().filter_map(hosts) {
+        for (host, pid) in self.members.iter().filter_map(hosts) {
             nodes.entry(host).or_insert((pid, 0)).1 += 1;
         }
-        let node = |r: &Rank| match hosts(r).and_then(|(host, _)| nodes.get(&host)) {
+        let node = |member: &Member| match hosts(member).and_then(|(host, _)| nodes.get(&host)) {
             Some((keeper, 2..)) => Dedup::Node { keeper: *keeper },
             _ => Dedup::Rank,
         };
-        self.ranks.iter().map(node).collect()
+        self.members.iter().map(node).collect()
     }
 
     /// Ranks whose agents have not come yet.
-    pub fn starting(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn starting(&self) -> impl Iterator<Item = Rank> + '_ {
         self.iter()
             .filter(|(_, r)| r.life == Life::Starting)
             .map(|(rank, _)| rank)
     }
 
     /// The ranks whose restored agents have not come yet. In a restart, processes that gather blocks are connected before that.
-    pub fn gathering(&self) -> impl Iterator<Item = u32> + '_ {
-        let begun = |r: &Rank| {
-            let hello = r.hello.as_ref();
-            r.life != Life::Starting && hello.is_some_and(|h| h.restarted_from.is_some())
+    pub fn gathering(&self) -> impl Iterator<Item = Rank> + '_ {
+        let begun = |member: &Member| {
+            let hello = member.hello.as_ref();
+            member.life != Life::Starting && hello.is_some_and(|h| h.restarted_from.is_some())
         };
         let all = self.iter().filter(move |(_, r)| !begun(r));
         all.map(|(rank, _)| rank)
@@ -275,7 +284,7 @@ impl Roster {
 
     /// Whether no rank is connected (any more).
     pub fn nobody_connected(&self) -> bool {
-        self.ranks.iter().all(|rank| !rank.connected)
+        self.members.iter().all(|member| !member.connected)
     }
 
     /// The rank that has gone, if one has: then there can be no checkpoint of the whole job any more.
@@ -313,7 +322,7 @@ mod tests {
 
     fn hello(rank: u32, size: u32, launch: &str) -> Hello {
         Hello {
-            rank,
+            rank: Rank(rank),
             size,
             pid: 100 + rank,
             host: "node1".into(),
@@ -332,10 +341,13 @@ mod tests {
         assert!(roster.admit(hello(0, 3, "l"), "l").is_err());
         assert!(roster.admit(hello(2, 2, "l"), "l").is_err());
         assert!(roster.admit(hello(1, 2, "l"), "l").is_ok());
-        roster.set_life(1, Life::InMpi);
+        roster.set_life(Rank(1), Life::InMpi);
         assert!(roster.admit(hello(1, 2, "l"), "l").is_err());
-        assert_eq!(roster.starting().collect::<Vec<_>>(), [0]);
-        assert_eq!(roster.named(1).to_string(), "rank 1 (process 101 on node1)");
+        assert_eq!(roster.starting().collect::<Vec<_>>(), [Rank(0)]);
+        assert_eq!(
+            roster.named(Rank(1)).to_string(),
+            "rank 1 (process 101 on node1)"
+        );
     }
 
     #[test]
@@ -343,11 +355,11 @@ mod tests {
         let mut roster = Roster::new(2);
         roster.admit(hello(0, 2, "l"), "l").unwrap();
         roster.admit(hello(1, 2, "l"), "l").unwrap();
-        roster.set_life(0, Life::Ended(0));
-        roster.set_life(1, Life::InMpi);
-        assert!(!roster.disconnect(0));
+        roster.set_life(Rank(0), Life::Ended(0));
+        roster.set_life(Rank(1), Life::InMpi);
+        assert!(!roster.disconnect(Rank(0)));
         assert!(!roster.nobody_connected());
-        assert!(roster.disconnect(1));
+        assert!(roster.disconnect(Rank(1)));
         assert!(roster.nobody_connected());
     }
 
@@ -356,8 +368,8 @@ mod tests {
         let mut roster = Roster::new(1);
         roster.admit(hello(0, 1, "l"), "l").unwrap();
         assert!(roster.admit(hello(0, 1, "l"), "l").is_ok());
-        assert!(!roster.disconnect(0));
-        assert_eq!(roster.starting().collect::<Vec<_>>(), [0]);
+        assert!(!roster.disconnect(Rank(0)));
+        assert_eq!(roster.starting().collect::<Vec<_>>(), [Rank(0)]);
         assert!(roster.admit(hello(0, 1, "l"), "l").is_ok());
     }
 
@@ -378,7 +390,7 @@ mod tests {
         roster.admit(program.clone(), "l").unwrap();
         assert!(roster.admit(back(&script), "l").is_err());
         assert!(roster.admit(back(&program), "l").is_ok());
-        assert!(!roster.disconnect(0));
+        assert!(!roster.disconnect(Rank(0)));
         assert!(roster.admit(back(&script), "l").is_ok(), "it has gone");
     }
 

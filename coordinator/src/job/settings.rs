@@ -11,7 +11,7 @@ use stillpoint_protocol::agent::Incremental;
 use stillpoint_protocol::job_file::ChosenInterval;
 use stillpoint_protocol::{Silence, Span};
 
-use super::rank::Location;
+use super::member::Location;
 use crate::epoch::Mark;
 
 /// The launch with its options, and the contents of the checkpoint directory.

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use stillpoint_ids::Rank;
 use stillpoint_refusals::{Refusal, refusal};
 
 use super::absence::Isolation;
@@ -46,7 +47,7 @@ impl Job {
     }
 
     /// Handles a rank whose host has been silent for too long.
-    pub(super) fn on_unreachable(&mut self, rank: u32, now: Duration) {
+    pub(super) fn on_unreachable(&mut self, rank: Rank, now: Duration) {
         match self.roster.cut(rank) {
             // The rank learns its end from job.json, and does not come back.
             SilenceOutcome::Silent if self.is_suspended() => self.roster.give_up(rank),
@@ -64,7 +65,7 @@ impl Job {
     }
 
     /// Removes the rank from the attempt and the flush under way.
-    fn is_cut_off(&mut self, rank: u32, now: Duration) {
+    fn is_cut_off(&mut self, rank: Rank, now: Duration) {
         self.flush_lost(rank);
         if self.may_abort() {
             let who = self.roster.cut_off([rank]);
@@ -75,7 +76,7 @@ impl Job {
     }
 
     /// Handles an agent that has come back. It has given up its part in any earlier attempt.
-    pub(super) fn on_return(&mut self, rank: u32, was_connected: bool, now: Duration) {
+    pub(super) fn on_return(&mut self, rank: Rank, was_connected: bool, now: Duration) {
         if was_connected {
             self.is_cut_off(rank, now);
         }
@@ -84,13 +85,13 @@ impl Job {
 
     /// The reason why there can be no checkpoint for now.
     pub(super) fn out_of_reach(&self) -> Option<Refusal> {
-        let silent: Vec<u32> = self.roster.silent().collect();
+        let silent: Vec<Rank> = self.roster.silent().collect();
         (!silent.is_empty()).then(|| refusal!(RankUnreachable, "{}", self.roster.cut_off(silent)))
     }
 
     /// Counts the silent ranks as lost, since no other rank is left.
     pub(super) fn give_up_the_silent(&mut self) {
-        let silent: Vec<u32> = self.roster.silent().collect();
+        let silent: Vec<Rank> = self.roster.silent().collect();
         if silent.is_empty() {
             return;
         }

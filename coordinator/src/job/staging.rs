@@ -9,7 +9,7 @@ mod places;
 
 use std::time::Duration;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::agent::{Order, ToAgent, Written};
 use stillpoint_protocol::command::{CommittedEpoch, Staging as Staged, TierStatus, ToCommand};
@@ -93,8 +93,7 @@ impl Staging {
         if now < flush.began + long {
             return None;
         }
-        let ranks = (0u32..).zip(&flush.done);
-        let missing: Vec<u32> = ranks
+        let missing: Vec<Rank> = Rank::of_each(&flush.done)
             .filter_map(|(rank, done)| (!done).then_some(rank))
             .collect();
         let epoch = flush.epoch;
@@ -138,7 +137,7 @@ impl Job {
         self.staging.rules.is_some() && attempt.is_some_and(|attempt| !attempt.suspend)
     }
 
-    pub(super) fn on_tier(&mut self, rank: u32, mut announced: Announced) {
+    pub(super) fn on_tier(&mut self, rank: Rank, mut announced: Announced) {
         if self.roster.shares_its_name(rank) {
             let host = &announced.host;
             announced.problem = Some(format!(
@@ -148,7 +147,7 @@ impl Job {
         if let Some(problem) = &announced.problem {
             self.log(format!("rank {rank}: {problem}"));
         }
-        let Some(slot) = self.staging.announced.get_mut(rank as usize) else {
+        let Some(slot) = self.staging.announced.get_mut(rank.index()) else {
             return;
         };
         *slot = Some(announced);
@@ -160,7 +159,7 @@ impl Job {
 
     pub(super) fn on_measured(
         &mut self,
-        rank: u32,
+        rank: Rank,
         rates: Rates,
         problem: Option<String>,
         now: Duration,
@@ -169,7 +168,7 @@ impl Job {
             self.log(format!("rank {rank}: {problem}"));
             self.record.last_failure = Some(refusal!(TierFailed, "rank {rank}: {problem}"));
         }
-        if let Some(slot) = self.staging.rates.get_mut(rank as usize) {
+        if let Some(slot) = self.staging.rates.get_mut(rank.index()) {
             *slot = Some(rates);
         }
         self.plan_if_ready(now);
@@ -180,8 +179,7 @@ impl Job {
         self.staging.sized.fill(None);
         self.staging.moved = Moved::default();
         self.enter(Phase::Plan, now);
-        let problems: Vec<Refusal> = (0u32..)
-            .zip(&self.staging.announced)
+        let problems: Vec<Refusal> = Rank::of_each(&self.staging.announced)
             .filter_map(|(rank, announced)| {
                 let problem = announced.as_ref()?.problem.as_ref()?;
                 Some(refusal!(TierFailed, "rank {rank}: {problem}"))
@@ -193,8 +191,8 @@ impl Job {
         }
     }
 
-    pub(super) fn on_sized(&mut self, rank: u32, sized: Sized, now: Duration) {
-        if let Some(slot) = self.staging.sized.get_mut(rank as usize) {
+    pub(super) fn on_sized(&mut self, rank: Rank, sized: Sized, now: Duration) {
+        if let Some(slot) = self.staging.sized.get_mut(rank.index()) {
             *slot = Some(sized);
         }
         if let Some(attempt) = &mut self.attempt {
@@ -224,7 +222,7 @@ impl Job {
                     placement.blocking
                 ));
                 self.enter(Phase::Write, now);
-                for (rank, assignment) in (0u32..).zip(assignments) {
+                for (rank, assignment) in Rank::of_each(assignments) {
                     let message = ToAgent::Checkpoint {
                         attempt: number,
                         order: Order::Stage(assignment),
@@ -237,7 +235,7 @@ impl Job {
 
     pub(super) fn on_staged_image(
         &mut self,
-        rank: u32,
+        rank: Rank,
         written: Written,
         moved: &Moved,
         now: Duration,
@@ -288,7 +286,7 @@ impl Job {
         self.skip_the_gone(now);
     }
 
-    pub(super) fn on_flushed(&mut self, rank: u32, epoch: Epoch, problem: Option<String>) {
+    pub(super) fn on_flushed(&mut self, rank: Rank, epoch: Epoch, problem: Option<String>) {
         let Some(flush) = &mut self.staging.flush else {
             return;
         };
@@ -299,7 +297,7 @@ impl Job {
             let reason = format!("{}: {problem}", self.roster.named(rank));
             return self.give_up_flush(&reason);
         }
-        if let Some(done) = flush.done.get_mut(rank as usize) {
+        if let Some(done) = flush.done.get_mut(rank.index()) {
             *done = true;
         }
         if self.staging.securing() {
@@ -308,8 +306,8 @@ impl Job {
     }
 
     /// Gives the flush up if a rank has gone that has not copied its blocks yet.
-    pub(super) fn flush_lost(&mut self, rank: u32) {
-        let lost = |flush: &Flush| flush.done.get(rank as usize) == Some(&false);
+    pub(super) fn flush_lost(&mut self, rank: Rank) {
+        let lost = |flush: &Flush| flush.done.get(rank.index()) == Some(&false);
         if self.staging.flush.as_ref().is_some_and(lost) {
             let reason = format!("{} is gone", self.roster.named(rank));
             self.give_up_flush(&reason);

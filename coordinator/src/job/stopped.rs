@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use stillpoint_ids::Rank;
 use stillpoint_refusals::{Refusal, refusal};
 
 use super::ending::AbortReason;
@@ -24,13 +25,13 @@ impl Job {
     }
 
     /// The ranks that the attempt under way has waited for so long that their processes are looked at.
-    pub fn awaited(&self, now: Duration) -> Vec<u32> {
+    pub fn awaited(&self, now: Duration) -> Vec<Rank> {
         let attempt = self.attempt.as_ref().filter(|_| self.awaits_ranks());
         let Some(attempt) = attempt.filter(|attempt| now >= attempt.times.phase_began + LONG)
         else {
             return vec![];
         };
-        let ranks = 0..self.settings.ranks;
+        let ranks = Rank::all(self.settings.ranks);
         ranks.filter(|rank| attempt.awaits(*rank)).collect()
     }
 

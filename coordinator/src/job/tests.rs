@@ -15,7 +15,7 @@ mod write_behind;
 use std::time::Duration;
 
 use stillpoint_clock::rank::Activity;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::agent::{
     FromAgent, Hello, Incremental, KnownAs, Neighbour, Order, Progress, State, ToAgent, Written,
 };
@@ -102,6 +102,7 @@ impl World {
     }
 
     fn agent(&mut self, rank: u32, message: FromAgent) {
+        let rank = Rank(rank);
         self.input(Input::Agent { rank, message });
     }
 
@@ -210,7 +211,7 @@ impl World {
 
 fn hello(rank: u32) -> Hello {
     Hello {
-        rank,
+        rank: Rank(rank),
         size: RANKS,
         pid: 10 + rank,
         host: "h".into(),

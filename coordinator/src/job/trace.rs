@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::agent::{Doing, Progress};
 
 use super::attempt::{Attempt, Course, PastPhase};
@@ -16,7 +16,7 @@ fn since(began: Duration, moment: Duration) -> f64 {
 
 impl Attempt {
     /// Notes that a rank has reported its part of the phase.
-    pub fn heard(&mut self, rank: u32, progress: &Progress, now: Duration) {
+    pub fn heard(&mut self, rank: Rank, progress: &Progress, now: Duration) {
         self.reports.set_heard(rank, |before| match progress {
             // A rank that stands where it is to stand is asked again and again.
             Progress::State(state) if state.doing == Doing::Parked => before.or(Some(now)),
@@ -88,8 +88,8 @@ impl Job {
             Course::Committed { traced, .. } if !*traced => *traced = true,
             _ => return,
         }
-        let hosts = self.roster.iter().map(|(_, rank)| {
-            let hello = rank.hello.as_ref();
+        let hosts = self.roster.iter().map(|(_, member)| {
+            let hello = member.hello.as_ref();
             hello.map_or_else(String::new, |hello| hello.host.clone())
         });
         let text = attempt.traced(now, hosts.collect()).to_string();

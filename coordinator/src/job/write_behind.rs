@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::agent::{Order, Written};
 
 use super::phase::Phase;
@@ -23,7 +24,7 @@ impl Job {
     }
 
     /// Handles a rank that is apart. `written` is its image, if it could not be set apart and was written at once.
-    pub(super) fn on_apart(&mut self, rank: u32, written: Option<Written>, now: Duration) {
+    pub(super) fn on_apart(&mut self, rank: Rank, written: Option<Written>, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };

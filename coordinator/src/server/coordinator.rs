@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
 use stillpoint_directory::Directory;
+use stillpoint_ids::Rank;
 use stillpoint_protocol::agent::{Hello, ToAgent};
 use stillpoint_protocol::command::{FromCommand, Requester, ToCommand};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
@@ -240,7 +241,7 @@ impl Coordinator {
                 "takes over from the coordinator that died (process {pid})"
             ));
             // A process that has died since does not come back.
-            for (rank, process) in (0u32..).zip(&self.processes) {
+            for (rank, process) in Rank::of_each(&self.processes) {
                 if let Some(process) = process {
                     let session = 0;
                     self.watch(process.clone(), Event::ProcessGone { rank, session });
@@ -358,10 +359,10 @@ impl Coordinator {
             Ok(outputs) => {
                 send(&outbox, &ToAgent::Welcome);
                 let earlier = self.shared.agents.insert(rank, outbox);
-                if let Some(slot) = self.sessions.get_mut(rank as usize) {
+                if let Some(slot) = self.sessions.get_mut(rank.index()) {
                     *slot = self.sessions_begun;
                 }
-                if let Some(slot) = self.processes.get_mut(rank as usize) {
+                if let Some(slot) = self.processes.get_mut(rank.index()) {
                     let before = slot.replace(process);
                     if let Some(earlier) = earlier.filter(|_| before != *slot) {
                         send(&earlier, &ToAgent::Replaced);
@@ -380,8 +381,8 @@ impl Coordinator {
     }
 
     /// Watches a rank's process, and reports its end.
-    fn watch_process(&mut self, rank: u32, session: u64) {
-        if let Some(Some(process)) = self.processes.get(rank as usize) {
+    fn watch_process(&mut self, rank: Rank, session: u64) {
+        if let Some(Some(process)) = self.processes.get(rank.index()) {
             self.watch(process.clone(), Event::ProcessGone { rank, session });
         }
     }
@@ -397,8 +398,8 @@ impl Coordinator {
         }
     }
 
-    fn speaks_for(&self, rank: u32, session: u64) -> bool {
-        self.sessions.get(rank as usize) == Some(&session)
+    fn speaks_for(&self, rank: Rank, session: u64) -> bool {
+        self.sessions.get(rank.index()) == Some(&session)
     }
 
     /// Waits until messages to commands have arrived, work on files has ended, and no command hears of an event any more.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use dashmap::DashMap;
+use stillpoint_ids::Rank;
 use stillpoint_protocol::Terms;
 use stillpoint_protocol::agent::{FromAgent, Hello};
 use stillpoint_protocol::codec::{self, Encode};
@@ -47,21 +48,21 @@ pub(crate) enum Event {
         answer: oneshot::Sender<Option<u64>>,
     },
     Agent {
-        rank: u32,
+        rank: Rank,
         session: u64,
         message: FromAgent,
     },
     Disconnected {
-        rank: u32,
+        rank: Rank,
         session: u64,
     },
     /// The connection has ended because the rank's host was silent.
     Unreachable {
-        rank: u32,
+        rank: Rank,
         session: u64,
     },
     ProcessGone {
-        rank: u32,
+        rank: Rank,
         session: u64,
     },
     Command {
@@ -83,7 +84,7 @@ pub(crate) enum Event {
 pub(crate) struct ServerState {
     pub terms: Terms,
     pub events: mpsc::UnboundedSender<Event>,
-    pub agents: DashMap<u32, Outbox>,
+    pub agents: DashMap<Rank, Outbox>,
     pub commands: DashMap<u64, Outbox>,
     /// The next command's number.
     pub watchers: AtomicU64,

@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use stillpoint_ids::Rank;
+
 use super::user_messages;
 use crate::capture::descriptors::streams;
 use crate::ground::{starters, thread};
@@ -83,7 +85,11 @@ pub fn lost(why: String) -> ! {
 
 /// Calls `_exit`: exit handlers of neither half run. Processes that wait for the program are ended before it.
 fn end(status: u8) -> ! {
-    starters::end(rank().max(0) as u32, status.into(), streams::remembered(2));
+    starters::end(
+        Rank(rank().max(0) as u32),
+        status.into(),
+        streams::remembered(2),
+    );
     // SAFETY: the call ends the process and takes no pointer.
     unsafe { libc::_exit(status.into()) }
 }

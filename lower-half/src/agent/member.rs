@@ -35,7 +35,7 @@ pub fn join(launch: &Launch) -> Result<Member, AgentError> {
 
 fn join_as(launch: &Launch, late: bool) -> Result<Member, AgentError> {
     let rank = launch.rank;
-    stillpoint_faults::this_is(rank);
+    stillpoint_faults::this_is(rank.0);
     wake::prepare().map_err(|source| AgentError::Prepare { rank, source })?;
     user_messages::remember();
     let connection = launch.connect(PATIENCE)?;

@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use stillpoint_faults::Point;
+use stillpoint_ids::Rank;
 use stillpoint_protocol::agent::{FromAgent, Order, Progress, ToAgent};
 use stillpoint_protocol::client::ClientError;
 use stillpoint_protocol::job_file::{JobFile, JobState};
@@ -63,13 +64,13 @@ pub enum AgentError {
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error("the coordinator turned rank {rank} away: {}", reason.details())]
-    Rejected { rank: u32, reason: Refusal },
+    Rejected { rank: Rank, reason: Refusal },
     #[error("the coordinator went away while rank {rank} waited for the other ranks ({barrier})")]
-    Alone { rank: u32, barrier: String },
+    Alone { rank: Rank, barrier: String },
     #[error("cannot prepare rank {rank} for its coordinator: {source}")]
-    Prepare { rank: u32, source: nix::Error },
+    Prepare { rank: Rank, source: nix::Error },
     #[error("cannot start the agent's thread of rank {rank}: {source}")]
-    Thread { rank: u32, source: std::io::Error },
+    Thread { rank: Rank, source: std::io::Error },
 }
 
 impl Coded for AgentError {
@@ -83,7 +84,7 @@ impl Coded for AgentError {
 }
 
 /// Runs a function on the agent's thread.
-fn on_a_thread(rank: u32, run: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
+fn on_a_thread(rank: Rank, run: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
     let started = thread::start("stillpoint", thread::USUAL, run);
     started.map_err(|source| AgentError::Thread { rank, source })?;
     Ok(())

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stillpoint_faults::{Point, pass};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::crew::Crew;
 use stillpoint_image::delta::within;
 use stillpoint_image::pages::Pages;
@@ -323,7 +323,7 @@ fn hashes_at_once(tracking: Tracking, how: Incremental, rates: Rates) -> bool {
 /// the outcome.
 pub fn written(
     epoch: Epoch,
-    rank: u32,
+    rank: Rank,
     written: &Written,
     increment: Increment,
     finishing: f64,

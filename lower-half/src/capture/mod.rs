@@ -47,6 +47,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Rank;
 use stillpoint_image::crew::Crew;
 use stillpoint_image::descriptors::Descriptors;
 use stillpoint_image::mapped_files::MappedFiles;
@@ -165,7 +166,7 @@ pub enum Dedup {
 
 impl Dedup {
     /// Returns the sharing for the image of a rank with so many bytes.
-    fn sharing(self, rank: u32, bytes: u64) -> Option<Sharing> {
+    fn sharing(self, rank: Rank, bytes: u64) -> Option<Sharing> {
         match self {
             Dedup::Off => None,
             Dedup::Alone => Some(Sharing::in_one_image(rank, bytes)),

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Rank;
 use stillpoint_image::store::Store;
 use stillpoint_image::{Compression, Identity, Index};
 use stillpoint_part::Payload;
@@ -133,7 +134,7 @@ pub unsafe fn write(
         (Some(hooks), 1..) => hooks.mpi_thread_level.load(Ordering::Relaxed),
         _ => -1,
     };
-    let rank = page.rank.load(Ordering::Relaxed).max(0) as u32;
+    let rank = Rank(page.rank.load(Ordering::Relaxed).max(0) as u32);
     let size = page.size.load(Ordering::Relaxed).max(1) as u32;
     let request = Request {
         path: path.to_owned(),

@@ -14,7 +14,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use stillpoint_gpu_messages::{
     Answer, Facts, Memory, Report, Request, State, Uuid, VERSION, receive, send, socket,
 };
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::installed;
 use stillpoint_protocol::launch::{GpuStaging, Launch};
 use stillpoint_refusals::{Code, Coded};
@@ -34,21 +34,21 @@ pub(super) const MOVES: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The facts about this rank that requests to the helper need.
-pub struct Rank {
+pub struct Asker {
     launch: String,
-    pub number: u32,
+    pub rank: Rank,
     /// The checkpoint directory.
     pub directory: PathBuf,
     pub staging: GpuStaging,
 }
 
-static RANK: OnceLock<Rank> = OnceLock::new();
+static ASKER: OnceLock<Asker> = OnceLock::new();
 
 /// Records the rank for which this process asks the helper.
 pub fn this_is(launch: &Launch) {
-    RANK.get_or_init(|| Rank {
+    ASKER.get_or_init(|| Asker {
         launch: launch.launch.clone(),
-        number: launch.rank,
+        rank: launch.rank,
         directory: launch.directory.clone(),
         staging: launch.gpu_staging,
     });
@@ -58,9 +58,10 @@ pub fn this_is(launch: &Launch) {
 ///
 /// # Errors
 /// The process is not a rank of a job.
-pub fn rank() -> io::Result<&'static Rank> {
-    let rank = RANK.get();
-    rank.ok_or_else(|| io::Error::other("this process is no rank of a job"))
+pub fn asker() -> io::Result<&'static Asker> {
+    ASKER
+        .get()
+        .ok_or_else(|| io::Error::other("this process is no rank of a job"))
 }
 
 /// Why the helper has not done what it was asked for.
@@ -218,17 +219,21 @@ impl Client {
     }
 
     /// Measures the node's GPUs and links, unless that has been done before.
-    pub fn survey(&mut self, rank: &Rank) -> Result<(), Trouble> {
-        let directory = rank.directory.clone();
+    pub fn survey(&mut self, asker: &Asker) -> Result<(), Trouble> {
+        let directory = asker.directory.clone();
         self.order(Request::Survey { directory }, MOVES)
     }
 
     /// Stages device memory, or returns why it cannot be staged; then nothing has changed.
-    pub fn stage(&mut self, rank: &Rank, epoch: Epoch) -> Result<Result<Report, String>, Trouble> {
+    pub fn stage(
+        &mut self,
+        asker: &Asker,
+        epoch: Epoch,
+    ) -> Result<Result<Report, String>, Trouble> {
         let request = Request::Stage {
-            rank: rank.number,
+            rank: asker.rank,
             epoch,
-            directory: rank.directory.clone(),
+            directory: asker.directory.clone(),
         };
         match self.ask(request, MOVES)? {
             Answer::Staged(report) => Ok(Ok(report)),
@@ -291,11 +296,11 @@ impl Client {
         memories: &[Memory],
         mut read: impl FnMut(usize, &mut [u8]) -> Result<(), String>,
     ) -> Result<(), Trouble> {
-        let rank = rank().map_err(helper("cannot be asked"))?;
+        let asker = asker().map_err(helper("cannot be asked"))?;
         let mut arena = self.arena(true)?;
         let request = Request::Fill {
-            rank: rank.number,
-            directory: rank.directory.clone(),
+            rank: asker.rank,
+            directory: asker.directory.clone(),
             pairs: pairs.to_vec(),
             memories: memories.to_vec(),
         };
@@ -339,7 +344,7 @@ pub(super) fn unexpected(answer: &Answer) -> Trouble {
 
 /// Returns a connection to the helper, which it starts if none listens.
 fn reach() -> io::Result<UnixStream> {
-    let name = socket(&rank()?.launch, nix::unistd::geteuid().as_raw());
+    let name = socket(&asker()?.launch, nix::unistd::geteuid().as_raw());
     let place = SocketAddr::from_abstract_name(&name)?;
     let end = Instant::now() + STARTS;
     let mut started = false;

@@ -22,9 +22,9 @@ pub fn begin() {
     let begun = thread::start("stillpoint-gpu", thread::LARGE, || {
         let mut client = Client::connect().ok()?;
         let facts = client.facts().ok()?;
-        let rank = client::rank().ok()?;
-        if may_stage(rank.staging, &facts) {
-            client.survey(rank).ok()?;
+        let asker = client::asker().ok()?;
+        if may_stage(asker.staging, &facts) {
+            client.survey(asker).ok()?;
         }
         Some(client)
     });

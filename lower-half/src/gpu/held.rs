@@ -287,16 +287,16 @@ impl Held {
 
     /// Stages device memory if that is wanted and possible; returns false if the memory has to go the other way.
     fn stage(&mut self) -> Result<bool, Refusal> {
-        let Ok(rank) = client::rank() else {
+        let Ok(asker) = client::asker() else {
             return Ok(false);
         };
-        if rank.staging == GpuStaging::Off {
+        if asker.staging == GpuStaging::Off {
             return Ok(false);
         }
         let lost = |trouble: Trouble| {
             refusal!(GpuDriver, "its GPUs' memory could not be staged: {trouble}")
         };
-        let refused = |reason: &str| match rank.staging {
+        let refused = |reason: &str| match asker.staging {
             GpuStaging::On => Err(refusal!(
                 GpuStaging,
                 "its GPUs' memory cannot be staged, as --gpu-staging on demands: {reason}; the job runs on"
@@ -310,7 +310,7 @@ impl Held {
         self.form = Form::Asked;
         let epoch = Epoch(EPOCH.load(Ordering::Acquire));
         match self
-            .alone(|client| client.stage(rank, epoch))
+            .alone(|client| client.stage(asker, epoch))
             .map_err(lost)?
         {
             Ok(report) => {

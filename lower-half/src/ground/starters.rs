@@ -8,6 +8,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
+use stillpoint_ids::Rank;
 use stillpoint_part::Kind;
 
 use serde::{Deserialize, Serialize};
@@ -117,7 +118,7 @@ fn in_words(starters: &[Starter]) -> Option<String> {
 
 /// Ends the processes that have started this one: they would take the suspend for the program's end. `stderr` is this process's own, as the launcher provided
 /// it.
-pub fn end(rank: u32, status: i32, stderr: Option<RawFd>) {
+pub fn end(rank: Rank, status: i32, stderr: Option<RawFd>) {
     let starters = all();
     let Some(commands) = in_words(&starters) else {
         return;

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::launch_start::Missing;
 use stillpoint_refusals::{Code, Coded, Refusal};
 
@@ -65,11 +66,11 @@ pub enum LaunchError {
     #[error("{0}; use --mpi-library to name the file of an MPI library with the standard's ABI")]
     Mpi(String),
     #[error("cannot restart rank {rank}: {}", reason.details())]
-    Restore { rank: u32, reason: Refusal },
+    Restore { rank: Rank, reason: Refusal },
     #[error("rank {rank}: {missing}")]
-    NoJob { rank: u32, missing: Missing },
+    NoJob { rank: Rank, missing: Missing },
     #[error("rank {rank}: {what}")]
-    Differs { rank: u32, what: String },
+    Differs { rank: Rank, what: String },
     #[error("{0}")]
     Space(String),
     #[error(transparent)]

@@ -128,7 +128,7 @@ pub fn run(
     adopt_this_thread()?;
     process::begin(launch.as_ref(), low_text)?;
     if let Some(launch) = launch {
-        page.rank.store(launch.rank as i32, Relaxed);
+        page.rank.store(launch.rank.0 as i32, Relaxed);
         page.size.store(launch.size as i32, Relaxed);
         page.two_phase.store(launch.two_phase.into(), Relaxed);
         signals::suspend_by(&launch);

@@ -47,7 +47,7 @@ pub fn run<J: Job>(
     };
     let at = |point: Point| strike(point).map_err(|error| refused(refusal!(FaultPoint, "{error}")));
     launch::begin::keep_apart(launch);
-    this_is(launch.rank);
+    this_is(launch.rank.0);
     client::this_is(launch);
     let wanted = launch.restart.as_ref().ok_or_else(|| {
         refused(refusal!(
@@ -91,7 +91,7 @@ pub fn run<J: Job>(
     let page = process::prepare(restore.reader().environment().gate_version)?;
     process::offer_mpi();
     page.restarted.store(1, Ordering::Release);
-    page.rank.store(launch.rank as i32, Ordering::Relaxed);
+    page.rank.store(launch.rank.0 as i32, Ordering::Relaxed);
     page.size.store(launch.size as i32, Ordering::Relaxed);
 
     at(Point::RestartJoin)?;
@@ -207,7 +207,7 @@ fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), Refusal
             return Err(refused("MPI_Comm_size", error));
         }
     }
-    if (rank, size) != (launch.rank as i32, launch.size as i32) {
+    if (rank, size) != (launch.rank.0 as i32, launch.size as i32) {
         return Err(refusal!(
             RanksDiffer,
             "MPI says rank {rank} of {size}, but the launcher says rank {} of {}: start all ranks with the same mpirun",

@@ -1,5 +1,6 @@
 //! A process that is being restored, as the parts of a restart see it.
 
+use stillpoint_ids::Rank;
 use stillpoint_image::descriptors::DescriptorKind;
 use stillpoint_part::Saved;
 use stillpoint_refusals::Refusal;
@@ -15,7 +16,7 @@ use crate::threads::Thread;
 pub struct Back {
     pub restore: Restore,
     pub page: &'static GatePage,
-    pub rank: u32,
+    pub rank: Rank,
     /// The main thread.
     pub main: Returning,
     /// The others, once they are made.

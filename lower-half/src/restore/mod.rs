@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use stillpoint_faults::{Point, strike};
+use stillpoint_ids::Rank;
 use stillpoint_image::descriptors::DescriptorKind;
 use stillpoint_image::{Environment, ImageError, Manifest, Reader, Thread, rank_of};
 
@@ -80,7 +81,7 @@ impl From<RestoreError> for Refusal {
 
 impl RestoreError {
     /// Whether the fault lies in another rank's image, which has blocks that this rank needs too.
-    pub fn is_about_another(&self, rank: u32) -> bool {
+    pub fn is_about_another(&self, rank: Rank) -> bool {
         let error = match self {
             RestoreError::Image(ImageError::Sibling { .. }) => return false,
             RestoreError::Image(error) => error,
@@ -118,7 +119,7 @@ impl Restore {
     /// The upper half's addresses must be free: no application runs in this process.
     pub unsafe fn open(
         wanted: &launch::Restart,
-        rank: u32,
+        rank: Rank,
         size: u32,
         workers: usize,
         parts: impl FnOnce(&Reader) -> Vec<Refusal>,
@@ -151,7 +152,7 @@ impl Restore {
             (false, _) => None,
             (true, Ok(_)) => Some(arrival::plan(&restore.reader)),
             (true, Err(error)) => {
-                if rank == 0 {
+                if rank == Rank::FIRST {
                     say::line(format_args!(
                         "the restart reads all memory first: --lazy needs userfaultfd, for the kernel's own accesses \
                          too (set sysctl vm.unprivileged_userfaultfd=1, or let this user open /dev/userfaultfd): \

@@ -5,6 +5,7 @@
 //! other, into parts.
 
 use crate::node::{CopyRoute, GRANULE, Node, StagingPlace};
+use stillpoint_ids::Rank;
 use stillpoint_multilevel::placement::{Ground, Portion};
 use stillpoint_multilevel::problem::ScheduleError;
 use stillpoint_multilevel::topology::TopologyError;
@@ -13,7 +14,7 @@ use stillpoint_multilevel::{Exact, Greedy, LocalOnly, MinTime, Scheduler, Second
 /// A range of device memory of one rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Source {
-    pub rank: u32,
+    pub rank: Rank,
     pub gpu: usize,
     /// The address, for the code that copies; this module does not use it.
     pub address: u64,
@@ -227,7 +228,7 @@ impl Staging {
     }
 
     /// Counts a rank's bytes in host memory. In the plan of the whole job they join the rank's other bytes to write.
-    pub fn host_bytes(&self, sources: &[Source], rank: u32) -> u64 {
+    pub fn host_bytes(&self, sources: &[Source], rank: Rank) -> u64 {
         let of_rank = |part: &&StagedPart| {
             part.place == StagingPlace::Host && sources[part.source].rank == rank
         };

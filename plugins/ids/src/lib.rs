@@ -3,5 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod epoch;
+mod rank;
 
 pub use epoch::Epoch;
+pub use rank::Rank;

@@ -4,6 +4,7 @@ use stillpoint_gpu_copies::Gpus as Copying;
 use stillpoint_gpu_driver::Driver;
 use stillpoint_gpu_plan::{Copies, Host, Node, Source, StagingPlace};
 use stillpoint_gpu_staging::{Bytes, BytesError, Device, Digest, fill_from};
+use stillpoint_ids::Rank;
 use stillpoint_multilevel::Topology;
 use stillpoint_tests::Failed;
 use stillpoint_tests::gpu::{Device as Emulated, Link, Node as Described};
@@ -77,7 +78,7 @@ pub fn sources(gpus: &mut Copying<'_>, sizes: &[u64; 8]) -> Result<Vec<Source>, 
             .reserve(StagingPlace::Gpu(gpu), bytes.max(1))
             .map_err(|error| error.to_string())?;
         sources.push(Source {
-            rank: gpu as u32,
+            rank: Rank::at(gpu),
             gpu,
             address: spot.address,
             bytes,

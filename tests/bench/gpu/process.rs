@@ -8,7 +8,7 @@ use stillpoint_gpu_driver::storage::{self, Storage};
 use stillpoint_gpu_driver::{Driver, checkpoint, devices};
 use stillpoint_gpu_plan::{Host, Node, Record, Source, StagingPlace};
 use stillpoint_gpu_staging::{Digest, Drain, Piece, Settings, Sink, SinkError, fill_back, stage};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_tests::{Failed, ensure};
 
 use super::machine::COPIES;
@@ -153,7 +153,7 @@ impl Staging<'_> {
 
 fn sources(storage: &Storage) -> Vec<Source> {
     let source = |lent: &storage::Lent| Source {
-        rank: 0,
+        rank: Rank::FIRST,
         gpu: lent.device,
         address: lent.address,
         bytes: lent.bytes,

@@ -1,5 +1,6 @@
 //! The table of the blocks of a staged image, and an image that is read by that table.
 
+use stillpoint_ids::Rank;
 use stillpoint_image::blocks::{Blocks, FastTierDirectory as Tier, blocks_name};
 use stillpoint_image::format::checksum;
 use stillpoint_image::{Reader, image_name};
@@ -18,8 +19,8 @@ pub fn blocks(input: &[u8]) -> bool {
         return false;
     };
     let place = InputDirectory::new();
-    let image = place.file(&image_name(0), seeds::image_file());
-    let table = place.path().join(blocks_name(0));
+    let image = place.file(&image_name(Rank(0)), seeds::image_file());
+    let table = place.path().join(blocks_name(Rank(0)));
     std::fs::write(&table, put_right(rest, *form)).expect("a file for the table");
     let Ok(mut blocks) = Blocks::read(&table) else {
         return false;
@@ -33,7 +34,7 @@ pub fn blocks(input: &[u8]) -> bool {
     // With any table, a read returns the image or nothing. Its places lie in the directory of this input.
     let fast = place.path().join("fast");
     std::fs::create_dir(&fast).expect("a directory for the fast tier");
-    std::fs::copy(&image, fast.join(image_name(0))).expect("a part on the fast tier");
+    std::fs::copy(&image, fast.join(image_name(Rank(0)))).expect("a part on the fast tier");
     for tier in &mut blocks.places {
         *tier = Tier {
             host: tier.host.clone(),

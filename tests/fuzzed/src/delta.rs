@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::format::SectionKind;
 use stillpoint_image::{
     Compression, Identity, Origin, Reader, Writer, epoch_name, image_name, verify,
@@ -15,7 +15,7 @@ use crate::parts::{Parts, split};
 /// The border between two images.
 pub(crate) const BORDER: &[u8] = b"\xfc\n#\xfc";
 /// The rank of all images.
-pub(crate) const RANK: u32 = 1;
+pub(crate) const RANK: Rank = Rank(1);
 /// The latest epoch of an input.
 const MOST_EPOCHS: usize = 5;
 /// The limit of memory that is carried further.

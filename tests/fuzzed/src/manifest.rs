@@ -1,5 +1,6 @@
 //! The manifest of an epoch.
 
+use stillpoint_ids::Rank;
 use stillpoint_image::Manifest;
 use stillpoint_image::format::checksum;
 use stillpoint_image::manifest::NAME;
@@ -28,9 +29,9 @@ pub fn manifest(input: &[u8]) -> bool {
         return false;
     };
     place.file("image", seeds::image_file());
-    for rank in 0..manifest.ranks.len().min(4) as u32 + 1 {
+    for rank in Rank::all(manifest.ranks.len().min(4) as u32 + 1) {
         if let Ok(reader) = manifest.open_image(place.path(), rank) {
-            let entry = &manifest.ranks[rank as usize];
+            let entry = &manifest.ranks[rank.index()];
             assert_eq!(
                 (reader.digest(), reader.identity().rank),
                 (entry.digest, rank)

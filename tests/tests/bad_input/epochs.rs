@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use stillpoint_ids::Rank;
 use stillpoint_image::format::VERSION;
 use stillpoint_image::image_name;
 use stillpoint_tests::command::exit;
@@ -32,16 +33,16 @@ fn the_wrong_number_of_ranks() {
 #[test]
 fn missing_and_truncated_images() {
     with_suspended("missing-image", |trial, epoch| {
-        for rank in 0..2 {
+        for rank in Rank::all(2) {
             let name = image_name(rank);
             let _broken = broken::missing(&epoch.join(&name))?;
             both_refuse(trial, &[&name]).map_err(|failed| format!("missing: {failed}"))?;
         }
-        let path = epoch.join(image_name(1));
+        let path = epoch.join(image_name(Rank(1)));
         let whole = fs::metadata(&path).map_err(io)?.len();
         for keep in [0, 7, 63, 64, whole / 2, whole - 1] {
             let _broken = broken::truncated(&path, keep)?;
-            both_refuse(trial, &[&image_name(1)])
+            both_refuse(trial, &[&image_name(Rank(1))])
                 .map_err(|failed| format!("{keep} of {whole} bytes: {failed}"))?;
         }
         Ok(())
@@ -73,7 +74,7 @@ fn missing_and_broken_manifests() {
 fn images_with_a_flipped_bit() {
     with_suspended("flipped", |trial, epoch| {
         let mut seed = Seed::new();
-        let name = image_name(0);
+        let name = image_name(Rank(0));
         let path = epoch.join(&name);
         let bits = fs::metadata(&path).map_err(io)?.len() * 8;
         // One bit in the header, one in the trailer, others anywhere, mostly in page data.
@@ -103,7 +104,7 @@ fn images_with_a_flipped_bit() {
 #[test]
 fn an_image_of_another_version() {
     with_suspended("version", |trial, epoch| {
-        let name = image_name(1);
+        let name = image_name(Rank(1));
         let _broken = broken::later_version(&epoch.join(&name))?;
         let version = format!("version {}", VERSION + 1);
         both_refuse(trial, &[&name, &version, "release"])
@@ -124,9 +125,13 @@ fn lacking() -> Result<&'static str, Failed> {
 fn an_image_from_another_processor() {
     with_suspended("processor", |trial, epoch| {
         let feature = lacking()?;
-        let _broken = broken::needs_feature(epoch, 1, feature)?;
+        let _broken = broken::needs_feature(epoch, Rank(1), feature)?;
         // As a file the image is whole.
         verify(trial)?.expect(exit::DONE)?;
-        fails(trial.restarted()?, exit::FAILED, &[feature, &image_name(1)])
+        fails(
+            trial.restarted()?,
+            exit::FAILED,
+            &[feature, &image_name(Rank(1))],
+        )
     });
 }

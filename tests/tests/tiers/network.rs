@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use stillpoint_ids::Rank;
 use stillpoint_image::blocks::{BlockRecord, Blocks, SLOW, blocks_name, read_block};
 use stillpoint_image::image_name;
 use stillpoint_tests::command::exit;
@@ -31,7 +32,7 @@ fn on_network(
 
 /// Returns the blocks of rank 0's image that only another node holds.
 fn with_the_peer(nodes: &Nodes, epoch: &Path) -> Result<Vec<BlockRecord>, Failed> {
-    let table = epoch.join(blocks_name(0));
+    let table = epoch.join(blocks_name(Rank(0)));
     let blocks = Blocks::read(&table).map_err(|error| error.to_string())?;
     let own = nodes.fast(0);
     let far = |place: u32| {
@@ -53,7 +54,7 @@ fn sum(records: &[BlockRecord]) -> u64 {
 
 /// Counts the blocks of rank 0 in a directory.
 fn held(records: &[BlockRecord], directory: &Path) -> usize {
-    let Ok(image) = File::open(directory.join(image_name(0))) else {
+    let Ok(image) = File::open(directory.join(image_name(Rank(0)))) else {
         return 0;
     };
     let whole = |record: &&BlockRecord| read_block(&image, record).is_some();
@@ -132,7 +133,7 @@ fn a_durable_epoch_too_is_read_where_it_is_nearest() {
             // The copies on the slow tier are broken, so a restart that read them there would fail.
             let image = OpenOptions::new()
                 .write(true)
-                .open(epoch.join(image_name(0)))
+                .open(epoch.join(image_name(Rank(0))))
                 .map_err(|error| error.to_string())?;
             // The restart reads the image's tables, at its ends, before it asks the peers.
             let pages = far

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use stillpoint_ids::Rank;
 use stillpoint_image::blocks::{BlockRecord, Blocks, SLOW, blocks_name, read_block};
 use stillpoint_image::nearest::FastParts;
 use stillpoint_image::{ImageError, Manifest, image_name};
@@ -121,14 +122,14 @@ impl Slow {
 }
 
 /// Describes what a rank's image lacks on the slow tier; `None`: it is whole.
-pub fn lacks(directory: &Path, rank: u32) -> Option<String> {
+pub fn lacks(directory: &Path, rank: Rank) -> Option<String> {
     match lost(directory, rank) {
         Ok(lost) => lost,
         Err(error) => Some(error.to_string()),
     }
 }
 
-fn lost(directory: &Path, rank: u32) -> Result<Option<String>, ImageError> {
+fn lost(directory: &Path, rank: Rank) -> Result<Option<String>, ImageError> {
     let blocks = Blocks::read(&directory.join(blocks_name(rank)))?;
     let path = directory.join(image_name(rank));
     let slow =

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stillpoint_ids::Rank;
 use stillpoint_image::blocks::Blocks;
 use stillpoint_image::format::checksum;
 use stillpoint_image::nearest::holders;
@@ -13,7 +14,7 @@ use super::PATIENCE;
 
 /// The blocks of one image that other hosts hold.
 pub struct Fetch<'a> {
-    rank: u32,
+    rank: Rank,
     here: &'a str,
     peers: &'a [Announced],
     terms: Terms,
@@ -24,7 +25,7 @@ pub struct Fetch<'a> {
 
 impl<'a> Fetch<'a> {
     pub fn new(
-        rank: u32,
+        rank: Rank,
         here: &'a str,
         peers: &'a [Announced],
         terms: Terms,
@@ -70,7 +71,7 @@ impl<'a> Fetch<'a> {
     /// Connects to one of the host's ranks. Different ranks ask different ones, so that these share the work.
     fn connect(&self, host: &str) -> Option<Peer> {
         let there: Vec<&Announced> = self.peers.iter().filter(|peer| peer.host == host).collect();
-        let chosen = there.get(self.rank as usize % there.len().max(1))?;
+        let chosen = there.get(self.rank.index() % there.len().max(1))?;
         Peer::open(&chosen.address, &self.terms, PATIENCE).ok()
     }
 }

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use stillpoint_ids::Rank;
 use stillpoint_image::blocks::{Blocks, blocks_name};
 use stillpoint_image::image_name;
 use stillpoint_image::nearest::FastParts;
@@ -38,7 +39,7 @@ struct Held {
 }
 
 fn serve_peer(mut peer: Peer, directory: &Path) -> Result<(), PeerError> {
-    let mut images: HashMap<u32, Option<Held>> = HashMap::new();
+    let mut images: HashMap<Rank, Option<Held>> = HashMap::new();
     while let Some(request) = peer.request()? {
         // A process that is about to become a rank gets no other requests.
         let Request::Get { rank, block } = request else {
@@ -54,7 +55,7 @@ fn serve_peer(mut peer: Peer, directory: &Path) -> Result<(), PeerError> {
     Ok(())
 }
 
-fn open(directory: &Path, rank: u32) -> Option<Held> {
+fn open(directory: &Path, rank: Rank) -> Option<Held> {
     let blocks = Blocks::read(&directory.join(blocks_name(rank))).ok()?;
     let image = PathBuf::from(image_name(rank));
     let parts = FastParts::open(&blocks, &image, &host_name(), None);

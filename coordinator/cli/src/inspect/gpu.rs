@@ -1,6 +1,7 @@
 //! Memory of GPUs that was staged, in words.
 
 use serde_json::Value;
+use stillpoint_ids::Rank;
 use stillpoint_image::Description;
 
 use crate::units::bytes;
@@ -18,7 +19,7 @@ pub fn in_words(images: &[Description]) -> String {
     lines.collect()
 }
 
-fn line(rank: u32, all: u64, staged: &Value) -> String {
+fn line(rank: Rank, all: u64, staged: &Value) -> String {
     let place = |name: &str| bytes(staged[name].as_u64().unwrap_or(0));
     let milliseconds = |name: &str| staged[name].as_f64().unwrap_or(0.0) * 1e3;
     format!(
@@ -41,7 +42,7 @@ mod tests {
         let staged = serde_json::json!({
             "own_bytes": 4096, "peer_bytes": 0, "host_bytes": 1024, "seconds": 0.0125, "predicted": 0.01
         });
-        let text = line(3, 5120, &staged);
+        let text = line(Rank(3), 5120, &staged);
         assert!(text.starts_with("rank 3: "), "{text}");
         assert!(text.ends_with("in 12.50 ms (10.00 expected)\n"), "{text}");
     }

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::safe_text::line;
 
 use super::units::bytes;
@@ -79,11 +79,8 @@ fn write(path: &Path, text: &str) -> CommandResult {
 }
 
 /// The rank that a phase waited for, and how much longer than for the one before it.
-fn waited_for(epoch: &RecordedEpoch, phase: &Phase) -> Option<(usize, f64)> {
-    let mut there: Vec<(f64, usize)> = phase
-        .ranks
-        .iter()
-        .enumerate()
+fn waited_for(epoch: &RecordedEpoch, phase: &Phase) -> Option<(Rank, f64)> {
+    let mut there: Vec<(f64, Rank)> = Rank::of_each(&phase.ranks)
         .filter_map(|(rank, at)| Some(((*at)?, rank)))
         .collect();
     there.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -98,8 +95,8 @@ fn waited_for(epoch: &RecordedEpoch, phase: &Phase) -> Option<(usize, f64)> {
     (more >= 0.01 && more >= 0.01 * epoch.seconds).then_some((rank, more))
 }
 
-fn host(epoch: &RecordedEpoch, rank: usize) -> String {
-    let host = epoch.hosts.get(rank).map_or("", String::as_str);
+fn host(epoch: &RecordedEpoch, rank: Rank) -> String {
+    let host = epoch.hosts.get(rank.index()).map_or("", String::as_str);
     line(host).into_owned()
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use stillpoint_ids::Rank;
+
 use super::recorded::RecordedEpoch;
 use super::{host, in_words, waited_for};
 
@@ -42,10 +44,10 @@ fn escaped(text: &str) -> String {
 }
 
 /// The ranks that are shown, in order.
-fn rows(epoch: &RecordedEpoch) -> Vec<usize> {
-    let mut ranks: Vec<usize> = (0..epoch.hosts.len()).collect();
+fn rows(epoch: &RecordedEpoch) -> Vec<Rank> {
+    let mut ranks: Vec<Rank> = Rank::of_each(&epoch.hosts).map(|(rank, _)| rank).collect();
     if ranks.len() > ROWS {
-        let waited: Vec<usize> = epoch
+        let waited: Vec<Rank> = epoch
             .phases
             .iter()
             .filter_map(|phase| waited_for(epoch, phase).map(|(rank, _)| rank))
@@ -93,7 +95,7 @@ fn picture(epoch: &RecordedEpoch) -> String {
         let seconds = phase.ended - phase.began;
         let last = waited_for(epoch, phase);
         for (row, rank) in rows.iter().enumerate() {
-            let Some(at) = phase.ranks.get(*rank).copied().flatten() else {
+            let Some(at) = phase.ranks.get(rank.index()).copied().flatten() else {
                 continue;
             };
             let row = row as f64 + 1.0;
@@ -198,6 +200,6 @@ mod tests {
         }
         let rows = rows(&many);
         assert_eq!(rows.len(), ROWS);
-        assert!(rows.contains(&700) && rows.is_sorted());
+        assert!(rows.contains(&Rank(700)) && rows.is_sorted());
     }
 }

@@ -1,6 +1,7 @@
 //! Chrome's trace format ("Trace Event Format"), which ui.perfetto.dev and chrome://tracing show: complete events with a begin and a length in microseconds.
 
 use serde_json::{Value, json};
+use stillpoint_ids::Rank;
 
 use super::recorded::RecordedEpoch;
 
@@ -12,8 +13,9 @@ pub fn trace(epochs: &[RecordedEpoch]) -> String {
     })];
     events.push(name(0, "coordinator"));
     if let Some(epoch) = epochs.iter().max_by_key(|epoch| epoch.hosts.len()) {
-        let ranks = epoch.hosts.iter().enumerate();
-        events.extend(ranks.map(|(rank, host)| name(rank + 1, &format!("rank {rank} on {host}"))));
+        let ranks = Rank::of_each(&epoch.hosts);
+        events
+            .extend(ranks.map(|(rank, host)| name(track(rank), &format!("rank {rank} on {host}"))));
     }
     for epoch in epochs {
         let began = begin(epoch) - start;
@@ -30,9 +32,9 @@ pub fn trace(epochs: &[RecordedEpoch]) -> String {
         for phase in &epoch.phases {
             events.push(slice(0, &phase.name, phase.began, phase.ended, json!({})));
             let last = super::waited_for(epoch, phase).map(|(rank, _)| rank);
-            for (rank, at) in phase.ranks.iter().enumerate() {
+            for (rank, at) in Rank::of_each(&phase.ranks) {
                 let Some(at) = *at else { continue };
-                let written = epoch.written.get(rank).and_then(Option::as_ref);
+                let written = epoch.written.get(rank.index()).and_then(Option::as_ref);
                 let args = match written.filter(|_| phase.name == "write") {
                     Some(written) => json!({
                         "stored_bytes": written.stored_bytes,
@@ -41,11 +43,11 @@ pub fn trace(epochs: &[RecordedEpoch]) -> String {
                     }),
                     None => json!({}),
                 };
-                events.push(slice(rank + 1, &phase.name, phase.began, at, args));
+                events.push(slice(track(rank), &phase.name, phase.began, at, args));
                 if let Some(last) = last.filter(|last| *last != rank) {
                     let wait = format!("waits for rank {last}");
                     events.push(slice(
-                        rank + 1,
+                        track(rank),
                         &wait,
                         at,
                         phase.ended,
@@ -70,6 +72,11 @@ pub fn trace(epochs: &[RecordedEpoch]) -> String {
 /// When the attempt began, in seconds since 1970.
 fn begin(epoch: &RecordedEpoch) -> f64 {
     epoch.at - epoch.seconds
+}
+
+/// The track of a rank.
+fn track(rank: Rank) -> usize {
+    1 + rank.index()
 }
 
 fn name(track: usize, name: &str) -> Value {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::{Manifest, RankImage};
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
@@ -285,7 +285,7 @@ fn record(predicted: bool) -> Record {
 fn epoch(directory: &Path, epoch: Epoch, records: [Option<Record>; 2]) {
     let path = directory.join(stillpoint_image::epoch_name(epoch));
     std::fs::create_dir(&path).expect("directory");
-    let ranks = (0..).zip(records).map(|(rank, increment)| RankImage {
+    let ranks = Rank::of_each(records).map(|(rank, increment)| RankImage {
         rank,
         file: format!("rank-{rank}"),
         increment,

@@ -6,7 +6,7 @@ mod wrong_input;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::{Manifest, RankImage};
 
 fn plan(arguments: &[&str]) -> Output {
@@ -107,7 +107,7 @@ fn epochs(directory: &Path) {
             let file = format!("rank-{rank}");
             std::fs::write(path.join(&file), "image").expect("image");
             RankImage {
-                rank,
+                rank: Rank(rank),
                 file,
                 bytes: epoch.0 * 1000 + u64::from(rank),
                 ..RankImage::default()

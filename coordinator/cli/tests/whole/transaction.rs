@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Agent, Character, End, Job, PATIENCE, names};
 use stillpoint_coordinator::job::Patience;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::Manifest;
 use stillpoint_protocol::Key;
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
@@ -261,7 +261,7 @@ fn strangers_of_every_kind_do_not_disturb_the_job() {
         );
     }
     // These clients hold the key, but send invalid messages: an agent of a taken rank, one of an unknown rank, and one without a hello.
-    for rank in [0, 7] {
+    for rank in [0, 7].map(Rank) {
         let connection = AgentConnection::open(&job.file.addresses, &job.file.terms(), PATIENCE);
         let (sender, mut receiver) = connection.unwrap().split().unwrap();
         let hello = Hello {
@@ -344,7 +344,7 @@ fn status_tells_ranks_and_epochs() {
 #[test]
 fn ranks_meet_at_barriers_and_end_well() {
     let mut job = Job::coordinator_only(3, Patience::default(), None);
-    let agents: Vec<Agent> = (0..3)
+    let agents: Vec<Agent> = Rank::all(3)
         .map(|rank| Agent::connect(&job.file, rank, Character::default()))
         .collect();
     for agent in agents {
@@ -364,7 +364,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         job: "job".into(),
         launch: "launch".into(),
         name: "test".into(),
-        rank: 0,
+        rank: Rank(0),
         size: 1,
         awaits: None,
         mpi: "openmpi".into(),

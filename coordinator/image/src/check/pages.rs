@@ -1,5 +1,7 @@
 //! Checks of runs, and of the chunks that hold them.
 
+use stillpoint_ids::Rank;
+
 use crate::compression::Codec;
 use crate::devices::DeviceMemory;
 use crate::error::ImageError;
@@ -15,7 +17,7 @@ use crate::tables::{Content, Region};
 /// where page data of their origins can be.
 pub(crate) fn pages(
     sections: &Sections<'_>,
-    rank: u32,
+    rank: Rank,
     regions: &[Region],
     contents: &[Content],
     devices: &[DeviceMemory],

@@ -5,7 +5,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn chunk(origin: u32, offset: u64, bytes: u32) -> ChunkRecord {
 }
 
 fn origin(epoch: Epoch) -> Origin {
-    Origin::of(epoch, 0, 1000, epoch.0.into())
+    Origin::of(epoch, Rank(0), 1000, epoch.0.into())
 }
 
 fn base(epoch: Epoch, origins: &[u64], chunks: &[(u32, u64, &[RunRecord])]) -> Base {

@@ -189,6 +189,8 @@ mod tests {
     use std::sync::atomic::AtomicU64;
     use std::sync::{Arc, Mutex};
 
+    use stillpoint_ids::Rank;
+
     use super::*;
     use crate::descriptors::Descriptors;
     use crate::{
@@ -217,7 +219,7 @@ mod tests {
     }
 
     /// Writes the image of a rank with this memory, whose chunks others may hold.
-    fn write(path: &Path, rank: u32, memory: &[u8], index: Index) {
+    fn write(path: &Path, rank: Rank, memory: &[u8], index: Index) {
         let mut writer = Writer::create(path, Compression::Lz4).unwrap();
         writer.share(Sharing::with(index, rank));
         let run = PageRun {
@@ -258,15 +260,15 @@ mod tests {
         };
         let common: Vec<u8> = (0..BYTES).map(|_| random()).collect();
         let own: Vec<u8> = (0..BYTES).map(|_| random()).collect();
-        let path = |rank| directory.path().join(image_name(rank));
+        let path = |rank| directory.path().join(image_name(Rank(rank)));
         write(
             &path(0),
-            0,
+            Rank(0),
             &common,
             Index::in_words(Words(Arc::clone(&words))),
         );
         let memory = [own, common].concat();
-        write(&path(1), 1, &memory, Index::in_words(Words(words)));
+        write(&path(1), Rank(1), &memory, Index::in_words(Words(words)));
 
         let noted = Arc::new(Mutex::new(vec![]));
         let file = File::open(path(1)).unwrap();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::delta::Unchanged;
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::{
@@ -18,7 +18,7 @@ const BLOCK: usize = 1 << 16;
 const MOST: u64 = 3;
 
 fn path(directory: &Path, epoch: Epoch) -> PathBuf {
-    directory.join(epoch_name(epoch)).join(image_name(1))
+    directory.join(epoch_name(epoch)).join(image_name(Rank(1)))
 }
 
 /// A device's memory, with its content when it was last written.
@@ -124,7 +124,7 @@ fn is_read(path: &Path, memories: &[Memory], at_a_time: usize) {
 fn two(directory: &Path) -> Vec<Memory> {
     let bytes = some_bytes(7, 40 * BLOCK);
     let mut memories = vec![Memory::new(0xa1, bytes)];
-    let base = write(directory, Epoch(1), &mut memories, None).base(Epoch(1), 1);
+    let base = write(directory, Epoch(1), &mut memories, None).base(Epoch(1), Rank(1));
     memories[0].bytes[17 * BLOCK + 5] ^= 1;
     write(directory, Epoch(2), &mut memories, Some(&base));
     memories
@@ -185,7 +185,7 @@ fn every_epoch_gives_back_all_bytes() {
             &memories,
             [1 << 20, 4097, 300_001][epoch.0 as usize % 3],
         );
-        base = Some(written.base(epoch, 1));
+        base = Some(written.base(epoch, Rank(1)));
         if epoch.0 > MOST {
             let old = path(directory.path(), Epoch(epoch.0 - MOST));
             std::fs::remove_dir_all(old.parent().unwrap()).unwrap();

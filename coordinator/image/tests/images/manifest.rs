@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::manifest::NAME;
 use stillpoint_image::{
     Compression, ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name,
@@ -15,8 +15,8 @@ use stillpoint_incremental::viability::{
 use crate::common;
 
 fn write(directory: &Path) -> Manifest {
-    let written = common::write(&directory.join(image_name(1)), Compression::Lz4);
-    let image = |rank: u32| RankImage {
+    let written = common::write(&directory.join(image_name(Rank(1))), Compression::Lz4);
+    let image = |rank: Rank| RankImage {
         rank,
         file: image_name(rank),
         bytes: written.bytes,
@@ -36,7 +36,7 @@ fn write(directory: &Path) -> Manifest {
         stillpoint: "0.1.0".into(),
         compression: "lz4".into(),
         needs: vec![],
-        ranks: vec![image(0), image(1)],
+        ranks: vec![image(Rank(0)), image(Rank(1))],
     };
     manifest.write(directory).unwrap();
     manifest
@@ -49,11 +49,11 @@ fn what_is_written_is_read() {
     assert_eq!(Manifest::read(directory.path()).unwrap(), manifest);
     assert_eq!(
         manifest
-            .open_image(directory.path(), 1)
+            .open_image(directory.path(), Rank(1))
             .unwrap()
             .identity()
             .rank,
-        1
+        Rank(1)
     );
 }
 
@@ -190,13 +190,13 @@ fn another_image_than_the_one_meant_is_refused() {
     let mut other = manifest.clone();
     other.ranks[1].digest ^= 1;
     assert!(matches!(
-        other.open_image(directory.path(), 1),
+        other.open_image(directory.path(), Rank(1)),
         Err(ImageError::Digest { .. })
     ));
     let mut other = manifest.clone();
     other.epoch = Epoch(4);
     let error = other
-        .open_image(directory.path(), 1)
+        .open_image(directory.path(), Rank(1))
         .unwrap_err()
         .to_string();
     assert!(
@@ -204,12 +204,12 @@ fn another_image_than_the_one_meant_is_refused() {
         "{error}"
     );
     let error = manifest
-        .open_image(directory.path(), 2)
+        .open_image(directory.path(), Rank(2))
         .unwrap_err()
         .to_string();
     assert!(error.contains("no rank 2"), "{error}");
     let error = manifest
-        .open_image(directory.path(), 0)
+        .open_image(directory.path(), Rank(0))
         .unwrap_err()
         .to_string();
     assert!(

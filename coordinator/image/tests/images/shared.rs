@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::format::NOWHERE;
 use stillpoint_image::{
     Base, Compression, Crew, Identity, Index, Manifest, PageRun, RankImage, Reader, Region,
@@ -16,7 +16,7 @@ use crate::common;
 const START: u64 = 0x1000_0000_0000;
 const MEGABYTE: usize = 1 << 20;
 
-fn path(directory: &Path, epoch: Epoch, rank: u32) -> PathBuf {
+fn path(directory: &Path, epoch: Epoch, rank: Rank) -> PathBuf {
     directory.join(epoch_name(epoch)).join(image_name(rank))
 }
 
@@ -33,7 +33,7 @@ fn random(seed: u64, bytes: usize) -> Vec<u8> {
 /// Memory of a rank: stretches, each with its start.
 type Memory = Vec<(u64, Vec<u8>)>;
 
-fn starts(memory: &Memory, how: impl FnOnce(&mut Writer), at: (&Path, Epoch, u32)) -> Written {
+fn starts(memory: &Memory, how: impl FnOnce(&mut Writer), at: (&Path, Epoch, Rank)) -> Written {
     let (directory, epoch, rank) = at;
     let path = path(directory, epoch, rank);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -67,7 +67,7 @@ fn runs(memory: &Memory) -> Vec<PageRun<'_>> {
     all.collect()
 }
 
-fn whole(memory: &Memory, sharing: Sharing, threads: usize, at: (&Path, Epoch, u32)) -> Written {
+fn whole(memory: &Memory, sharing: Sharing, threads: usize, at: (&Path, Epoch, Rank)) -> Written {
     let write = |writer: &mut Writer| {
         writer.use_crew(Crew::of(threads));
         writer.share(sharing);
@@ -112,13 +112,13 @@ fn two_copies_in_one_rank_are_written_once() {
         (START + (1 << 30), second),
     ];
     for threads in [1, 2] {
-        let at = (directory.path(), Epoch(threads as u64), 1);
-        let sharing = Sharing::in_one_image(1, 30 << 20);
+        let at = (directory.path(), Epoch(threads as u64), Rank(1));
+        let sharing = Sharing::in_one_image(Rank(1), 30 << 20);
         let written = whole(&memory, sharing, threads, at);
-        assert_eq!(written.tables.siblings, [1]);
+        assert_eq!(written.tables.siblings, [Rank(1)]);
         assert_eq!(written.page_bytes, 24 * MEGABYTE as u64 + 3 * 4096);
         assert!(written.bytes < 15 * MEGABYTE as u64, "{}", written.bytes);
-        let path = path(directory.path(), at.1, 1);
+        let path = path(directory.path(), at.1, at.2);
         verify(&path, 2).unwrap();
         let reader = Reader::open(&path).unwrap();
         assert_eq!(reader.siblings().count(), 0);
@@ -161,7 +161,7 @@ fn manifest(directory: &Path, epoch: Epoch, images: &[Written]) -> Manifest {
     let mut needs: Vec<Epoch> = needs.collect();
     needs.sort_unstable();
     needs.dedup();
-    let ranks = (0..).zip(images).map(|(rank, image)| RankImage {
+    let ranks = Rank::of_each(images).map(|(rank, image)| RankImage {
         rank,
         file: image_name(rank),
         bytes: image.bytes,
@@ -182,7 +182,7 @@ fn manifest(directory: &Path, epoch: Epoch, images: &[Written]) -> Manifest {
 fn epoch_of_three(directory: &Path, memories: &[Memory]) -> Vec<Written> {
     let words = Words::new();
     std::thread::scope(|scope| {
-        let ranks = (0..).zip(memories).map(|(rank, memory)| {
+        let ranks = Rank::of_each(memories).map(|(rank, memory)| {
             let sharing = Sharing::with(Index::in_words(words.clone()), rank);
             scope.spawn(move || whole(memory, sharing, 1, (directory, Epoch(1), rank)))
         });
@@ -199,7 +199,7 @@ fn a_table_that_three_ranks_have_is_written_once() {
     let together: u64 = images.iter().map(|image| image.bytes).sum();
     assert!(together < 24 * MEGABYTE as u64, "{together}");
     let manifest = manifest(directory.path(), Epoch(1), &images);
-    for (rank, memory) in (0..).zip(&memories) {
+    for (rank, memory) in Rank::of_each(&memories) {
         let epoch = directory.path().join(epoch_name(Epoch(1)));
         let reader = manifest.open_image(&epoch, rank).unwrap();
         reader.check_pages(2).unwrap();
@@ -207,7 +207,7 @@ fn a_table_that_three_ranks_have_is_written_once() {
         let shared: u64 = reader.tables().shared().iter().map(|it| it.bytes).sum();
         let own = reader.chunks().iter().filter(|chunk| chunk.origin == 0);
         let own: u64 = own.map(|chunk| u64::from(chunk.bytes)).sum();
-        assert_eq!(shared + own, images[rank as usize].page_bytes);
+        assert_eq!(shared + own, images[rank.index()].page_bytes);
     }
 }
 
@@ -218,8 +218,7 @@ fn an_image_that_is_not_there_or_another_is_refused_by_name() {
     let images = epoch_of_three(directory.path(), &memories);
     let manifest = manifest(directory.path(), Epoch(1), &images);
     let epoch = directory.path().join(epoch_name(Epoch(1)));
-    let (rank, sibling) = (0..)
-        .zip(&images)
+    let (rank, sibling) = Rank::of_each(&images)
         .find_map(|(rank, image)| {
             let siblings = image.tables.siblings.iter();
             let other = siblings.copied().find(|sibling| *sibling != rank)?;
@@ -259,7 +258,7 @@ fn an_image_that_is_not_there_or_another_is_refused_by_name() {
     assert!(said(&image_name(sibling)).contains("digest"));
     // Changed bytes are found when they are read.
     let mut broken = sound.clone();
-    let tables = &images[rank as usize].tables;
+    let tables = &images[rank.index()].tables;
     let number = tables.siblings.iter().position(|it| *it == sibling);
     let number = number.unwrap() as u32 + 1;
     let mut chunks = tables.chunks.iter();
@@ -293,13 +292,12 @@ fn what_is_shared_is_carried_on() {
     }
     let images = epoch_of_three(directory, &memories);
     manifest(directory, Epoch(1), &images);
-    let mut bases: Vec<Base> = (0..)
-        .zip(&images)
+    let mut bases: Vec<Base> = Rank::of_each(&images)
         .map(|(rank, image)| image.base(Epoch(1), rank))
         .collect();
     for epoch in (2..=4).map(Epoch) {
         let mut images = vec![];
-        for (rank, (memory, base)) in (0..).zip(memories.iter_mut().zip(&mut bases)) {
+        for (rank, (memory, base)) in Rank::of_each(memories.iter_mut().zip(&mut bases)) {
             let at = path(directory, epoch, rank);
             std::fs::create_dir_all(at.parent().unwrap()).unwrap();
             if !base.images().all(|image| image.bytes > 0) {
@@ -337,7 +335,7 @@ fn what_is_shared_is_carried_on() {
             images.push(written);
         }
         let manifest = manifest(directory, epoch, &images);
-        for (rank, memory) in (0..).zip(&memories) {
+        for (rank, memory) in Rank::of_each(&memories) {
             let reader = manifest
                 .open_image(&directory.join(epoch_name(epoch)), rank)
                 .unwrap();
@@ -351,21 +349,20 @@ fn what_is_shared_is_carried_on() {
                 (1..epoch.0).map(Epoch).collect::<Vec<_>>()
             );
         }
-        bases = (0..)
-            .zip(&images)
+        bases = Rank::of_each(&images)
             .map(|(rank, image)| image.base(epoch, rank))
             .collect();
     }
     // If another rank's image is dropped, its chunks are written again.
     let all = 0..u64::MAX;
     let mut carried = bases[0].carry(std::slice::from_ref(&all));
-    let renewed = carried.leave(|image| image.rank() != Some(0));
+    let renewed = carried.leave(|image| image.rank() != Some(Rank(0)));
     assert!(renewed.is_sorted_by(|one, next| one.end <= next.start));
     assert!(
         carried
             .tables()
             .origins
             .iter()
-            .all(|image| image.rank() == Some(0))
+            .all(|image| image.rank() == Some(Rank(0)))
     );
 }

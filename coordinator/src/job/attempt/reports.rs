@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::agent::Written;
 use stillpoint_refusals::Refusal;
 
@@ -35,12 +36,12 @@ impl Reports {
         self.0.len()
     }
 
-    fn of(&mut self, rank: u32) -> Option<&mut Report> {
-        self.0.get_mut(rank as usize)
+    fn of(&mut self, rank: Rank) -> Option<&mut Report> {
+        self.0.get_mut(rank.index())
     }
 
-    fn by_rank(&self) -> impl Iterator<Item = (u32, &Report)> {
-        (0u32..).zip(&self.0)
+    fn by_rank(&self) -> impl Iterator<Item = (Rank, &Report)> {
+        Rank::of_each(&self.0)
     }
 
     /// Another phase begins. Returns the times of the reports on the phase before.
@@ -61,7 +62,7 @@ impl Reports {
 
     pub fn set_heard(
         &mut self,
-        rank: u32,
+        rank: Rank,
         moment: impl FnOnce(Option<Duration>) -> Option<Duration>,
     ) {
         if let Some(report) = self.of(rank) {
@@ -70,7 +71,7 @@ impl Reports {
     }
 
     /// Records that a rank has done its part of the phase. Returns whether all have.
-    pub fn done(&mut self, rank: u32) -> bool {
+    pub fn done(&mut self, rank: Rank) -> bool {
         if let Some(report) = self.of(rank) {
             report.done = true;
         }
@@ -82,12 +83,12 @@ impl Reports {
     }
 
     /// Whether the phase waits for this rank.
-    pub fn is_missing(&self, rank: u32) -> bool {
-        let report = self.0.get(rank as usize);
+    pub fn is_missing(&self, rank: Rank) -> bool {
+        let report = self.0.get(rank.index());
         report.is_some_and(|report| !report.done)
     }
 
-    pub fn has_written(&mut self, rank: u32, written: Written) {
+    pub fn has_written(&mut self, rank: Rank, written: Written) {
         if let Some(report) = self.of(rank) {
             report.written = Some(written);
         }
@@ -114,7 +115,7 @@ impl Reports {
         }
     }
 
-    pub fn refuse(&mut self, rank: u32, reasons: Vec<Refusal>) {
+    pub fn refuse(&mut self, rank: Rank, reasons: Vec<Refusal>) {
         if let Some(report) = self.of(rank) {
             report.refusals.extend(reasons);
         }
@@ -136,7 +137,7 @@ impl Reports {
     }
 
     /// Records a rank's activity that takes long.
-    pub fn waits(&mut self, rank: u32, what: String) {
+    pub fn waits(&mut self, rank: Rank, what: String) {
         if let Some(report) = self.of(rank) {
             report.late = what;
         }
@@ -149,8 +150,8 @@ impl Reports {
     }
 
     /// A rank's activity that takes long, if there is one.
-    pub fn late_of(&self, rank: u32) -> Option<&str> {
-        let report = self.0.get(rank as usize)?;
+    pub fn late_of(&self, rank: Rank) -> Option<&str> {
+        let report = self.0.get(rank.index())?;
         Some(report.late.as_str()).filter(|late| !late.is_empty())
     }
 
@@ -173,7 +174,7 @@ impl Reports {
     }
 
     /// Words about ranks, joined by the words.
-    pub fn in_words<'a>(&self, about: impl Iterator<Item = (&'a str, u32)>) -> String {
+    pub fn in_words<'a>(&self, about: impl Iterator<Item = (&'a str, Rank)>) -> String {
         let all = self.together(about).into_iter();
         let all = all.map(|(words, ranks)| format!("{ranks} {words}"));
         all.collect::<Vec<_>>().join("; ")
@@ -182,9 +183,9 @@ impl Reports {
     /// Every item once, with its ranks.
     fn together<'a, T: Ord + ?Sized + 'a>(
         &self,
-        items: impl Iterator<Item = (&'a T, u32)>,
+        items: impl Iterator<Item = (&'a T, Rank)>,
     ) -> Vec<(&'a T, String)> {
-        let mut ranks_of: BTreeMap<&T, Vec<u32>> = BTreeMap::new();
+        let mut ranks_of: BTreeMap<&T, Vec<Rank>> = BTreeMap::new();
         for (item, rank) in items {
             ranks_of.entry(item).or_default().push(rank);
         }

@@ -1,5 +1,6 @@
 //! The destinations of all blocks: the exact scheduler decides them from the ranks' reports.
 
+use stillpoint_ids::Rank;
 use stillpoint_multilevel::placement::{Member, Placement, TierRoom, place};
 use stillpoint_protocol::tier::{Announced, Assignment, Rates, Sized};
 
@@ -45,8 +46,8 @@ impl Staging {
             Ok(placement) => placement,
             Err(error) => return Some(Err(error.to_string())),
         };
-        let host = |node: usize| placement.hosts[node] as u32;
-        let partners: Vec<(u32, u32)> = placement
+        let host = |node: usize| Rank::at(placement.hosts[node]);
+        let partners: Vec<(Rank, Rank)> = placement
             .partners
             .iter()
             .enumerate()

@@ -37,7 +37,7 @@ impl World {
         self.committed(epoch);
         assert_eq!(self.orders().last(), Some(&&Order::Terminate));
         for rank in 0..RANKS {
-            self.input(Input::Disconnected { rank });
+            self.input(Input::Disconnected { rank: Rank(rank) });
         }
     }
 
@@ -207,7 +207,7 @@ fn an_epoch_ahead_that_is_committed_is_told_of_where_the_job_ends_before_its_sus
     world.behind(1, Epoch(5), 3.0);
     for rank in 0..RANKS {
         world.agent(rank, FromAgent::Exiting { status: 0 });
-        world.input(Input::Disconnected { rank });
+        world.input(Input::Disconnected { rank: Rank(rank) });
     }
     let [ToCommand::Aborted { ahead, .. }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));

@@ -78,7 +78,7 @@ fn ranks_that_wait_for_a_parked_one_get_it_moving() {
         world.say(1, 1, state(Activity::Parked, 1, poll));
         world.say(2, 1, state(Activity::Waiting, 1, poll));
     }
-    let passed: Vec<u32> = world
+    let passed: Vec<Rank> = world
         .outputs
         .iter()
         .filter_map(|output| match output {
@@ -93,7 +93,7 @@ fn ranks_that_wait_for_a_parked_one_get_it_moving() {
             _ => None,
         })
         .collect();
-    assert_eq!(passed, [0, 1]);
+    assert_eq!(passed, [0, 1].map(Rank));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_suspend_ends_the_job_only_after_the_commit() {
     for rank in 0..RANKS {
         assert_eq!(world.told(1).len(), 0);
         world.agent(rank, FromAgent::Exiting { status: 0 });
-        world.input(Input::Disconnected { rank });
+        world.input(Input::Disconnected { rank: Rank(rank) });
     }
     let [ToCommand::Committed(outcome)] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
@@ -165,7 +165,7 @@ fn ranks_that_are_killed_after_the_commit_of_a_suspend_do_not_make_it_a_failure(
     world.ask(1, true);
     world.up_to_commit(1);
     for rank in 0..RANKS {
-        world.input(Input::Disconnected { rank });
+        world.input(Input::Disconnected { rank: Rank(rank) });
     }
     // The commit is still being carried out: the job must not end before it is known.
     assert!(!world.has(&Output::Ended));

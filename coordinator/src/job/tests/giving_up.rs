@@ -22,7 +22,7 @@ fn a_rank_that_dies_before_the_commit_aborts_it_and_the_epoch_is_discarded() {
                 world.say(2, 1, Progress::Written(written()));
             }
         }
-        world.input(Input::Disconnected { rank: 2 });
+        world.input(Input::Disconnected { rank: Rank(2) });
         let [ToCommand::Aborted { reason, .. }] = world.told(1)[..] else {
             panic!("{steps}: {:?}", world.told(1));
         };
@@ -48,7 +48,7 @@ fn a_rank_that_dies_before_the_commit_aborts_it_and_the_epoch_is_discarded() {
         world.ask(2, false);
         assert!(matches!(world.told(2)[..], [ToCommand::Aborted { .. }]));
         for rank in [0, 1] {
-            world.input(Input::Disconnected { rank });
+            world.input(Input::Disconnected { rank: Rank(rank) });
         }
         assert!(world.has(&Output::Ended));
         assert_eq!(world.job.fate().state, JobState::Failed);

@@ -100,7 +100,7 @@ fn a_suspend_by_signal_is_tried_again_and_an_end_of_the_job_ends_it() {
     world.hindered_try(1);
     world.ask_patiently(1, 600);
     world.hindered_try(2);
-    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Disconnected { rank: Rank(1) });
     assert!(
         matches!(world.told(1).last(), Some(ToCommand::Aborted { reason, .. }) if reason.details().contains("has died")),
         "{:?}",
@@ -118,7 +118,7 @@ fn a_suspend_by_signal_that_is_hindered_tells_the_user_why_and_job_json_keeps_it
         world.sleep();
     }
     let said = |output: &&Output| {
-        matches!(output, Output::Send { rank: 0, message: ToAgent::Say { text } }
+        matches!(output, Output::Send { rank: Rank(0), message: ToAgent::Say { text } }
             if text.starts_with("a signal asks for a suspend") && text.contains("a file is open"))
     };
     assert_eq!(
@@ -138,7 +138,7 @@ fn a_suspend_by_signal_that_is_hindered_tells_the_user_why_and_job_json_keeps_it
 fn a_suspend_by_signal_that_is_given_up_is_told_too() {
     let mut world = World::running();
     world.agent(0, FromAgent::SuspendWanted { signal: 10 });
-    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Disconnected { rank: Rank(1) });
     world.all_say(1, Progress::Released);
     world.agent(0, FromAgent::SuspendWanted { signal: 10 });
     let said = |output: &Output| {

@@ -36,14 +36,14 @@ fn a_program_that_becomes_another_before_mpi_keeps_its_rank() {
     for rank in 0..RANKS {
         world.job.admit(hello(rank), world.now).unwrap();
     }
-    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Disconnected { rank: Rank(1) });
     world.job.admit(hello(1), world.now).unwrap();
     assert_eq!(world.job.fate().reason, None);
     // A process that is dead does not come back.
-    world.input(Input::ProcessGone { rank: 1 });
+    world.input(Input::ProcessGone { rank: Rank(1) });
     assert_eq!(world.job.fate().reason, None);
-    world.input(Input::Disconnected { rank: 2 });
-    world.input(Input::ProcessGone { rank: 2 });
+    world.input(Input::Disconnected { rank: Rank(2) });
+    world.input(Input::ProcessGone { rank: Rank(2) });
     let reason = world.job.fate().reason.clone().unwrap();
     assert!(
         reason.starts_with("rank 2") && reason.contains("died"),
@@ -65,7 +65,7 @@ fn the_program_that_one_becomes_is_waited_for_by_a_checkpoint_that_waits() {
             waits,
             asked: None,
         });
-        world.input(Input::Disconnected { rank: 0 });
+        world.input(Input::Disconnected { rank: Rank(0) });
         let told = world.told(1);
         let reasons = match (waits, &told[..]) {
             (false, [ToCommand::Refused { reasons }]) => reasons,
@@ -87,7 +87,7 @@ fn a_program_that_starts_no_mpi_in_the_place_of_a_rank_is_waited_for_and_named()
     for rank in 0..RANKS {
         world.job.admit(hello(rank), world.now).unwrap();
     }
-    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Disconnected { rank: Rank(1) });
     let ask = |world: &mut World, watcher| {
         world.input(Input::Checkpoint {
             watcher,
@@ -129,7 +129,7 @@ fn a_process_that_becomes_a_program_without_an_agent_refuses_at_once() {
     for rank in 0..RANKS {
         world.job.admit(hello(rank), world.now).unwrap();
     }
-    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Disconnected { rank: Rank(1) });
     let back = Hello {
         returns: true,
         ..hello(1)
@@ -141,11 +141,11 @@ fn a_process_that_becomes_a_program_without_an_agent_refuses_at_once() {
     };
     world.job.admit(hello(1), world.now).unwrap();
     world.job.admit(other, world.now).unwrap_err();
-    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Disconnected { rank: Rank(1) });
     world.job.admit(back, world.now).unwrap();
     let program = "/a/tool".to_owned();
     world.agent(1, FromAgent::BecomesUnsplit { program });
-    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Disconnected { rank: Rank(1) });
     world.input(Input::Checkpoint {
         watcher: 1,
         suspend: true,
@@ -158,7 +158,7 @@ fn a_process_that_becomes_a_program_without_an_agent_refuses_at_once() {
     };
     assert_eq!(reasons[0].code(), Code::UnsplitProgram);
     assert!(reasons[0].details().contains("has become /a/tool"));
-    world.input(Input::ProcessGone { rank: 1 });
+    world.input(Input::ProcessGone { rank: Rank(1) });
     let reason = world.job.fate().reason.clone().unwrap();
     assert!(reason.contains("has ended as /a/tool"), "{reason}");
 }
@@ -178,7 +178,7 @@ fn a_job_whose_starter_has_become_another_program_ends_with_that_program() {
             world.agent(0, FromAgent::BecomesUnsplit { program });
         }
         for rank in 0..RANKS {
-            world.input(Input::Disconnected { rank });
+            world.input(Input::Disconnected { rank: Rank(rank) });
         }
         // The end of the process as a starter may be seen before its end as a rank.
         world.input(Input::StarterGone);
@@ -194,11 +194,11 @@ fn a_job_whose_starter_has_become_another_program_ends_with_that_program() {
 fn the_first_failure_is_the_jobs() {
     let mut world = World::running();
     world.agent(1, FromAgent::Exiting { status: 3 });
-    world.input(Input::Disconnected { rank: 1 });
-    world.input(Input::Disconnected { rank: 0 });
+    world.input(Input::Disconnected { rank: Rank(1) });
+    world.input(Input::Disconnected { rank: Rank(0) });
     world.agent(2, FromAgent::Exiting { status: 143 });
     assert!(!world.has(&Output::Ended));
-    world.input(Input::Disconnected { rank: 2 });
+    world.input(Input::Disconnected { rank: Rank(2) });
     assert!(world.has(&Output::Ended));
     let fate = world.job.fate();
     assert_eq!((fate.state, fate.exit_status), (JobState::Failed, Some(3)));
@@ -210,7 +210,7 @@ fn a_job_whose_ranks_end_well_is_finished() {
     for rank in 0..RANKS {
         world.agent(rank, FromAgent::MpiFinalized);
         world.agent(rank, FromAgent::Exiting { status: 0 });
-        world.input(Input::Disconnected { rank });
+        world.input(Input::Disconnected { rank: Rank(rank) });
     }
     assert!(world.has(&Output::Ended));
     assert_eq!(world.job.fate().state, JobState::Finished);
@@ -265,8 +265,11 @@ fn ranks_of_one_host_hear_as_what_the_others_are_known() {
             pid: hello(other).pid,
             namespace: hello(other).namespace,
         });
-        let message = ToAgent::Neighbours(others.collect());
-        assert!(world.has(&Output::Send { rank, message }), "rank {rank}");
+        let told = Output::Send {
+            rank: Rank(rank),
+            message: ToAgent::Neighbours(others.collect()),
+        };
+        assert!(world.has(&told), "rank {rank}");
     }
 }
 

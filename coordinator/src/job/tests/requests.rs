@@ -13,7 +13,7 @@ fn a_second_request_joins_the_first_and_may_turn_it_into_a_suspend() {
     world.committed(Epoch(5));
     assert_eq!(world.orders().last(), Some(&&Order::Terminate));
     for rank in 0..RANKS {
-        world.input(Input::Disconnected { rank });
+        world.input(Input::Disconnected { rank: Rank(rank) });
     }
     for watcher in [1, 2] {
         assert!(matches!(world.told(watcher)[..], [ToCommand::Committed(_)]));
@@ -73,7 +73,10 @@ fn a_signal_suspends_without_anybody_watching() {
     assert_eq!(world.orders().last(), Some(&&Order::Terminate));
     let text = "suspended: epoch 5 is committed".to_owned();
     let message = ToAgent::Say { text };
-    assert!(world.has(&Output::Send { rank: 0, message }));
+    assert!(world.has(&Output::Send {
+        rank: Rank(0),
+        message
+    }));
 }
 
 #[test]
@@ -96,7 +99,11 @@ fn who_had_it_suspended_is_noted_and_told_once() {
     let said = world.outputs.iter().filter(|output| {
         let text = "suspended by root: maintenance of node 7".to_owned();
         let message = ToAgent::Say { text };
-        **output == Output::Send { rank: 0, message }
+        **output
+            == Output::Send {
+                rank: Rank(0),
+                message,
+            }
     });
     assert_eq!(said.count(), 1);
     let log = "got a request to suspend by root: maintenance of node 7";

@@ -25,7 +25,7 @@ fn a_silent_host_ends_a_checkpoint_which_is_tried_again_when_it_answers() {
     let mut world = World::running();
     world.input(patient(1, 600));
     world.up_to_write(1);
-    world.input(Input::Unreachable { rank: 2 });
+    world.input(Input::Unreachable { rank: Rank(2) });
     let [ToCommand::Hindered { reasons }] = &world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
@@ -58,8 +58,8 @@ fn a_silent_host_ends_a_checkpoint_which_is_tried_again_when_it_answers() {
 #[test]
 fn a_request_without_patience_names_the_host_that_is_silent() {
     let mut world = World::running();
-    world.input(Input::Unreachable { rank: 0 });
-    world.input(Input::Unreachable { rank: 1 });
+    world.input(Input::Unreachable { rank: Rank(0) });
+    world.input(Input::Unreachable { rank: Rank(1) });
     world.ask(1, false);
     let [ToCommand::Refused { reasons }] = &world.told(1)[..] else {
         panic!("{:?}", world.told(1));
@@ -78,7 +78,7 @@ fn an_epoch_whose_images_are_all_written_is_committed_without_the_silent() {
     let mut world = World::running();
     world.ask(1, false);
     world.up_to_commit(1);
-    world.input(Input::Unreachable { rank: 1 });
+    world.input(Input::Unreachable { rank: Rank(1) });
     world.committed(Epoch(5));
     assert!(matches!(world.told(1)[..], [ToCommand::Committed(_)]));
     assert_eq!(world.job.fate().newest_epoch, Some(Epoch(5)));
@@ -91,9 +91,9 @@ fn an_epoch_whose_images_are_all_written_is_committed_without_the_silent() {
 #[test]
 fn when_no_other_rank_is_left_the_silent_are_lost_and_the_job_ends() {
     let mut world = World::running();
-    world.input(Input::Unreachable { rank: 1 });
-    world.input(Input::Disconnected { rank: 0 });
-    world.input(Input::Disconnected { rank: 2 });
+    world.input(Input::Unreachable { rank: Rank(1) });
+    world.input(Input::Disconnected { rank: Rank(0) });
+    world.input(Input::Disconnected { rank: Rank(2) });
     assert!(!world.has(&Output::Ended));
     world.input(Input::StarterGone);
     world.sleep();
@@ -114,11 +114,11 @@ fn when_no_other_rank_is_left_the_silent_are_lost_and_the_job_ends() {
 fn a_host_that_is_cut_off_itself_waits_while_the_job_lives_there() {
     let mut world = World::running();
     for rank in 0..RANKS {
-        world.input(Input::Unreachable { rank });
+        world.input(Input::Unreachable { rank: Rank(rank) });
     }
     assert_eq!(world.job.deadline(), None);
     world.job.admit(returning(1), world.now).unwrap();
-    world.input(Input::Unreachable { rank: 1 });
+    world.input(Input::Unreachable { rank: Rank(1) });
     assert!(!world.has(&Output::Ended));
     world.input(Input::StarterGone);
     world.sleep();
@@ -128,8 +128,8 @@ fn a_host_that_is_cut_off_itself_waits_while_the_job_lives_there() {
 #[test]
 fn a_process_that_is_dead_does_not_count_as_silent() {
     let mut world = World::running();
-    world.input(Input::Unreachable { rank: 1 });
-    world.input(Input::ProcessGone { rank: 1 });
+    world.input(Input::Unreachable { rank: Rank(1) });
+    world.input(Input::ProcessGone { rank: Rank(1) });
     let reason = world.job.fate().reason.clone().unwrap();
     assert!(
         reason.starts_with("rank 1") && reason.contains("died"),
@@ -162,11 +162,11 @@ fn a_suspended_job_does_not_wait_for_the_silent() {
     let mut world = World::running();
     world.ask(1, true);
     world.up_to_commit(1);
-    world.input(Input::Unreachable { rank: 2 });
+    world.input(Input::Unreachable { rank: Rank(2) });
     world.committed(Epoch(5));
     for rank in [0, 1] {
         world.agent(rank, FromAgent::Exiting { status: 0 });
-        world.input(Input::Disconnected { rank });
+        world.input(Input::Disconnected { rank: Rank(rank) });
     }
     if !world.has(&Output::Ended) {
         world.input(Input::StarterGone);
@@ -204,7 +204,7 @@ fn lets_go(elsewhere: impl Fn(u32) -> Hello) {
     }
     world.input(patient(1, 600));
     world.up_to_seal(1);
-    world.input(Input::Unreachable { rank: 1 });
+    world.input(Input::Unreachable { rank: Rank(1) });
     assert_eq!(
         world.orders().last(),
         Some(&&Order::Abort {
@@ -220,7 +220,7 @@ fn lets_go(elsewhere: impl Fn(u32) -> Hello) {
     world.now += patience.grace * 2;
     world.input(Input::Tick);
     assert!(!world.has(&Output::LetGo));
-    world.input(Input::Unreachable { rank: 2 });
+    world.input(Input::Unreachable { rank: Rank(2) });
     world.now += patience.grace * 2;
     world.input(Input::Tick);
     // Rank 0 has not yet given up its image.

@@ -208,7 +208,7 @@ fn a_suspend_does_not_join_an_epoch_that_is_being_staged() {
 fn a_rank_that_dies_before_the_flush_leaves_the_epoch_staged() {
     let mut world = staged();
     flushed(&mut world, [0]);
-    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Disconnected { rank: Rank(1) });
     let [ToCommand::Aborted { reason, .. }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
@@ -380,7 +380,7 @@ fn no_checkpoint_begins_while_ranks_gather_their_blocks() {
     world.ask(1, false);
     recovered(&mut world, [None; 3]);
     for rank in 0..RANKS {
-        world.input(Input::Disconnected { rank });
+        world.input(Input::Disconnected { rank: Rank(rank) });
     }
     assert!(!begun(&world));
     admit(&mut world, Some(Epoch(5)));

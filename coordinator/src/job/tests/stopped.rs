@@ -5,7 +5,10 @@ use stillpoint_ids::Epoch;
 
 impl World {
     fn is_stopped(&mut self, rank: u32, tracer: Option<u32>) {
-        let ranks = vec![StoppedRank { rank, tracer }];
+        let ranks = vec![StoppedRank {
+            rank: Rank(rank),
+            tracer,
+        }];
         self.input(Input::Stopped { ranks });
     }
 
@@ -26,11 +29,11 @@ fn a_stopped_rank_is_named_and_waited_for_as_a_hindrance_that_passes() {
     world.ask_and_wait(1);
     assert!(world.job.awaited(world.now).is_empty(), "not so soon");
     world.now += Duration::from_secs(1);
-    assert_eq!(world.job.awaited(world.now), [0, 1, 2]);
+    assert_eq!(world.job.awaited(world.now), [0, 1, 2].map(Rank));
     for rank in [0, 2] {
         world.say(rank, 1, Progress::Clocks { clocks: vec![] });
     }
-    assert_eq!(world.job.awaited(world.now), [1]);
+    assert_eq!(world.job.awaited(world.now), [1].map(Rank));
     // It has answered meanwhile.
     world.is_stopped(0, None);
     assert!(world.told(1).is_empty());
@@ -83,7 +86,7 @@ fn the_next_request_does_not_wait_until_one_has_run_on() {
     }
     assert!(world.told(2).is_empty());
     world.now += Duration::from_secs(1);
-    assert_eq!(world.job.awaited(world.now), [1]);
+    assert_eq!(world.job.awaited(world.now), [1].map(Rank));
     world.is_stopped(1, None);
     // The second attempt has begun. The answer to the order of the first one comes late.
     world.say(1, 1, Progress::Released);

@@ -51,6 +51,7 @@ fn too_many(base: &Base) -> Vec<Origin> {
 mod tests {
     use std::sync::Arc;
 
+    use stillpoint_ids::Rank;
     use stillpoint_image::Tables;
     use stillpoint_image::format::{ChunkRecord, RunRecord};
 
@@ -60,14 +61,16 @@ mod tests {
         let tables = Tables {
             origins: epochs
                 .iter()
-                .map(|it| Origin::of(Epoch(*it), 5, 99, 0))
+                .map(|it| Origin::of(Epoch(*it), Rank(5), 99, 0))
                 .collect(),
-            siblings: (0..siblings).collect(),
+            siblings: Rank::all(siblings).collect(),
             ..Tables::default()
         };
-        let base = Base::new(Origin::of(Epoch(20), 5, 99, 0), Arc::new(tables));
+        let base = Base::new(Origin::of(Epoch(20), Rank(5), 99, 0), Arc::new(tables));
         let left = too_many(&base);
-        let named = left.iter().map(|it| (it.epoch.0, it.rank().unwrap_or(99)));
+        let named = left
+            .iter()
+            .map(|it| (it.epoch.0, it.rank().map_or(99, |rank| rank.0)));
         named.collect()
     }
 
@@ -87,8 +90,8 @@ mod tests {
     #[test]
     fn an_epoch_that_holds_little_is_left() {
         // Epoch 1 has 1 MiB in images of two ranks, epoch 2 has more, and the newest one has little.
-        let origins =
-            [(1, 5), (1, 6), (2, 5)].map(|(epoch, rank)| Origin::of(Epoch(epoch), rank, 99, 0));
+        let origins = [(1, 5), (1, 6), (2, 5)]
+            .map(|(epoch, rank)| Origin::of(Epoch(epoch), Rank(rank), 99, 0));
         let mut tables = Tables {
             origins: origins.to_vec(),
             ..Tables::default()
@@ -110,7 +113,7 @@ mod tests {
                 space: 0,
             });
         }
-        let base = Base::new(Origin::of(Epoch(3), 5, 99, 0), Arc::new(tables));
+        let base = Base::new(Origin::of(Epoch(3), Rank(5), 99, 0), Arc::new(tables));
         assert_eq!(left(&base), origins[..2]);
     }
 }

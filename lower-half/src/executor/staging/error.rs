@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use stillpoint_ids::Rank;
 use stillpoint_protocol::peer::PeerError;
 use thiserror::Error;
 
@@ -30,7 +31,7 @@ pub enum StagingError {
     #[error("the other ranks' tiers are not known")]
     UnknownPeers,
     #[error("the plan names an unknown rank: {0}")]
-    UnknownRank(u32),
+    UnknownRank(Rank),
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     #[error("{0}")]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use stillpoint_faults::{Point, strike};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::blocks::{BlockRecord, SLOW, read_block};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::format::checksum;
@@ -19,7 +19,7 @@ use super::throttle::Throttle;
 use crate::ground::disk;
 
 /// Blocks by epoch and rank.
-type ByImage = BTreeMap<(Epoch, u32), Vec<BlockRecord>>;
+type ByImage = BTreeMap<(Epoch, Rank), Vec<BlockRecord>>;
 
 /// The blocks that are kept.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Held {
 pub struct ImageId {
     pub attempt: u64,
     pub epoch: Epoch,
-    pub rank: u32,
+    pub rank: Rank,
 }
 
 #[derive(Debug, Default)]
@@ -144,10 +144,10 @@ impl Held {
         slow: &Path,
         throttle: &Throttle,
     ) -> Result<(), StagingError> {
-        let images: Vec<(u32, Vec<BlockRecord>)> = self
+        let images: Vec<(Rank, Vec<BlockRecord>)> = self
             .blocks()
             .first
-            .range((epoch, 0)..=(epoch, u32::MAX))
+            .range((epoch, Rank(0))..=(epoch, Rank(u32::MAX)))
             .map(|((_, rank), records)| (*rank, records.clone()))
             .collect();
         for (rank, records) in images {
@@ -159,7 +159,7 @@ impl Held {
     fn flush_image(
         &self,
         epoch: Epoch,
-        rank: u32,
+        rank: Rank,
         records: &[BlockRecord],
         slow: &Path,
         throttle: &Throttle,
@@ -221,14 +221,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (fast, slow) = (directory.path().join("fast"), directory.path().join("slow"));
         fs::create_dir(&slow).unwrap();
-        fs::write(slow.join(image_name(3)), [0; 20]).unwrap();
+        fs::write(slow.join(image_name(Rank(3))), [0; 20]).unwrap();
         let held = Held::new(&fast, "job", 15);
         held.make_room(2);
         held.need(Epoch(7));
         let image = ImageId {
             attempt: 2,
             epoch: Epoch(7),
-            rank: 3,
+            rank: Rank(3),
         };
         let file = held.create(image).unwrap();
         let earlier = ImageId {
@@ -241,13 +241,13 @@ mod tests {
         let full = held.keep(&file, image, 15, b"too much", false).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         held.flush(Epoch(7), &slow, &Throttle::new(None)).unwrap();
-        let whole = fs::read(slow.join(image_name(3))).unwrap();
+        let whole = fs::read(slow.join(image_name(Rank(3)))).unwrap();
         assert_eq!(&whole[5..15], b"abcde\0\0\0\0\0");
         // A fast tier that has lost its bytes says so.
         fs::write(
             JobPart::new(&fast, "job")
                 .epoch(Epoch(7))
-                .join(image_name(3)),
+                .join(image_name(Rank(3))),
             [1; 20],
         )
         .unwrap();
@@ -268,7 +268,7 @@ mod tests {
         let stage = |attempt: u64, epoch: Epoch| {
             held.make_room(attempt);
             held.need(epoch);
-            let rank = 0;
+            let rank = Rank(0);
             let image = ImageId {
                 attempt,
                 epoch,

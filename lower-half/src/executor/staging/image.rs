@@ -77,7 +77,7 @@ impl Staging {
                 LaneDestination::Local => Box::new(Local::open(&self.shared, this)?),
                 LaneDestination::Peer(rank) => {
                     let peer = peers
-                        .get(rank as usize)
+                        .get(rank.index())
                         .ok_or(StagingError::UnknownRank(rank))?;
                     Box::new(Remote::open(&self.shared, this, &peer.address)?)
                 }
@@ -252,6 +252,7 @@ impl Drop for Lanes {
 
 #[cfg(test)]
 mod tests {
+    use stillpoint_ids::Rank;
     use stillpoint_image::blocks::SLOW;
 
     use super::super::BLOCK;
@@ -289,7 +290,7 @@ mod tests {
         let image = image(vec![
             lane(LaneDestination::Slow, SLOW, 2 * MB),
             lane(LaneDestination::Local, 1, 10 * MB),
-            lane(LaneDestination::Peer(1), 2, 6 * MB),
+            lane(LaneDestination::Peer(Rank(1)), 2, 6 * MB),
         ]);
         put(&image, 20 * MB);
         let mut end = 0;
@@ -326,7 +327,7 @@ mod tests {
         let image = image(vec![
             lane(LaneDestination::Slow, SLOW, lanes[0]),
             lane(LaneDestination::Local, 1, lanes[1]),
-            lane(LaneDestination::Peer(1), 2, lanes[2]),
+            lane(LaneDestination::Peer(Rank(1)), 2, lanes[2]),
         ]);
         // Two writers, one from the front and one from the middle on, and then a third one that fills what they have left.
         let length = |step: u64| 1 + step * step * 37 % 150_000;
@@ -387,7 +388,7 @@ mod tests {
         let image = image(vec![
             lane(LaneDestination::Slow, SLOW, 0),
             own,
-            lane(LaneDestination::Peer(1), 2, 0),
+            lane(LaneDestination::Peer(Rank(1)), 2, 0),
         ]);
         image.put(0, &[7; 1000]).unwrap();
         let state = image.state();

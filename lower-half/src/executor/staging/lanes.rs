@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::blocks::{BlockRecord, FastTierDirectory, SLOW};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_protocol::tier::{Announced, Assignment};
@@ -30,7 +30,7 @@ pub enum LaneDestination {
     Slow,
     Local,
     /// The node that this rank serves.
-    Peer(u32),
+    Peer(Rank),
 }
 
 /// The way to one sink.
@@ -76,7 +76,7 @@ pub fn lanes(
     assignment: &Assignment,
 ) -> Result<(Vec<Lane>, Vec<FastTierDirectory>), StagingError> {
     let me = peers
-        .get(shared.rank as usize)
+        .get(shared.rank.index())
         .ok_or(StagingError::UnknownPeers)?;
     let (mut lanes, mut places) = (
         vec![lane(LaneDestination::Slow, SLOW, assignment.slow)],
@@ -90,7 +90,7 @@ pub fn lanes(
             }
             let node = match way {
                 LaneDestination::Peer(rank) => peers
-                    .get(rank as usize)
+                    .get(rank.index())
                     .ok_or(StagingError::UnknownRank(rank))?,
                 LaneDestination::Local | LaneDestination::Slow => me,
             };
@@ -101,16 +101,16 @@ pub fn lanes(
             lanes.push(lane(way, places.len() as u32, share));
             Ok(lanes.len() - 1)
         };
-    let here = |rank: u32| {
+    let here = |rank: Rank| {
         peers
-            .get(rank as usize)
+            .get(rank.index())
             .is_some_and(|peer| peer.same_node(me))
     };
     let own = (assignment.local > 0).then_some((LaneDestination::Local, assignment.local));
     let others = assignment.peers.iter();
     let others = others.map(|(rank, bytes)| (LaneDestination::Peer(*rank), *bytes));
     for (way, share) in own.into_iter().chain(others) {
-        let holds = |rank: u32| match way {
+        let holds = |rank: Rank| match way {
             LaneDestination::Peer(holder) => rank == holder,
             LaneDestination::Local | LaneDestination::Slow => here(rank),
         };

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stillpoint_faults::{Point, pass, strike};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::launch::Launch;
@@ -51,7 +51,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The state that the threads of staging share.
 pub struct StagingState {
-    rank: u32,
+    rank: Rank,
     job: String,
     /// The checkpoint directory: the slow tier.
     directory: PathBuf,

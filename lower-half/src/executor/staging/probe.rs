@@ -75,8 +75,8 @@ fn send(shared: &StagingState, block: &[u8]) -> Result<Option<u64>, PeerError> {
 /// Returns the address at which the first rank of the next node takes blocks in.
 fn next_node(shared: &StagingState) -> Option<String> {
     let peers = shared.peers();
-    let mine = peers.get(shared.rank as usize)?;
-    let others = (1..peers.len()).map(|step| (shared.rank as usize + step) % peers.len());
+    let mine = peers.get(shared.rank.index())?;
+    let others = (1..peers.len()).map(|step| (shared.rank.index() + step) % peers.len());
     let other = others
         .filter_map(|rank| peers.get(rank))
         .find(|other| !other.same_node(mine))?;

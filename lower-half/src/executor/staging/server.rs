@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
 
 use stillpoint_faults::{Point, strike};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::peer::serve::serve;
 use stillpoint_protocol::peer::{self, Answer, Peer, PeerError, Request};
 
@@ -48,7 +48,7 @@ pub fn start(reachable_at: IpAddr, shared: &Arc<StagingState>) -> io::Result<Str
 }
 
 fn serve_peer(mut peer: Peer, shared: &StagingState) -> Result<(), PeerError> {
-    let mut files: HashMap<(u64, Epoch, u32), File> = HashMap::new();
+    let mut files: HashMap<(u64, Epoch, Rank), File> = HashMap::new();
     let mut buffer = Vec::new();
     let mut kept = 0;
     let mut failure: Option<StagingError> = None;

@@ -1,6 +1,6 @@
 //! Memory that an image holds in part, and earlier images hold the rest of.
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::{epoch_name, image_name};
 
 use super::regions::{map, unmap_arena};
@@ -11,7 +11,12 @@ use crate::arch::PAGE;
 fn memory_comes_back_from_several_epochs() {
     let _alone = PROCESS.lock();
     let directory = tempfile::tempdir().unwrap();
-    let path = |epoch: Epoch| directory.path().join(epoch_name(epoch)).join(image_name(0));
+    let path = |epoch: Epoch| {
+        directory
+            .path()
+            .join(epoch_name(epoch))
+            .join(image_name(Rank(0)))
+    };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let heap = map(0, 400 * PAGE, access, flags, -1);

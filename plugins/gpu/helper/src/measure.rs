@@ -10,6 +10,7 @@ use stillpoint_gpu_plan::{Source, StagingPlace};
 use stillpoint_gpu_staging::{
     Bytes, BytesError, Device, Digest, Drain, Settings, Sink, SinkError, fill_from, stage,
 };
+use stillpoint_ids::Rank;
 
 use crate::checkpoint::driver;
 use crate::facts;
@@ -32,7 +33,7 @@ pub fn measure(directory: &Path, bytes: u64) -> Result<(), String> {
         let spot = surveyed.gpus.reserve(StagingPlace::Gpu(gpu), bytes);
         let spot = spot.map_err(told)?;
         let source = Source {
-            rank: 0,
+            rank: Rank::FIRST,
             gpu,
             address: spot.address,
             bytes,
@@ -181,7 +182,10 @@ impl Sink for Compared {
         pattern(offset, &mut right);
         if right != bytes {
             let problem = format!("other bytes came back at {offset}");
-            return Err(SinkError { rank: 0, problem });
+            return Err(SinkError {
+                rank: Rank::FIRST,
+                problem,
+            });
         }
         self.0 += bytes.len() as u64;
         Ok(())

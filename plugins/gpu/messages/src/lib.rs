@@ -11,7 +11,7 @@ mod staged;
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub enum Request {
     /// Copies device memory to any place with room, together with that of all locked ranks, and lets go of the devices. The connection holds the
     /// staged memory until it has asked for [`Request::Unstage`], or ends.
     Stage {
-        rank: u32,
+        rank: Rank,
         epoch: Epoch,
         directory: PathBuf,
     },
@@ -84,7 +84,7 @@ pub enum Request {
     /// Moves the bytes of these memories, one behind the other, to the devices, or to others if the pairs say so. Each answer says where to put bytes, and
     /// one byte sent back says that they are there.
     Fill {
-        rank: u32,
+        rank: Rank,
         directory: PathBuf,
         pairs: Vec<(Uuid, Uuid)>,
         memories: Vec<Memory>,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::node::{Host, Node};
 use proptest::prelude::*;
+use stillpoint_ids::Rank;
 use stillpoint_multilevel::Topology;
 use stillpoint_multilevel::placement::{Member, Rules, TierRoom, place};
 
@@ -22,7 +23,7 @@ fn dgx1(free: [u64; 8]) -> Node {
 
 fn source(rank: u32, gpu: usize, bytes: u64) -> Source {
     Source {
-        rank,
+        rank: Rank(rank),
         gpu,
         address: 0,
         bytes,
@@ -116,8 +117,8 @@ fn ranks_that_share_a_gpu_share_its_room_and_cut_its_ways_between_them() {
     assert_eq!(own(1), 30 * GRANULE + 5);
     assert_eq!(own(3), 10 * GRANULE - 5);
     // 40 granules are left over: at 48 GB/s to GPU 4 and 12 GB/s to the host.
-    assert_eq!(staging.host_bytes(&sources, 2), 8 * GRANULE);
-    assert_eq!(staging.host_bytes(&sources, 0), 0);
+    assert_eq!(staging.host_bytes(&sources, Rank(2)), 8 * GRANULE);
+    assert_eq!(staging.host_bytes(&sources, Rank(0)), 0);
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn what_goes_to_host_memory_joins_the_plan_of_the_job() {
         peers: Some(60 * MB),
     };
     let members = [
-        member(0, staging.host_bytes(&sources, 0)),
+        member(0, staging.host_bytes(&sources, Rank(0))),
         member(1, 20 * MB),
     ];
     let room = TierRoom {

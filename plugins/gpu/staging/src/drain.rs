@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use stillpoint_gpu_plan::{Copies, StagingPlace};
+use stillpoint_ids::Rank;
 
 use crate::Error;
 use crate::device::{Copy, Device, Digest, Spot, digest};
@@ -33,7 +34,7 @@ pub trait Sink {
 #[derive(Debug, thiserror::Error)]
 #[error("rank {rank}: {problem}")]
 pub struct SinkError {
-    pub rank: u32,
+    pub rank: Rank,
     pub problem: String,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stillpoint_gpu_plan::streams::UNMEASURED;
 use stillpoint_gpu_plan::{Back, Copied, Copies, Node, Record, Source, StagingPlace};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 use crate::Error;
 use crate::device::{Copy, Device, Digest, Spot, digest};
@@ -22,7 +22,7 @@ pub trait Bytes {
 #[derive(Debug, thiserror::Error)]
 #[error("rank {rank}: {problem}")]
 pub struct BytesError {
-    pub rank: u32,
+    pub rank: Rank,
     pub problem: String,
 }
 
@@ -79,7 +79,7 @@ pub fn fill_back(
             (source, target) => {
                 let known = source
                     .or(target)
-                    .map_or((0, 0), |known| (known.rank, known.bytes));
+                    .map_or((Rank::FIRST, 0), |known| (known.rank, known.bytes));
                 return Err(Error::NotTheSame {
                     number,
                     rank: known.0,

@@ -34,6 +34,7 @@ pub use probe::{Probe, probe};
 pub use stage::{ByWay, Measured, Piece, Settings, Staged, stage};
 
 use stillpoint_gpu_plan::staging::StagingError;
+use stillpoint_ids::Rank;
 
 /// An error of staging, draining or filling. Memory reserved for staging has been given back.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +48,7 @@ pub enum Error {
          the memory that held them is faulty"
     )]
     Changed {
-        rank: u32,
+        rank: Rank,
         /// The source's number in the list of sources.
         number: usize,
         offset: u64,
@@ -58,7 +59,7 @@ pub enum Error {
     )]
     NotTheSame {
         number: usize,
-        rank: u32,
+        rank: Rank,
         bytes: u64,
     },
     #[error("host memory has no room for a single slot of {slot} bytes")]

@@ -7,7 +7,7 @@ use stillpoint_gpu_plan::streams::UNMEASURED;
 use stillpoint_gpu_plan::{
     Copied, Copies, CopyRoute, Node, Record, Scheduling, Source, StagingPlace,
 };
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 use crate::Error;
 use crate::device::{Copy, Device, DeviceError, Digest, Spot, digest};
@@ -112,7 +112,7 @@ impl Staged {
 
     /// Returns the part of one rank, for its own drain or fill: its sources in their order, slots of its own, and no memory to give back. The
     /// caller keeps `self` meanwhile.
-    pub fn of(&self, rank: u32) -> Staged {
+    pub fn of(&self, rank: Rank) -> Staged {
         let mine = |source: usize| self.sources[source].rank == rank;
         let number = |source: usize| (0..source).filter(|before| mine(*before)).count();
         let pieces = self.pieces.iter().filter(|piece| mine(piece.source));
@@ -161,7 +161,7 @@ impl Staged {
 }
 
 /// Returns the ranks that have memory.
-pub(crate) fn ranks(sources: &[Source]) -> BTreeSet<u32> {
+pub(crate) fn ranks(sources: &[Source]) -> BTreeSet<Rank> {
     sources.iter().map(|source| source.rank).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Messages, as they are sent over a connection.
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_protocol::absent::{Behind, MemberAnswer, Missing, Operation};
 use stillpoint_protocol::agent::{
     Begin, Dedup, Doing, FromAgent, Hello, Incremental, Order, Progress, State, ToAgent, Written,
@@ -34,13 +34,13 @@ pub fn messages() -> Vec<Vec<u8>> {
     let put = Request::Put {
         attempt: 1,
         epoch: Epoch(2),
-        rank: 3,
+        rank: Rank(3),
         offset: 4,
         bytes: 5,
         copy: true,
     };
     let get = Request::Get {
-        rank: 1,
+        rank: Rank(1),
         block: 300,
     };
     add(
@@ -127,7 +127,7 @@ fn from_agents() -> Vec<FromAgent> {
     };
     vec![
         FromAgent::Hello(Hello {
-            rank: 0,
+            rank: Rank(0),
             size: 2,
             pid: 70_000,
             host: "h".into(),
@@ -207,9 +207,9 @@ fn to_agents() -> Vec<ToAgent> {
         }),
         order(Order::Stage(Assignment {
             local: 1,
-            peers: vec![(1, 2)],
+            peers: vec![(Rank(1), 2)],
             slow: 3,
-            partners: vec![(4, 5)],
+            partners: vec![(Rank(4), Rank(5))],
         })),
     ]
 }
@@ -222,7 +222,7 @@ fn to_commands() -> Vec<ToCommand> {
         copies: 4,
     };
     let rank = RankStatus {
-        rank: 0,
+        rank: Rank(0),
         host: "h".into(),
         pid: 1,
         state: "s".into(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use stillpoint_ids::Rank;
 use stillpoint_image::Manifest;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
@@ -438,7 +439,7 @@ fn another_coordinator_takes_a_job_over() {
         (&before.key, &before.job, &before.launch, 1, before.started)
     );
     assert_ne!(job.coordinator, before.coordinator);
-    let agents: Vec<_> = (0..2)
+    let agents: Vec<_> = Rank::all(2)
         .map(|rank| Agent::connect(&job, rank, Character::default()))
         .map(|agent| std::thread::spawn(move || agent.live()))
         .collect();

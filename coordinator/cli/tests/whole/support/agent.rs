@@ -1,5 +1,6 @@
 //! A rank without an application: an agent that follows the protocol.
 
+use stillpoint_ids::Rank;
 use stillpoint_image::Identity;
 use stillpoint_protocol::absent::MemberAnswer;
 use stillpoint_protocol::agent::{Begin, Doing, FromAgent, Hello, Order, Progress, State, ToAgent};
@@ -46,7 +47,7 @@ pub enum End {
 pub struct Agent {
     sender: Sender<FromAgent>,
     receiver: Receiver<ToAgent>,
-    rank: u32,
+    rank: Rank,
     size: u32,
     job: String,
     character: Character,
@@ -57,7 +58,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub fn connect(job: &JobFile, rank: u32, character: Character) -> Agent {
+    pub fn connect(job: &JobFile, rank: Rank, character: Character) -> Agent {
         let connection = AgentConnection::open(&job.addresses, &job.terms(), PATIENCE).unwrap();
         let (sender, receiver) = connection.split().unwrap();
         let hello = Hello {

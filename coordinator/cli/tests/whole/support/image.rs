@@ -42,7 +42,7 @@ pub fn write(begin: &Begin, identity: &Identity, builds: Option<&mut Builds>) ->
     let path = Path::new(&begin.image);
     let mut writer = Writer::create(path, begin.compress.parse().unwrap()).unwrap();
     let pages = if builds.is_some() { 4 } else { 1 };
-    let memory = vec![(identity.rank % 255) as u8 + 1; pages * PAGE];
+    let memory = vec![(identity.rank.0 % 255) as u8 + 1; pages * PAGE];
     let all = ADDRESS..ADDRESS + memory.len() as u64;
     let base = builds.as_ref().and_then(|builds| builds.base.as_ref());
     let changed: Vec<Range<u64>> = match base.filter(|base| base.check(path).is_ok()) {

@@ -10,6 +10,7 @@ use stillpoint_coordinator::fence::Fence;
 use stillpoint_coordinator::job::Patience;
 use stillpoint_coordinator::registry::Registry;
 use stillpoint_coordinator::server::{self, Coordinator, Records, Spec};
+use stillpoint_ids::Rank;
 use stillpoint_protocol::client::CommandConnection;
 use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
@@ -129,7 +130,7 @@ impl Job {
     }
 
     pub fn add_ranks(&mut self, characters: &[Character]) {
-        for (rank, character) in (0u32..).zip(characters) {
+        for (rank, character) in Rank::of_each(characters) {
             let agent = Agent::connect(&self.file, rank, character.clone());
             self.ranks.push(thread::spawn(move || agent.live()));
         }

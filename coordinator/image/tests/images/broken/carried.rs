@@ -1,6 +1,6 @@
 //! Tests that an image with chunks in earlier ones is refused if it says impossible things of them.
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::format::{ChunkRecord, NOWHERE, RunRecord, SectionKind};
 use stillpoint_image::{Compression, Identity, PageRun, Writer, epoch_name, image_name, verify};
 
@@ -11,7 +11,12 @@ use crate::common::patch::Patch;
 /// Makes an image of epoch 4 with chunks in those of epochs 2 and 3, which lie beside it.
 pub fn carrying() -> Sample {
     let directory = tempfile::tempdir().unwrap();
-    let path = |epoch: Epoch| directory.path().join(epoch_name(epoch)).join(image_name(1));
+    let path = |epoch: Epoch| {
+        directory
+            .path()
+            .join(epoch_name(epoch))
+            .join(image_name(Rank(1)))
+    };
     let mut base = None;
     for epoch in (2..=4).map(Epoch) {
         let path = path(epoch);
@@ -35,7 +40,7 @@ pub fn carrying() -> Sample {
             epoch,
             ..common::identity()
         };
-        base = Some(common::the_rest(writer, &identity).base(epoch, 1));
+        base = Some(common::the_rest(writer, &identity).base(epoch, Rank(1)));
     }
     let path = path(Epoch(4));
     verify(&path, 1).unwrap();

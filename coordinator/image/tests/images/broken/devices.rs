@@ -1,6 +1,6 @@
 //! Tests of the section of devices.
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::delta::Unchanged;
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::format::SectionKind;
@@ -51,7 +51,10 @@ fn what_is_carried_is_a_devices() {
     let mut base: Option<Base> = None;
     let mut path = directory.path().to_owned();
     for epoch in (1..=2).map(Epoch) {
-        path = directory.path().join(epoch_name(epoch)).join(image_name(1));
+        path = directory
+            .path()
+            .join(epoch_name(epoch))
+            .join(image_name(Rank(1)));
         std::fs::create_dir(path.parent().unwrap()).unwrap();
         let identity = Identity {
             epoch,
@@ -69,7 +72,7 @@ fn what_is_carried_is_a_devices() {
                 Some(base) => writer.carry(base.carry_with_devices(&[], &[unchanged])),
             }
         });
-        base = Some(written.base(epoch, 1));
+        base = Some(written.base(epoch, Rank(1)));
     }
     let whole = std::fs::read(&path).unwrap();
     assert!(Reader::open(&path).is_ok());

@@ -1,5 +1,6 @@
 //! Tests that an image with chunks in others of its epoch is refused if it says impossible things of them.
 
+use stillpoint_ids::Rank;
 use stillpoint_image::format::{ChunkRecord, SectionKind};
 use stillpoint_image::{
     Compression, Identity, Index, PageRun, Reader, Region, Sharing, Writer, image_name, verify,
@@ -34,7 +35,7 @@ pub fn sharing() -> Sample {
     let words = words();
     let (own, table) = (random(BYTES), random(2 * BYTES).split_off(BYTES));
     let stretches: [&[&[u8]]; 2] = [&[&table], &[&own, &own, &table]];
-    for (rank, stretches) in (0..).zip(stretches) {
+    for (rank, stretches) in Rank::of_each(stretches) {
         let path = directory.path().join(image_name(rank));
         let mut writer = Writer::create(&path, Compression::Lz4).unwrap();
         writer.share(Sharing::with(Index::in_words(words), rank));
@@ -62,7 +63,7 @@ pub fn sharing() -> Sample {
         writer.descriptors(&Default::default()).unwrap();
         writer.finish().unwrap();
     }
-    let path = directory.path().join(image_name(1));
+    let path = directory.path().join(image_name(Rank(1)));
     verify(&path, 1).unwrap();
     Sample {
         bytes: std::fs::read(&path).unwrap(),
@@ -75,7 +76,7 @@ pub fn sharing() -> Sample {
 fn shared() -> [usize; 2] {
     let sample = sharing();
     let reader = Reader::open(&sample.path).unwrap();
-    assert_eq!(reader.tables().siblings, [0, 1]);
+    assert_eq!(reader.tables().siblings, [0, 1].map(Rank));
     let place = |origin: u32| {
         let mut chunks = reader.chunks().iter();
         chunks.position(|chunk| chunk.origin == origin).unwrap()

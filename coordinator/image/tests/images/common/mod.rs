@@ -4,7 +4,7 @@ pub mod patch;
 
 use std::path::Path;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Number};
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::tables::{RegionKind, thread_flags};
@@ -47,7 +47,7 @@ pub fn identity() -> Identity {
     Identity {
         job: "job".into(),
         epoch: Epoch(3),
-        rank: 1,
+        rank: Rank(1),
         size: 2,
         command: vec!["app".into(), "x y".into()],
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use changes::{Change, step};
 use proptest::prelude::*;
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::format::NOWHERE;
 use stillpoint_image::{
     Base, Carried, Compression, Identity, Manifest, PageRun, RankImage, Reader, Region, Writer,
@@ -25,13 +25,13 @@ const START: u64 = 0x1000_0000_0000;
 type Memory = BTreeMap<u64, Vec<u8>>;
 
 fn path(directory: &Path, epoch: Epoch) -> PathBuf {
-    directory.join(epoch_name(epoch)).join(image_name(0))
+    directory.join(epoch_name(epoch)).join(image_name(Rank(0)))
 }
 
 fn identity(epoch: Epoch) -> Identity {
     Identity {
         epoch,
-        rank: 0,
+        rank: Rank(0),
         size: 1,
         ..common::identity()
     }
@@ -96,7 +96,7 @@ fn write(
         epoch,
         needs: written.tables.needs(),
         ranks: vec![RankImage {
-            file: image_name(0),
+            file: image_name(Rank(0)),
             bytes: written.bytes,
             digest: written.digest,
             ..RankImage::default()
@@ -112,7 +112,7 @@ fn read(directory: &Path, epoch: Epoch) -> Memory {
     let epoch = directory.join(epoch_name(epoch));
     let reader = Manifest::read(&epoch)
         .unwrap()
-        .open_image(&epoch, 0)
+        .open_image(&epoch, Rank(0))
         .unwrap();
     reader.check_pages(2).unwrap();
     assert_eq!(reader.content_bytes(1, 10).unwrap(), b"abc");
@@ -221,14 +221,14 @@ proptest! {
             let written = write(directory, epoch, &memory, carried, &changed, step.compression);
             prop_assert!(written.tables.origins.len() <= most);
             let reader = Reader::open(&path(directory, epoch)).unwrap();
-            prop_assert_eq!(reader.base(), written.base(epoch, 0));
+            prop_assert_eq!(reader.base(), written.base(epoch, Rank(0)));
             if step.given_up {
                 std::fs::remove_dir_all(directory.join(epoch_name(epoch))).unwrap();
                 continue;
             }
             let next = match step.restarted {
                 true => reader.base(),
-                false => written.base(epoch, 0),
+                false => written.base(epoch, Rank(0)),
             };
             base = Some((next, memory.clone()));
             history.insert(epoch, memory.clone());

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_image::{
     Base, Carried, Compression, Manifest, PageRun, Reader, Writer, epoch_name, inspect, verify,
 };
@@ -36,7 +36,7 @@ fn three(directory: &Path) -> Memory {
             &changed,
             Compression::Lz4,
         );
-        base = Some(written.base(epoch, 0));
+        base = Some(written.base(epoch, Rank(0)));
     }
     memory
 }
@@ -145,7 +145,7 @@ fn another_image_of_the_same_length_is_no_origin() {
         &changed,
         none,
     );
-    let carried = first.base(Epoch(1), 0).carry(&changed);
+    let carried = first.base(Epoch(1), Rank(0)).carry(&changed);
     write(other.path(), Epoch(2), &memory, carried, &[], none);
     memory.insert(START, vec![8; PAGE]);
     write(
@@ -162,7 +162,7 @@ fn another_image_of_the_same_length_is_no_origin() {
     assert!(error.contains("another image has replaced it"), "{error}");
     assert!(
         first
-            .base(Epoch(1), 0)
+            .base(Epoch(1), Rank(0))
             .check(&path(other.path(), Epoch(3)))
             .is_err()
     );
@@ -188,7 +188,8 @@ fn what_the_manifest_does_not_know_of_is_not_read() {
             ..sound.clone()
         };
         manifest.write(&epoch).unwrap();
-        let opened = Manifest::read(&epoch).and_then(|manifest| manifest.open_image(&epoch, 0));
+        let opened =
+            Manifest::read(&epoch).and_then(|manifest| manifest.open_image(&epoch, Rank(0)));
         let error = opened.unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
     }

@@ -27,7 +27,7 @@ use stillpoint_gpu_copies::arena::Shown;
 use stillpoint_gpu_driver::storage::Storage;
 use stillpoint_gpu_plan::{Node, Record, Source, StagingPlace};
 use stillpoint_gpu_staging::{Spot, Staged};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 use stager::Order;
 
@@ -60,13 +60,13 @@ impl Drop for Lain {
 /// A rank's part of a group.
 pub struct Portion {
     pub group: Arc<Group>,
-    pub rank: u32,
+    pub rank: Rank,
     /// The reserved memory of this rank, and host memory for the slots of its drain.
     held: Vec<Arc<Lain>>,
 }
 
 /// Converts lent memory into the engine's sources.
-fn sources(rank: u32, storage: &Storage) -> Vec<Source> {
+fn sources(rank: Rank, storage: &Storage) -> Vec<Source> {
     let source = |lent: &stillpoint_gpu_driver::storage::Lent| Source {
         rank,
         gpu: lent.device,

@@ -16,6 +16,7 @@ use stillpoint_gpu_plan::{Source, StagingPlace};
 use stillpoint_gpu_staging::{
     Bytes, BytesError, Digest, Drain, MeasuredBack, Sink, SinkError, Staged, fill_back, fill_from,
 };
+use stillpoint_ids::Rank;
 
 use super::node::{ARENA, host_room};
 use super::{Group, Lain, Portion, known, sources};
@@ -192,7 +193,10 @@ impl<W: Write> Sink for Socket<'_, W> {
         let length = bytes.len() as u64;
         let Some(at) = self.arena.place(bytes.as_ptr() as u64, length) else {
             let problem = NOT_IN_THE_ARENA.to_owned();
-            return Err(SinkError { rank: 0, problem });
+            return Err(SinkError {
+                rank: Rank::FIRST,
+                problem,
+            });
         };
         let answer = Answer::Bytes {
             memory: source,
@@ -203,7 +207,10 @@ impl<W: Write> Sink for Socket<'_, W> {
         send(self.to, &answer).map_err(|error| {
             let problem = error.to_string();
             *self.gone = Some(error);
-            SinkError { rank: 0, problem }
+            SinkError {
+                rank: Rank::FIRST,
+                problem,
+            }
         })
     }
 
@@ -216,7 +223,7 @@ impl<W: Write> Sink for Socket<'_, W> {
 /// A rank that returns from an image.
 pub struct Returning<'a> {
     pub pid: i32,
-    pub rank: u32,
+    pub rank: Rank,
     pub pairs: &'a [(Uuid, Uuid)],
     pub memories: &'a [Memory],
 }
@@ -320,7 +327,7 @@ fn targets(
 
 /// The bytes of an image. The rank at the other end of the connection puts them into the slots.
 struct Image<'a, R, W> {
-    rank: u32,
+    rank: Rank,
     to: &'a mut W,
     from: &'a mut R,
     arena: &'a Shown,

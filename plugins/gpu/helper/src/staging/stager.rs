@@ -12,7 +12,7 @@ use stillpoint_gpu_driver::{Driver, checkpoint};
 use stillpoint_gpu_messages::{Report, WayReport};
 use stillpoint_gpu_plan::{Copies, Record, Source, StagingPlace};
 use stillpoint_gpu_staging::{Device, Measured, MeasuredBack, Settings, Spot, Staged, stage};
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 
 use super::locked::Locked;
 use super::need::Need;
@@ -43,7 +43,7 @@ pub enum Order {
 /// A locked process whose memory is to be staged.
 pub struct StagingRequest {
     pub pid: i32,
-    pub rank: u32,
+    pub rank: Rank,
     pub epoch: Epoch,
     pub directory: PathBuf,
     pub outcome: mpsc::Sender<StagingOutcome>,
@@ -282,7 +282,7 @@ fn copy(surveyed: &mut Surveyed, sources: &[Source], drain: Copies) -> Result<St
 }
 
 /// Adds the destinations of a rank's bytes to a report.
-fn by_place(staged: &Staged, rank: u32, mut report: Report) -> Report {
+fn by_place(staged: &Staged, rank: Rank, mut report: Report) -> Report {
     for piece in staged.pieces() {
         let source = &staged.sources()[piece.source];
         if source.rank != rank {

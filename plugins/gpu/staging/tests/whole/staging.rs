@@ -7,7 +7,7 @@ use stillpoint_gpu_staging::{
     Bytes, BytesError, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError, Staged,
     digest, fill_back, fill_from, stage,
 };
-use stillpoint_ids::Epoch;
+use stillpoint_ids::{Epoch, Rank};
 use stillpoint_multilevel::Topology;
 
 use super::virtual_device::{Faults, Machine};
@@ -62,7 +62,7 @@ impl Sink for Image {
     ) -> Result<(), SinkError> {
         if self.full {
             return Err(SinkError {
-                rank: 0,
+                rank: Rank(0),
                 problem: "no space left on device".to_owned(),
             });
         }
@@ -175,7 +175,7 @@ fn every_rank_has_its_own_part() {
     let staged =
         stage(&mut machine, &node, &sources, &settings(Scheduling::Exact)).expect("staged");
     sources.iter().for_each(|source| machine.overwrite(source));
-    for rank in [2, 0, 3, 1] {
+    for rank in [2, 0, 3, 1].map(Rank) {
         let mine = |source: &&Source| source.rank == rank;
         let targets: Vec<Source> = sources.iter().filter(mine).copied().collect();
         let part = staged.of(rank);
@@ -224,7 +224,7 @@ fn a_restart_fills_other_gpus_from_an_image() {
         matches!(
             error,
             Error::Changed {
-                rank: 1,
+                rank: Rank(1),
                 number: 2,
                 ..
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use stillpoint_gpu_plan::{CopyRoute, Node, Source, StagingPlace};
 use stillpoint_gpu_staging::{Copy, Device, DeviceError, Digest, Spot, Stream, Ticket, digest};
+use stillpoint_ids::Rank;
 
 /// Injected faults, by the number of the copy.
 #[derive(Clone, Copy, Default, Debug)]
@@ -63,7 +64,7 @@ impl Machine {
             let place = StagingPlace::Gpu(gpu);
             let all = memory.entry(place).or_default();
             sources.push(Source {
-                rank,
+                rank: Rank(rank),
                 gpu,
                 address: base(place) + all.len() as u64,
                 bytes,

@@ -1,4 +1,4 @@
-//! One rank of a job: the state of its life, and its location.
+//! One process of a job: the state of its life, and its location.
 
 use stillpoint_protocol::agent::Hello;
 use stillpoint_protocol::namespace::{Namespace, PidScope};
@@ -38,9 +38,9 @@ impl Life {
     }
 }
 
-/// One rank.
+/// The process of one rank.
 #[derive(Clone, Debug)]
-pub struct Rank {
+pub struct Member {
     pub life: Life,
     /// Whether it is connected. A rank that has reported its end may still be.
     pub connected: bool,
@@ -74,10 +74,10 @@ impl Location {
 /// The state of a rank that cannot be reached.
 const UNREACHABLE: &str = "unreachable";
 
-impl Rank {
+impl Member {
     /// A rank that has not come yet.
-    pub const fn starting() -> Rank {
-        Rank {
+    pub const fn starting() -> Member {
+        Member {
             life: Life::Starting,
             connected: false,
             silent: false,

@@ -61,9 +61,9 @@ fn tell(place: &LaunchPosition, failure: &Failure) {
 mod tests {
     use super::*;
 
-    fn place(rank: u32, launch: &str) -> LaunchPosition {
+    fn place(rank: Rank, launch: &str) -> LaunchPosition {
         LaunchPosition {
-            rank: Rank(rank),
+            rank,
             size: 3,
             launch: format!("{launch}-{}", std::process::id()),
             one_host: true,
@@ -71,7 +71,7 @@ mod tests {
         }
     }
 
-    fn ended(rank: u32, launch: &'static str, text: &'static str) -> thread::JoinHandle<Failure> {
+    fn ended(rank: Rank, launch: &'static str, text: &'static str) -> thread::JoinHandle<Failure> {
         thread::spawn(move || {
             let failed = Err(Failure::new(126, text));
             with_one_voice(&place(rank, launch), failed).unwrap_err()
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn ranks_say_only_what_rank_0_has_not_said() {
         let ranks = ["all", "all", "mine"];
-        let ranks = [0, 1, 2].map(|rank| ended(rank, "same", ranks[rank as usize]));
+        let ranks = [0, 1, 2].map(|rank| ended(Rank::at(rank), "same", ranks[rank]));
         let said = ranks.map(|rank| rank.join().unwrap());
         assert_eq!(said.each_ref().map(ToString::to_string), ["", "", "mine"]);
         assert!(said.iter().all(|failure| failure.status == 126));
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_rank_that_waits_hears_that_nobody_will_come() {
-        let (first, second) = (place(0, "waits"), place(1, "waits"));
+        let (first, second) = (place(Rank(0), "waits"), place(Rank(1), "waits"));
         assert!(heard(&second).is_none());
         let failing = thread::spawn(move || with_one_voice(&first, Err(Failure::failed("full"))));
         let began = Instant::now();

@@ -167,12 +167,7 @@ impl Roster {
 
     /// Whether ranks on other hosts cannot be reached, and none on other hosts is connected.
     pub fn is_isolated(&self, here: &Location) -> bool {
-        let elsewhere = |member: &&Member| {
-            member
-                .hello
-                .as_ref()
-                .is_some_and(|h| Location::of(h) != *here)
-        };
+        let elsewhere = |m: &&Member| m.hello.as_ref().is_some_and(|h| Location::of(h) != *here);
         let others = || self.members.iter().filter(elsewhere);
         others().any(|member| member.silent) && others().all(|member| !member.connected)
     }
@@ -182,10 +177,7 @@ impl Roster {
         let Some(mine) = self.get(rank).and_then(|member| member.hello.as_ref()) else {
             return false;
         };
-        let others = self
-            .members
-            .iter()
-            .filter_map(|member| member.hello.as_ref());
+        let others = self.members.iter().filter_map(|it| it.hello.as_ref());
         let mut named = others.filter(|other| other.host == mine.host);
         named.any(|other| other.namespace.is_of_another_boot(mine.namespace))
     }

@@ -85,11 +85,8 @@ pub fn lost(why: String) -> ! {
 
 /// Calls `_exit`: exit handlers of neither half run. Processes that wait for the program are ended before it.
 fn end(status: u8) -> ! {
-    starters::end(
-        Rank(rank().max(0) as u32),
-        status.into(),
-        streams::remembered(2),
-    );
+    let rank = Rank(rank().max(0) as u32);
+    starters::end(rank, status.into(), streams::remembered(2));
     // SAFETY: the call ends the process and takes no pointer.
     unsafe { libc::_exit(status.into()) }
 }

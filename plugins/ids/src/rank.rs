@@ -26,7 +26,7 @@ impl Rank {
     }
 
     /// The ranks of a job of this size.
-    pub fn all(size: u32) -> impl DoubleEndedIterator<Item = Rank> + Clone {
+    pub fn all(size: u32) -> impl Iterator<Item = Rank> {
         (0..size).map(Rank)
     }
 

@@ -128,10 +128,7 @@ fn an_image_from_another_processor() {
         let _broken = broken::needs_feature(epoch, Rank(1), feature)?;
         // As a file the image is whole.
         verify(trial)?.expect(exit::DONE)?;
-        fails(
-            trial.restarted()?,
-            exit::FAILED,
-            &[feature, &image_name(Rank(1))],
-        )
+        let name = image_name(Rank(1));
+        fails(trial.restarted()?, exit::FAILED, &[feature, &name])
     });
 }

@@ -45,7 +45,7 @@ fn escaped(text: &str) -> String {
 
 /// The ranks that are shown, in order.
 fn rows(epoch: &RecordedEpoch) -> Vec<Rank> {
-    let mut ranks: Vec<Rank> = Rank::of_each(&epoch.hosts).map(|(rank, _)| rank).collect();
+    let mut ranks: Vec<Rank> = Rank::all(epoch.hosts.len() as u32).collect();
     if ranks.len() > ROWS {
         let waited: Vec<Rank> = epoch
             .phases

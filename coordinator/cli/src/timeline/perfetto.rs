@@ -14,8 +14,8 @@ pub fn trace(epochs: &[RecordedEpoch]) -> String {
     events.push(name(0, "coordinator"));
     if let Some(epoch) = epochs.iter().max_by_key(|epoch| epoch.hosts.len()) {
         let ranks = Rank::of_each(&epoch.hosts);
-        events
-            .extend(ranks.map(|(rank, host)| name(track(rank), &format!("rank {rank} on {host}"))));
+        let named = |(rank, host)| name(track(rank), &format!("rank {rank} on {host}"));
+        events.extend(ranks.map(named));
     }
     for epoch in epochs {
         let began = begin(epoch) - start;

@@ -8,13 +8,13 @@ use super::Staging;
 
 impl Staging {
     /// The node of each rank, as the first rank of that node.
-    fn nodes(&self) -> Vec<usize> {
+    fn nodes(&self) -> Vec<Rank> {
         let announced: Vec<&Announced> = self.announced.iter().flatten().collect();
         announced
             .iter()
             .map(|mine| {
                 let first = announced.iter().position(|other| other.same_node(mine));
-                first.unwrap_or(0)
+                first.map_or(Rank::FIRST, Rank::at)
             })
             .collect()
     }
@@ -28,18 +28,22 @@ impl Staging {
         let mut hosts = of_rank.clone();
         hosts.sort_unstable();
         hosts.dedup();
-        let node = |rank: usize| hosts.iter().position(|host| *host == of_rank[rank]);
-        let members: Vec<Member> = (0..sized.len())
-            .map(|rank| Member {
+        let node = |rank: Rank| {
+            let first = of_rank[rank.index()];
+            hosts.iter().position(|host| *host == first)
+        };
+        let members: Vec<Member> = Rank::of_each(sized.iter().zip(&rates))
+            .map(|(rank, (sized, rates))| Member {
                 node: node(rank).unwrap_or(0),
-                bytes: sized[rank].bytes,
-                fast: rates[rank].fast,
-                slow: rates[rank].slow,
-                peers: rates[rank].peers,
+                bytes: sized.bytes,
+                fast: rates.fast,
+                slow: rates.slow,
+                peers: rates.peers,
             })
             .collect();
+        let fast_room = |host: &Rank| sized[host.index()].fast_room;
         let room = TierRoom {
-            fast: hosts.iter().map(|host| sized[*host].fast_room).collect(),
+            fast: hosts.iter().map(fast_room).collect(),
             slow: sized.iter().map(|sized| sized.slow_room).min().unwrap_or(0),
         };
         let placement = match place(&members, &room, rules) {

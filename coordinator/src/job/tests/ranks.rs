@@ -265,11 +265,8 @@ fn ranks_of_one_host_hear_as_what_the_others_are_known() {
             pid: hello(other).pid,
             namespace: hello(other).namespace,
         });
-        let told = Output::Send {
-            rank: Rank(rank),
-            message: ToAgent::Neighbours(others.collect()),
-        };
-        assert!(world.has(&told), "rank {rank}");
+        let (rank, message) = (Rank(rank), ToAgent::Neighbours(others.collect()));
+        assert!(world.has(&Output::Send { rank, message }), "rank {rank}");
     }
 }
 

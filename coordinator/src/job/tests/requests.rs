@@ -72,11 +72,8 @@ fn a_signal_suspends_without_anybody_watching() {
     world.committed(Epoch(5));
     assert_eq!(world.orders().last(), Some(&&Order::Terminate));
     let text = "suspended: epoch 5 is committed".to_owned();
-    let message = ToAgent::Say { text };
-    assert!(world.has(&Output::Send {
-        rank: Rank(0),
-        message
-    }));
+    let (rank, message) = (Rank(0), ToAgent::Say { text });
+    assert!(world.has(&Output::Send { rank, message }));
 }
 
 #[test]
@@ -98,12 +95,8 @@ fn who_had_it_suspended_is_noted_and_told_once() {
     assert_eq!(world.job.fate().suspended_by, Some(asked));
     let said = world.outputs.iter().filter(|output| {
         let text = "suspended by root: maintenance of node 7".to_owned();
-        let message = ToAgent::Say { text };
-        **output
-            == Output::Send {
-                rank: Rank(0),
-                message,
-            }
+        let (rank, message) = (Rank(0), ToAgent::Say { text });
+        **output == Output::Send { rank, message }
     });
     assert_eq!(said.count(), 1);
     let log = "got a request to suspend by root: maintenance of node 7";

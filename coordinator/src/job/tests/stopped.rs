@@ -5,10 +5,8 @@ use stillpoint_ids::Epoch;
 
 impl World {
     fn is_stopped(&mut self, rank: u32, tracer: Option<u32>) {
-        let ranks = vec![StoppedRank {
-            rank: Rank(rank),
-            tracer,
-        }];
+        let rank = Rank(rank);
+        let ranks = vec![StoppedRank { rank, tracer }];
         self.input(Input::Stopped { ranks });
     }
 

@@ -11,12 +11,8 @@ use crate::arch::PAGE;
 fn memory_comes_back_from_several_epochs() {
     let _alone = PROCESS.lock();
     let directory = tempfile::tempdir().unwrap();
-    let path = |epoch: Epoch| {
-        directory
-            .path()
-            .join(epoch_name(epoch))
-            .join(image_name(Rank(0)))
-    };
+    let image = image_name(Rank(0));
+    let path = |epoch: Epoch| directory.path().join(epoch_name(epoch)).join(&image);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let heap = map(0, 400 * PAGE, access, flags, -1);

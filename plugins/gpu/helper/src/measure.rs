@@ -33,7 +33,7 @@ pub fn measure(directory: &Path, bytes: u64) -> Result<(), String> {
         let spot = surveyed.gpus.reserve(StagingPlace::Gpu(gpu), bytes);
         let spot = spot.map_err(told)?;
         let source = Source {
-            rank: Rank::FIRST,
+            rank: Rank(0),
             gpu,
             address: spot.address,
             bytes,
@@ -181,11 +181,8 @@ impl Sink for Compared {
         let mut right = vec![0; bytes.len()];
         pattern(offset, &mut right);
         if right != bytes {
-            let problem = format!("other bytes came back at {offset}");
-            return Err(SinkError {
-                rank: Rank::FIRST,
-                problem,
-            });
+            let (rank, problem) = (Rank(0), format!("other bytes came back at {offset}"));
+            return Err(SinkError { rank, problem });
         }
         self.0 += bytes.len() as u64;
         Ok(())

@@ -11,12 +11,8 @@ use crate::common::patch::Patch;
 /// Makes an image of epoch 4 with chunks in those of epochs 2 and 3, which lie beside it.
 pub fn carrying() -> Sample {
     let directory = tempfile::tempdir().unwrap();
-    let path = |epoch: Epoch| {
-        directory
-            .path()
-            .join(epoch_name(epoch))
-            .join(image_name(Rank(1)))
-    };
+    let image = image_name(Rank(1));
+    let path = |epoch: Epoch| directory.path().join(epoch_name(epoch)).join(&image);
     let mut base = None;
     for epoch in (2..=4).map(Epoch) {
         let path = path(epoch);

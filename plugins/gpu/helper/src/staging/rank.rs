@@ -192,11 +192,8 @@ impl<W: Write> Sink for Socket<'_, W> {
     ) -> Result<(), SinkError> {
         let length = bytes.len() as u64;
         let Some(at) = self.arena.place(bytes.as_ptr() as u64, length) else {
-            let problem = NOT_IN_THE_ARENA.to_owned();
-            return Err(SinkError {
-                rank: Rank::FIRST,
-                problem,
-            });
+            let (rank, problem) = (Rank(0), NOT_IN_THE_ARENA.to_owned());
+            return Err(SinkError { rank, problem });
         };
         let answer = Answer::Bytes {
             memory: source,
@@ -205,12 +202,9 @@ impl<W: Write> Sink for Socket<'_, W> {
             at,
         };
         send(self.to, &answer).map_err(|error| {
-            let problem = error.to_string();
+            let (rank, problem) = (Rank(0), error.to_string());
             *self.gone = Some(error);
-            SinkError {
-                rank: Rank::FIRST,
-                problem,
-            }
+            SinkError { rank, problem }
         })
     }
 

@@ -304,9 +304,10 @@ fn sound(manifest: &Manifest) -> Result<(), (&'static str, String)> {
     let in_order = manifest.needs.is_sorted_by(|one, next| one < next);
     let last = manifest.needs.last();
     if !in_order || last.is_some_and(|last| *last >= manifest.epoch) {
+        let needs: Vec<String> = manifest.needs.iter().map(Epoch::to_string).collect();
         let problem = format!(
-            "{:?} are not earlier epochs in ascending order",
-            manifest.needs
+            "{} are not earlier epochs in ascending order",
+            needs.join(", ")
         );
         return Err(("needs", problem));
     }

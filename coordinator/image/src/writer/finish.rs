@@ -72,9 +72,10 @@ impl Writer {
         if carried.origins.len() > MAX_ORIGINS {
             return Err(self.unwritable(format!("it needs {} images", carried.origins.len())));
         }
-        let newest = carried.origins.last().map(|origin| origin.epoch);
-        if newest.is_some() && newest >= self.epoch {
-            return Err(self.unwritable(format!("{newest:?} is not before epoch {:?}", self.epoch)));
+        if let Some(newest) = carried.origins.last().map(|origin| origin.epoch)
+            && self.epoch.is_none_or(|own| newest >= own)
+        {
+            return Err(self.unwritable(format!("epoch {newest}, which it needs, is not earlier")));
         }
         for chunk in &carried.chunks {
             tables.push(*chunk, carried.runs_of(chunk));

@@ -165,8 +165,8 @@ pub fn stop(threads: &[Thread]) {
     interrupted::note_calls(&blocked.copied().collect::<Vec<_>>());
     for thread in asked {
         let flags = &thread.notes().flags;
-        flags.fetch_or(flag::STOP, Ordering::AcqRel);
-        if !signal_thread(thread.real_tid()) {
+        let before = flags.fetch_or(flag::STOP, Ordering::AcqRel);
+        if !signal_thread(thread.real_tid()) && before & flag::STOP == 0 {
             flags.fetch_and(!flag::STOP, Ordering::AcqRel);
         }
     }
@@ -195,15 +195,13 @@ pub fn without_stops<R>(exec: impl FnOnce() -> R) -> R {
 /// has sent it.
 fn signal_thread(tid: u32) -> bool {
     SENDING.fetch_add(1, Ordering::SeqCst);
-    let sends = EXECUTING.load(Ordering::SeqCst) == 0;
-    if sends {
-        send(tid);
-    }
+    let sent = EXECUTING.load(Ordering::SeqCst) == 0 && send(tid);
     SENDING.fetch_sub(1, Ordering::SeqCst);
-    sends
+    sent
 }
 
-fn send(tid: u32) {
+/// Sends the stop signal. Returns `false` if the kernel has no room for it (`RLIMIT_SIGPENDING`).
+fn send(tid: u32) -> bool {
     // struct siginfo: signal, error, code, (padding), sender's process and user, value.
     let mut info = [0u32; 32];
     info[0] = signals::stop_signal() as u32;
@@ -216,7 +214,7 @@ fn send(tid: u32) {
         signals::stop_signal() as usize,
     );
     // SAFETY: the kernel reads the 128 bytes of the structure, which lives on this stack.
-    unsafe {
+    let sent = unsafe {
         syscall4(
             libc::SYS_rt_tgsigqueueinfo,
             pid,
@@ -225,6 +223,7 @@ fn send(tid: u32) {
             info.as_ptr() as usize,
         )
     };
+    !failed(sent)
 }
 
 /// Asks every thread to stop and waits until all have, except for those inside MPI; returns `false` at the deadline.

@@ -8,6 +8,7 @@
 
 use core::ffi::c_void;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use stillpoint_wrappers::found;
 use stillpoint_wrappers::gate::HandleKind;
@@ -66,28 +67,38 @@ pub unsafe extern "C" fn pull(
     }
 }
 
-/// Whether `MPI_Iprobe` finds a message again whose receive has been posted and is not over: tried once, with a message of this process to itself.
+/// How long a message to this process itself may take.
+const LATEST: Duration = Duration::from_secs(5);
+
+/// Whether `MPI_Iprobe` finds a message again whose receive has been posted and is not over: tried once, with a message of this process to itself. If that
+/// message does not come, the answer is the careful one.
 fn finds_again() -> bool {
     static FINDS: OnceLock<bool> = OnceLock::new();
     *FINDS.get_or_init(|| {
         let own = own_communicator()
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: MPI is running; both operations are over before their places go. No other code uses the communicator.
+        // The real MPI may use them longer than this function runs.
+        let [sent, received] = Box::leak(Box::new([1u8, 0]));
+        // SAFETY: MPI is running; the bytes stay, and the requests are over before their places go, or are not used again. No other code uses the communicator.
         unsafe {
             let on = convert::handle(*own);
             let form = Bytes::new(1);
-            let (sent, mut received) = ([1u8], [0u8]);
             let mut requests = [core::mem::MaybeUninit::<ffi::MPI_Request>::uninit(); 2];
             let [send, receive] = &mut requests;
             let status = || core::ptr::without_provenance_mut(abi::STATUS_IGNORE);
             let mut found = 0;
             let probe = |found| ffi::MPI_Iprobe(0, 0, on, found, status());
-            let (from, to) = (sent.as_ptr().cast(), received.as_mut_ptr().cast());
+            let (from, to) = ((&raw const *sent).cast(), (&raw mut *received).cast());
             if ffi::MPI_Isend(from, 1, form.datatype, 0, 0, on, send.as_mut_ptr()) != 0 {
                 return false;
             }
-            while found == 0 && probe(&mut found) == 0 {}
+            let begun = Instant::now();
+            while found == 0 && probe(&mut found) == 0 {
+                if begun.elapsed() > LATEST {
+                    return true;
+                }
+            }
             if ffi::MPI_Irecv(to, 1, form.datatype, 0, 0, on, receive.as_mut_ptr()) == 0 {
                 probe(&mut found);
                 ffi::MPI_Wait(receive.as_mut_ptr(), status());

@@ -194,19 +194,25 @@ unsafe fn region(
             Keeps::OwnBlock => (1, (*on).rank),
         }
     };
-    let elements = i64::from(count).checked_mul(i64::from(blocks))?;
-    if elements == 0 {
-        return Some(Region::Whole(core::ptr::NonNull::dangling().as_ptr(), 0));
-    }
-    if buffer.is_null() || elements < 0 {
+    let elements = i64::from(count) * i64::from(blocks);
+    if elements < 0 {
         return None;
     }
     // SAFETY: `datatype` is alive, and `on` a live communicator, by the caller's promise.
-    let (layout, most) = unsafe { (Layout::of(datatype)?, most((*on).size)) };
-    let bytes = layout.size.checked_mul(elements)?;
-    if bytes > most {
+    let (size, most) = unsafe { (size(datatype)?, most((*on).size)) };
+    // Members may give equal data in different layouts, some of them by `MPI_BOTTOM`.
+    if size.checked_mul(elements).is_none_or(|bytes| bytes > most) {
         return Some(Region::Large);
     }
+    if elements == 0 {
+        return Some(Region::Whole(core::ptr::NonNull::dangling().as_ptr(), 0));
+    }
+    if buffer.is_null() {
+        return None;
+    }
+    // SAFETY: as above.
+    let layout = unsafe { Layout::of(datatype)? };
+    let bytes = size * elements;
     let start = (i64::from(before) * i64::from(count)).checked_mul(layout.stride)?;
     let at = |offset: i64| buffer.cast::<u8>().wrapping_offset(offset as isize);
     if layout.is_whole(elements) {
@@ -219,6 +225,23 @@ unsafe fn region(
         on,
     };
     Some(Region::Gaps(elements, bytes as usize))
+}
+
+/// Returns the bytes of an element, without gaps.
+///
+/// # Safety
+/// Inside a stub; `datatype` must be alive.
+unsafe fn size(datatype: Datatype) -> Option<i64> {
+    // SAFETY: `datatype` is alive, by the caller's promise; the size goes into a local variable.
+    unsafe {
+        if let Ok(between) = i64::try_from((*datatype).between) {
+            return Some(between);
+        }
+        let mut size = 0;
+        let word = abi::word(HandleKind::Datatype, datatype);
+        let code = cross(|d| (d.type_size_x)(word, &raw mut size));
+        (code == 0 && size >= 0).then_some(size)
+    }
 }
 
 /// The layout of a datatype.

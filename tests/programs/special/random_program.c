@@ -189,8 +189,8 @@ static void happens(uint64_t happening) {
 }
 
 int main(int argc, char **argv) {
-    trial_start(&argc, &argv);
     seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    trial_start_threads(&argc, &argv, seed % 2 ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE);
     make_groups();
     uint64_t happening = 1;
     for (uint64_t round = 0; moving_agree(round, MPI_COMM_WORLD); round++)

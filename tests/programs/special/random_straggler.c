@@ -84,8 +84,9 @@ static void operation(int round, enum own_kind kind, int root, int count, int in
 }
 
 int main(int argc, char **argv) {
-    trial_start(&argc, &argv);
-    state = 88172645463325252UL ^ (unsigned long)(argc > 1 ? atol(argv[1]) : 1) * 0x9E3779B97F4A7C15UL;
+    unsigned long seed = argc > 1 ? strtoul(argv[1], NULL, 10) : 1;
+    trial_start_threads(&argc, &argv, seed % 2 ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE);
+    state = 88172645463325252UL ^ seed * 0x9E3779B97F4A7C15UL;
     for (int i = 0; i < 8; i++) draw(2);
     int size = trial_size, straggler = draw(size), half;
     in = malloc(sizeof *in * LARGEST * (size_t)size), out = malloc(sizeof *out * LARGEST * (size_t)size);

@@ -28,7 +28,7 @@ pub const BESIDE: usize = arch::KEPT_BESIDE;
 /// longer.
 const fn most(members: i32) -> i64 {
     const OF_FEW: i64 = 16 << 10;
-    OF_FEW << (members.cast_unsigned() | 1).ilog2() / 3
+    OF_FEW << ((members.cast_unsigned() | 1).ilog2() / 3)
 }
 
 /// The input of a blocking operation, as a restart needs it to begin the operation anew.

@@ -212,6 +212,14 @@ fn operations_in_place() {
             waits_for_nobody,
         );
     }
+    let counted = ["allgatherv", "alltoallv", "alltoallw", "reduce_scatter"];
+    for elements in ["42", "3000", "30000"] {
+        each_on(
+            3,
+            counted.map(|name| of(name, elements, "in_place")),
+            waits_for_nobody,
+        );
+    }
     let met = ["allgather", "allreduce", "alltoall", "reduce_scatter_block"];
     for elements in ["30000", "2000000"] {
         each_on(

@@ -23,7 +23,17 @@ static void in_place_in_pairs(enum kind kind, int *values, int count, MPI_Comm c
 
 /* What is in place has its input where its result will be. */
 static void in_place(enum kind kind, int *values, int count, int root, MPI_Comm comm) {
+    int counts[MOST_RANKS], places[MOST_RANKS], bytes[MOST_RANKS], block = count / trial_size;
+    MPI_Datatype types[MOST_RANKS];
+    for (int rank = 0; rank < trial_size; rank++)
+        counts[rank] = block, places[rank] = rank * block, bytes[rank] = 4 * places[rank], types[rank] = MPI_INT;
     switch (kind) {
+    case ALLGATHERV: MUST(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, values, counts, places, MPI_INT, comm)); break;
+    case ALLTOALLV:
+        MUST(MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, values, counts, places, MPI_INT, comm));
+        break;
+    case ALLTOALLW: MUST(MPI_Alltoallw(MPI_IN_PLACE, NULL, NULL, NULL, values, counts, bytes, types, comm)); break;
+    case REDUCE_SCATTER: MUST(MPI_Reduce_scatter(MPI_IN_PLACE, values, counts, MPI_INT, MPI_SUM, comm)); break;
     case ALLREDUCE: MUST(MPI_Allreduce(MPI_IN_PLACE, values, count, MPI_INT, MPI_SUM, comm)); break;
     case REDUCE:
         if (trial_rank == root) MUST(MPI_Reduce(MPI_IN_PLACE, values, count, MPI_INT, MPI_SUM, root, comm));
@@ -60,8 +70,12 @@ static void in_place_check(enum kind kind, const int *values, int count, int roo
         case REDUCE: if (rank == root) expected = all + 3 * i * size; break;
         case SCAN: expected = rank * (rank + 1) / 2 + 3 * i * (rank + 1); break;
         case EXSCAN: if (rank > 0) expected = rank * (rank - 1) / 2 + 3 * i * rank; break;
+        case REDUCE_SCATTER:
         case REDUCE_SCATTER_BLOCK: if (i >= block) return; expected = all + 3 * (rank * block + i) * size; break;
+        case ALLTOALLV:
+        case ALLTOALLW:
         case ALLTOALL: if (i >= block * size) return; expected = i / block + 3 * (rank * block + i % block); break;
+        case ALLGATHERV:
         case ALLGATHER: if (i >= block * size) return; expected = i / block + 3 * i; break;
         case GATHER: if (i >= block * size) return; if (rank == root) expected = i / block == rank ? rank + 3 * i : i / block + 3 * (i % block); break;
         case SCATTER: if (rank != root && i < block) expected = root + 3 * (rank * block + i); break;

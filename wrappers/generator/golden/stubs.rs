@@ -382,7 +382,7 @@ mod collective {
             let code = steps::clocked(
                 comm,
                 c"MPI_Alltoallw",
-                Input::untouched(!abi::is_in_place(sendbuf)),
+                if !abi::is_in_place(sendbuf) { Input::Untouched } else { Input::met(comm) },
                 move |lower| (lower.alltoallw)(
                     abi::buffer(sendbuf),
                     sendcounts,

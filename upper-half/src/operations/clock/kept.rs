@@ -10,7 +10,7 @@
 //!
 //! Rules: as in `collective`. Only memory that MPI itself is about to read is copied.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 
 use stillpoint_wrappers::gate::HandleKind;
 
@@ -126,24 +126,74 @@ impl Input {
         datatype: Datatype,
         on: Comm,
     ) -> Input {
-        // SAFETY: both handles are alive once they are checked; MPI demands that the buffer holds the input. A region without gaps is nothing but input.
+        // SAFETY: `on` is read once it is known to be alive; the rest is the caller's.
+        unsafe {
+            if !handle::valid(on, HandleKind::Communicator) {
+                return Input::Changed;
+            }
+            let count = i64::from(count);
+            let part = match keeps {
+                Keeps::Nothing => return Input::Changed,
+                Keeps::Once => Part::whole(count),
+                Keeps::EachMember => Part::whole(count * i64::from((*on).size)),
+                Keeps::OwnBlock => Part {
+                    first: count * i64::from((*on).rank),
+                    elements: count,
+                    decisive: count,
+                },
+            };
+            part.input(needs_all, buffer, datatype, on)
+        }
+    }
+
+    /// [`Input::in_place`] of an operation that needs all, with a count for each member: the input is all blocks, or this member's own, at its place of `places`.
+    ///
+    /// # Safety
+    /// As [`Input::in_place`].
+    #[cold]
+    pub unsafe fn blocks_in_place(
+        buffer: *mut c_void,
+        counts: *const c_int,
+        places: Option<*const c_int>,
+        datatype: Datatype,
+        on: Comm,
+    ) -> Input {
+        // SAFETY: `on` is read once it is known to be alive; MPI demands a count and a place for each member.
         unsafe {
             if !handle::valid(on, HandleKind::Communicator)
-                || !handle::valid(datatype, HandleKind::Datatype)
+                || counts.is_null()
+                || places.is_some_and(<*const c_int>::is_null)
             {
                 return Input::Changed;
             }
-            match region(keeps, buffer, count, datatype, on) {
-                Some(Region::Whole(from, bytes)) => {
-                    Input::Kept(core::slice::from_raw_parts(from, bytes).to_vec(), from)
-                }
-                Some(Region::Gaps(elements, bytes)) => match elements.pack(bytes) {
-                    Some(copy) => Input::Packed(copy, elements),
-                    None => Input::Changed,
-                },
-                Some(Region::Large) if needs_all && (*on).size > 1 => Input::Met,
-                Some(Region::Large) | None => Input::Changed,
+            let (size, rank) = ((*on).size as usize, (*on).rank as usize);
+            let counts = core::slice::from_raw_parts(counts, size);
+            if counts.iter().any(|count| *count < 0) {
+                return Input::Changed;
             }
+            let all = counts.iter().map(|count| i64::from(*count)).sum();
+            let part = match places {
+                None => Part::whole(all),
+                Some(places) => Part {
+                    first: places.add(rank).read().into(),
+                    elements: counts[rank].into(),
+                    decisive: all,
+                },
+            };
+            part.input(true, buffer, datatype, on)
+        }
+    }
+
+    /// The input of an operation that needs all, of whose data no member knows how much there is.
+    ///
+    /// # Safety
+    /// `on` must be a handle, alive, freed or null.
+    #[cold]
+    pub unsafe fn met(on: Comm) -> Input {
+        // SAFETY: the communicator is read once it is known to be alive.
+        match unsafe { handle::valid(on, HandleKind::Communicator) && (*on).size > 1 } {
+            true => Input::Met,
+            false => Input::Changed,
         }
     }
 
@@ -164,67 +214,80 @@ impl Input {
     }
 }
 
-/// The input of an operation in place.
-enum Region {
-    /// All bytes from an address on.
-    Whole(*mut u8, usize),
-    /// Elements with gaps, and the number of bytes without these.
-    Gaps(Elements, usize),
-    /// More than is copied.
-    Large,
+/// The elements of a buffer that are the input of an operation in place.
+struct Part {
+    first: i64,
+    elements: i64,
+    /// As many elements decide whether the input is large. All members have as many, or as much in other elements.
+    decisive: i64,
 }
 
-/// The input of an operation in place, if its arguments tell it. Whether it is [`Region::Large`] depends on what is the same for all members.
-///
-/// # Safety
-/// Inside a stub; `datatype` and `on` must be alive.
-unsafe fn region(
-    keeps: Keeps,
-    buffer: *mut c_void,
-    count: i32,
-    datatype: Datatype,
-    on: Comm,
-) -> Option<Region> {
-    // SAFETY: `on` is a live communicator, by the caller's promise.
-    let (blocks, before) = unsafe {
-        match keeps {
-            Keeps::Nothing => return None,
-            Keeps::Once => (1, 0),
-            Keeps::EachMember => ((*on).size, 0),
-            Keeps::OwnBlock => (1, (*on).rank),
+impl Part {
+    fn whole(elements: i64) -> Part {
+        Part {
+            first: 0,
+            elements,
+            decisive: elements,
         }
-    };
-    let elements = i64::from(count) * i64::from(blocks);
-    if elements < 0 {
-        return None;
     }
-    // SAFETY: `datatype` is alive, and `on` a live communicator, by the caller's promise.
-    let (size, most) = unsafe { (size(datatype)?, most((*on).size)) };
-    // Members may give equal data in different layouts, some of them by `MPI_BOTTOM`.
-    if size.checked_mul(elements).is_none_or(|bytes| bytes > most) {
-        return Some(Region::Large);
+
+    /// Copies the elements, if they are few.
+    ///
+    /// # Safety
+    /// As [`Input::in_place`]; `on` must be alive.
+    unsafe fn input(
+        &self,
+        needs_all: bool,
+        buffer: *mut c_void,
+        datatype: Datatype,
+        on: Comm,
+    ) -> Input {
+        // SAFETY: `datatype` is used once it is known to be alive; `on` is, by the caller's promise. MPI demands that the buffer holds the input.
+        unsafe {
+            if self.elements < 0 || !handle::valid(datatype, HandleKind::Datatype) {
+                return Input::Changed;
+            }
+            // Members may give equal data in different layouts, some of them by `MPI_BOTTOM`: only its size may decide.
+            let bytes = size(datatype).map(|size| size.checked_mul(self.decisive));
+            if bytes.is_some_and(|bytes| bytes.is_none_or(|bytes| bytes > most((*on).size))) {
+                return match needs_all {
+                    true => Input::met(on),
+                    false => Input::Changed,
+                };
+            }
+            self.copied(buffer, datatype, on).unwrap_or(Input::Changed)
+        }
     }
-    if elements == 0 {
-        return Some(Region::Whole(core::ptr::NonNull::dangling().as_ptr(), 0));
+
+    /// # Safety
+    /// As [`Part::input`]; `datatype` must be alive.
+    unsafe fn copied(&self, buffer: *mut c_void, datatype: Datatype, on: Comm) -> Option<Input> {
+        if self.elements == 0 {
+            return Some(Input::Untouched);
+        }
+        if buffer.is_null() {
+            return None;
+        }
+        // SAFETY: `datatype` is alive, by the caller's promise. A region without gaps is nothing but input.
+        unsafe {
+            let layout = Layout::of(datatype)?;
+            let bytes = usize::try_from(layout.size.checked_mul(self.elements)?).ok()?;
+            let start = self.first.checked_mul(layout.stride)?;
+            let at = |offset: i64| buffer.cast::<u8>().wrapping_offset(offset as isize);
+            if layout.is_whole(self.elements) {
+                let from = at(start + layout.first);
+                let copy = core::slice::from_raw_parts(from, bytes).to_vec();
+                return Some(Input::Kept(copy, from));
+            }
+            let elements = Elements {
+                buffer: at(start).cast(),
+                count: i32::try_from(self.elements).ok()?,
+                datatype,
+                on,
+            };
+            Some(Input::Packed(elements.pack(bytes)?, elements))
+        }
     }
-    if buffer.is_null() {
-        return None;
-    }
-    // SAFETY: as above.
-    let layout = unsafe { Layout::of(datatype)? };
-    let bytes = size * elements;
-    let start = (i64::from(before) * i64::from(count)).checked_mul(layout.stride)?;
-    let at = |offset: i64| buffer.cast::<u8>().wrapping_offset(offset as isize);
-    if layout.is_whole(elements) {
-        return Some(Region::Whole(at(start + layout.first), bytes as usize));
-    }
-    let elements = Elements {
-        buffer: at(start).cast(),
-        count: i32::try_from(elements).ok()?,
-        datatype,
-        on,
-    };
-    Some(Region::Gaps(elements, bytes as usize))
 }
 
 /// Returns the bytes of an element, without gaps.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::repeated::{again, changed_in_place, keeps, repeatable};
+use super::repeated::{again, changed_in_place, keeps, of_blocks, repeatable};
 use super::{beginning, cold, export_name, exported, home, names, noted, signature};
 use crate::emit::kind;
 use crate::table::Function;
@@ -117,8 +117,11 @@ pub fn in_assembly(text: &mut String, function: &Function, long: &str, wide: boo
         false => (String::new(), format!("{name}_of_objects")),
     };
     let Some(keeps) = keeps else {
-        let copy = format!("has_copy: false, copy: {long}, keeps: Keeps::Nothing");
-        return stub(&exported, &name, buffers, &copy);
+        // What is in place goes the long way, if that has a way for it.
+        let goes = of_blocks(function).is_some();
+        assert!(!goes || buffers == 1, "{name}");
+        let copy = format!("has_copy: {goes}, copy: {long}, keeps: Keeps::Nothing");
+        return stub(&exported, &name, if goes { 0 } else { buffers }, &copy);
     };
     assert!(buffers == 1 && [6, 7].contains(&(last + 1)), "{name}");
     let own = format!("{name}_in_place");

@@ -86,6 +86,9 @@ pub fn input(function: &Function) -> String {
     }
     match (keeps(function), repeatable(function).as_str()) {
         (_, "true") => "Input::Untouched".to_string(),
+        (None, condition) if let Some(input) = of_blocks(function) => {
+            format!("if {condition} {{ Input::Untouched }} else {{ {input} }}")
+        }
         (None, condition) => format!("Input::untouched({condition})"),
         (Some(keeps), condition) => {
             let buffer = "recvbuf";
@@ -111,6 +114,20 @@ pub fn keeps(function: &Function) -> Option<&'static str> {
         "MPI_Allreduce" | "MPI_Scan" | "MPI_Exscan" => Some("Once"),
         "MPI_Reduce_scatter_block" | "MPI_Alltoall" => Some("EachMember"),
         "MPI_Allgather" => Some("OwnBlock"),
+        _ => None,
+    }
+}
+
+/// Returns the expression for the input in place of an operation that needs all members, with a count for each of them.
+pub fn of_blocks(function: &Function) -> Option<&'static str> {
+    match function.name.as_str() {
+        "MPI_Allgatherv" => {
+            Some("Input::blocks_in_place(recvbuf, recvcounts, Some(displs), recvtype, comm)")
+        }
+        "MPI_Reduce_scatter" => {
+            Some("Input::blocks_in_place(recvbuf, recvcounts, None, datatype, comm)")
+        }
+        "MPI_Alltoallv" | "MPI_Alltoallw" => Some("Input::met(comm)"),
         _ => None,
     }
 }

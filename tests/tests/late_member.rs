@@ -212,7 +212,14 @@ fn operations_in_place() {
             waits_for_nobody,
         );
     }
-    let counted = ["allgatherv", "alltoallv", "alltoallw", "reduce_scatter"];
+    for elements in ["42", "3000"] {
+        each_on(
+            3,
+            [of("reduce_scatter", elements, "in_place")],
+            waits_for_nobody,
+        );
+    }
+    let counted = ["allgatherv", "alltoallv", "alltoallw"];
     for elements in ["42", "3000", "30000"] {
         each_on(
             3,
@@ -243,10 +250,15 @@ fn operations_in_place() {
     each_on(3, scatters, waits_for_nobody);
 }
 
-/// In-place operations without a count for their input's size are not copied, nor are large ones that some return from early.
+/// In-place operations without a count for their input's size are not copied, nor are large ones in which not all members meet.
 #[test]
 fn operations_in_place_that_are_waited_for() {
-    let waits = [["scan", "30000"], ["exscan", "30000"], ["gather", "42"]];
+    let waits = [
+        ["scan", "30000"],
+        ["exscan", "30000"],
+        ["reduce_scatter", "30000"],
+        ["gather", "42"],
+    ];
     each_on(
         3,
         waits.map(|[name, elements]| [name, "1", "0", elements, "in_place"]),

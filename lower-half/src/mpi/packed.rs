@@ -67,7 +67,9 @@ pub unsafe extern "C" fn pull(
     }
 }
 
-/// How long a message to this process itself may take.
+/// The tag of a message that is sent to try the library; messages that are delivered have 0.
+const TRIAL: i32 = 1;
+/// How long that message may take.
 const LATEST: Duration = Duration::from_secs(5);
 
 /// Whether `MPI_Iprobe` finds a message again whose receive has been posted and is not over: tried once, with a message of this process to itself. If that
@@ -88,18 +90,18 @@ fn finds_again() -> bool {
             let [send, receive] = &mut requests;
             let status = || core::ptr::without_provenance_mut(abi::STATUS_IGNORE);
             let mut found = 0;
-            let probe = |found| ffi::MPI_Iprobe(0, 0, on, found, status());
+            let probe = |found| ffi::MPI_Iprobe(0, TRIAL, on, found, status());
             let (from, to) = ((&raw const *sent).cast(), (&raw mut *received).cast());
-            if ffi::MPI_Isend(from, 1, form.datatype, 0, 0, on, send.as_mut_ptr()) != 0 {
+            if ffi::MPI_Isend(from, 1, form.datatype, 0, TRIAL, on, send.as_mut_ptr()) != 0 {
                 return false;
             }
             let begun = Instant::now();
             while found == 0 && probe(&mut found) == 0 {
-                if begun.elapsed() > LATEST {
+                if found == 0 && begun.elapsed() > LATEST {
                     return true;
                 }
             }
-            if ffi::MPI_Irecv(to, 1, form.datatype, 0, 0, on, receive.as_mut_ptr()) == 0 {
+            if ffi::MPI_Irecv(to, 1, form.datatype, 0, TRIAL, on, receive.as_mut_ptr()) == 0 {
                 probe(&mut found);
                 ffi::MPI_Wait(receive.as_mut_ptr(), status());
             }

@@ -1,4 +1,5 @@
-/* Members of operations in place give equal data in different layouts: plain, in one element, and by addresses from MPI_BOTTOM. Small and large data.
+/* Members of operations in place give equal data in different layouts: plain, in one element, and by addresses from MPI_BOTTOM. In MPI_Reduce_scatter, a member
+ * without a block is not in place when the others are. Small and large data.
  * trial: ranks=3 */
 #include "../common.h"
 
@@ -36,11 +37,28 @@ static void operation(int round, int count) {
     MUST(MPI_Type_free(&absolute));
 }
 
+static void reduce_scatter(int round, int count) {
+    int counts[3] = {count, 2 * count, 0}, place = trial_rank == 0 ? 0 : count, *own = malloc(sizeof(int) * 3 * LARGEST);
+    fill(round, count);
+    memcpy(own, values, sizeof(int) * 3 * (size_t)count);
+    if (trial_rank == 2) MUST(MPI_Reduce_scatter(own, NULL, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    else MUST(MPI_Reduce_scatter(MPI_IN_PLACE, values, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    for (int i = 0; i < counts[trial_rank]; i++) {
+        int expected = 0;
+        for (int from = 0; from < trial_size; from++) expected += value(round, from, place + i);
+        CHECK(values[i] == expected, "round %d: sum %d is %d and not %d", round, i, values[i], expected);
+    }
+    free(own);
+}
+
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
     const int counts[] = {1, 40, 3000, LARGEST};
     for (int half = 0; half < 2; half++) {
-        for (int round = 0; round < 12; round++) operation(round, counts[round % 4]);
+        for (int round = 0; round < 12; round++) {
+            operation(round, counts[round % 4]);
+            reduce_scatter(round, counts[round % 4]);
+        }
         if (half == 0) trial_hold();
     }
     return trial_finish();

@@ -168,6 +168,16 @@ pub unsafe fn members_agree(object: *mut Object) -> bool {
     members.is_some_and(|members| members.remote.is_none())
 }
 
+/// Whether a communicator is known to have two groups.
+///
+/// # Safety
+/// `object` must be a live communicator.
+pub unsafe fn is_inter(object: *mut Object) -> bool {
+    // SAFETY: `object` is a live communicator, by the caller's promise; its members never change.
+    let members = unsafe { body(object).and_then(|body| body.members.as_ref()) };
+    members.is_some_and(|members| members.remote.is_some())
+}
+
 /// The union of both groups, ascending.
 pub fn all_of(members: &Members) -> Vec<u32> {
     let remote = members.remote.iter().flat_map(|remote| remote.iter());

@@ -7,24 +7,26 @@ use stillpoint_protocol::tier::{Announced, Assignment, Rates, Sized};
 use super::Staging;
 
 impl Staging {
-    /// The node of each rank, as the first rank of that node.
-    fn nodes(&self) -> Vec<Rank> {
-        let announced: Vec<&Announced> = self.announced.iter().flatten().collect();
-        announced
+    /// The node of each rank, as the first rank of that node, once every rank has announced its tier.
+    fn nodes(&self) -> Option<Vec<Rank>> {
+        let announced: Vec<&Announced> = self
+            .announced
             .iter()
-            .map(|mine| {
-                let first = announced.iter().position(|other| other.same_node(mine));
-                first.map_or(Rank::FIRST, Rank::at)
-            })
-            .collect()
+            .map(Option::as_ref)
+            .collect::<Option<_>>()?;
+        let first = |mine: &&Announced| {
+            let first = announced.iter().position(|other| other.same_node(mine));
+            first.map(Rank::at)
+        };
+        announced.iter().map(first).collect()
     }
 
-    /// Decides the destinations of all blocks, once every rank has reported its size and rates.
+    /// Decides the destinations of all blocks, once every rank has announced its tier and reported its size and rates.
     pub(super) fn place(&self) -> Option<Result<(Placement, Vec<Assignment>), String>> {
         let rules = self.rules?;
         let sized: Vec<Sized> = self.sized.iter().copied().collect::<Option<_>>()?;
         let rates: Vec<Rates> = self.rates.iter().copied().collect::<Option<_>>()?;
-        let of_rank = self.nodes();
+        let of_rank = self.nodes()?;
         let mut hosts = of_rank.clone();
         hosts.sort_unstable();
         hosts.dedup();

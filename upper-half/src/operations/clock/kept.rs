@@ -20,6 +20,7 @@ use crate::ground::crossing::{StayKind, cross};
 use crate::ground::handle;
 pub use crate::ground::keeps::Keeps;
 use crate::ground::object::{Comm, Datatype};
+use crate::objects::communicator;
 
 /// Bytes that a stub has on its stack.
 pub const BESIDE: usize = arch::KEPT_BESIDE;
@@ -128,7 +129,7 @@ impl Input {
     ) -> Input {
         // SAFETY: `on` is read once it is known to be alive; the rest is the caller's.
         unsafe {
-            if !handle::valid(on, HandleKind::Communicator) {
+            if !may_be_in_place(on) {
                 return Input::Changed;
             }
             let count = i64::from(count);
@@ -146,12 +147,13 @@ impl Input {
         }
     }
 
-    /// [`Input::in_place`] of an operation that needs all, with a count for each member: the input is all blocks, or this member's own, at its place of `places`.
+    /// [`Input::in_place`] of an operation with a count for each member: the input is all blocks, or this member's own, at its place of `places`.
     ///
     /// # Safety
     /// As [`Input::in_place`].
     #[cold]
     pub unsafe fn blocks_in_place(
+        needs_all: bool,
         buffer: *mut c_void,
         counts: *const c_int,
         places: Option<*const c_int>,
@@ -160,7 +162,7 @@ impl Input {
     ) -> Input {
         // SAFETY: `on` is read once it is known to be alive; MPI demands a count and a place for each member.
         unsafe {
-            if !handle::valid(on, HandleKind::Communicator)
+            if !may_be_in_place(on)
                 || counts.is_null()
                 || places.is_some_and(<*const c_int>::is_null)
             {
@@ -180,7 +182,7 @@ impl Input {
                     decisive: all,
                 },
             };
-            part.input(true, buffer, datatype, on)
+            part.input(needs_all, buffer, datatype, on)
         }
     }
 
@@ -191,7 +193,7 @@ impl Input {
     #[cold]
     pub unsafe fn met(on: Comm) -> Input {
         // SAFETY: the communicator is read once it is known to be alive.
-        match unsafe { handle::valid(on, HandleKind::Communicator) && (*on).size > 1 } {
+        match unsafe { may_be_in_place(on) && (*on).size > 1 } {
             true => Input::Met,
             false => Input::Changed,
         }
@@ -211,6 +213,19 @@ impl Input {
             }
         }
         0
+    }
+}
+
+/// Whether operations on a communicator may be in place: it has this process as a member, and one group.
+///
+/// # Safety
+/// `on` must be a handle, alive, freed or null.
+unsafe fn may_be_in_place(on: Comm) -> bool {
+    // SAFETY: the communicator is read once it is known to be alive; `MPI_COMM_NULL` has rank -1.
+    unsafe {
+        handle::valid(on, HandleKind::Communicator)
+            && (0..(*on).size).contains(&(*on).rank)
+            && !communicator::is_inter(on)
     }
 }
 

@@ -97,23 +97,13 @@ pub unsafe fn significant<H: Handle>(
             // MPI itself refuses a bad communicator.
             _ if !arch::is_address(comm) || !handle::valid(comm, HandleKind::Communicator) => true,
             _ if !at_root => true,
-            _ => (*comm).rank == root && !is_inter(comm),
+            _ => (*comm).rank == root && !communicator::is_inter(comm),
         }
     };
     match is_for_us {
         true => given,
         false => H::of(abi::predefined::null_handle(kind)),
     }
-}
-
-/// Whether a communicator is known to have two groups.
-///
-/// # Safety
-/// `comm` must be a live communicator.
-unsafe fn is_inter(comm: Comm) -> bool {
-    // SAFETY: `comm` is a live communicator by the caller's promise; its members do not change while it lives.
-    let members = unsafe { communicator::body(comm).and_then(|body| body.members.as_ref()) };
-    members.is_some_and(|members| members.remote.is_some())
 }
 
 /// Whether the calling process is one of those that a root sends to or receives from.

@@ -118,14 +118,15 @@ pub fn keeps(function: &Function) -> Option<&'static str> {
     }
 }
 
-/// Returns the expression for the input in place of an operation that needs all members, with a count for each of them.
+/// Returns the expression for the input in place of an operation with a count for each member. In `MPI_Reduce_scatter`, members without a block need not be in
+/// place when others are: so they cannot know that these meet.
 pub fn of_blocks(function: &Function) -> Option<&'static str> {
     match function.name.as_str() {
         "MPI_Allgatherv" => {
-            Some("Input::blocks_in_place(recvbuf, recvcounts, Some(displs), recvtype, comm)")
+            Some("Input::blocks_in_place(true, recvbuf, recvcounts, Some(displs), recvtype, comm)")
         }
         "MPI_Reduce_scatter" => {
-            Some("Input::blocks_in_place(recvbuf, recvcounts, None, datatype, comm)")
+            Some("Input::blocks_in_place(false, recvbuf, recvcounts, None, datatype, comm)")
         }
         "MPI_Alltoallv" | "MPI_Alltoallw" => Some("Input::met(comm)"),
         _ => None,

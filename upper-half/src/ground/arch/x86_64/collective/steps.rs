@@ -91,8 +91,8 @@ macro_rules! counts {
 }
 pub(crate) use counts;
 
-/// Computes the length of the input into r10. A null address goes the long way, where MPI reports it, and so does a long input: `between` makes the length
-/// too large if the datatype has gaps.
+/// Computes the length of the input into r10. What MPI reports goes the long way: a null address, and a communicator without a rank (`MPI_COMM_NULL`). So does a
+/// long input: `between` makes the length too large if the datatype has gaps.
 macro_rules! measure_input {
     () => {
         $crate::ground::arch::steps::lines!(
@@ -110,7 +110,10 @@ macro_rules! measure_input {
             "je {long}",
             "mov r10d, r8d",
             "imul r10, [r9 + {between}]",
-            ".if {keeps} == {each}",
+            ".if {keeps} == {own}",
+            "cmp dword ptr [r11 + {rank}], 0",
+            "jl {long}",
+            ".elseif {keeps} == {each}",
             "mov esi, dword ptr [r11 + {members}]",
             "imul r10, rsi",
             ".endif",

@@ -75,7 +75,8 @@ impl Writer {
         if let Some(newest) = carried.origins.last().map(|origin| origin.epoch)
             && self.epoch.is_none_or(|own| newest >= own)
         {
-            return Err(self.unwritable(format!("epoch {newest}, which it needs, is not earlier")));
+            let own = self.epoch.map_or_else(String::new, |own| own.to_string());
+            return Err(self.unwritable(format!("epoch {newest} is not before epoch {own}")));
         }
         for chunk in &carried.chunks {
             tables.push(*chunk, carried.runs_of(chunk));

@@ -1,6 +1,6 @@
 //! Connections that lead out of the process, if the launch lets a restart lose them (`--sockets reset`).
 //!
-//! Such a connection comes back as one that its peer has closed: the program sees `ECONNRESET`, as after a failure of the network.
+//! A restart makes a connection in its place whose peer has closed it: the program sees `ECONNRESET`, as after a failure of the network.
 
 use std::os::fd::RawFd;
 use std::sync::OnceLock;

@@ -117,7 +117,7 @@ pub fn in_assembly(text: &mut String, function: &Function, long: &str, wide: boo
         false => (String::new(), format!("{name}_of_objects")),
     };
     let Some(keeps) = keeps else {
-        // What is in place goes the long way, if that has a way for it.
+        // The long way keeps the input of these calls in place.
         let goes = of_blocks(function).is_some();
         assert!(!goes || buffers == 1, "{name}");
         let copy = format!("has_copy: {goes}, copy: {long}, keeps: Keeps::Nothing");

@@ -11,6 +11,51 @@ macro_rules! lines {
 }
 pub(crate) use lines;
 
+/// A step for each handle among the registers' arguments; the communicator is left out.
+macro_rules! each_handle {
+    ($step:ident) => {
+        $crate::ground::arch::steps::lines!(
+            ".if {handles} & 1",
+            $crate::ground::arch::steps::$step!("rdi"),
+            ".endif",
+            ".if {handles} & 2",
+            $crate::ground::arch::steps::$step!("rsi"),
+            ".endif",
+            ".if {handles} & 4",
+            $crate::ground::arch::steps::$step!("rdx"),
+            ".endif",
+            ".if {handles} & 8",
+            $crate::ground::arch::steps::$step!("rcx"),
+            ".endif",
+            ".if {handles} & 16",
+            $crate::ground::arch::steps::$step!("r8"),
+            ".endif",
+            ".if {handles} & 32",
+            $crate::ground::arch::steps::$step!("r9"),
+            ".endif",
+        )
+    };
+}
+pub(crate) use each_handle;
+
+/// A step for the communicator, if it is in a register.
+macro_rules! communicator {
+    ($step:ident) => {
+        $crate::ground::arch::steps::lines!(
+            ".if {arguments} == 1",
+            $crate::ground::arch::steps::$step!("rdi"),
+            ".endif",
+            ".if {arguments} == 5",
+            $crate::ground::arch::steps::$step!("r8"),
+            ".endif",
+            ".if {arguments} == 6",
+            $crate::ground::arch::steps::$step!("r9"),
+            ".endif",
+        )
+    };
+}
+pub(crate) use communicator;
+
 /// A handle that leads to no object goes the long way.
 macro_rules! looked_at {
     ($handle:literal) => {
@@ -19,29 +64,20 @@ macro_rules! looked_at {
 }
 pub(crate) use looked_at;
 
+/// The real MPI's handle takes the place of the object's address.
+macro_rules! real_handle {
+    ($handle:literal) => {
+        concat!("mov ", $handle, ", [", $handle, " + {lower}]")
+    };
+}
+pub(crate) use real_handle;
+
 /// Looks at the handles, if they may lead to no objects; [`counts`] looks at the communicator.
 macro_rules! look_at_handles {
     () => {
         $crate::ground::arch::steps::lines!(
             ".if {looks}",
-            ".if {handles} & 1",
-            $crate::ground::arch::steps::looked_at!("rdi"),
-            ".endif",
-            ".if {handles} & 2",
-            $crate::ground::arch::steps::looked_at!("rsi"),
-            ".endif",
-            ".if {handles} & 4",
-            $crate::ground::arch::steps::looked_at!("rdx"),
-            ".endif",
-            ".if {handles} & 8",
-            $crate::ground::arch::steps::looked_at!("rcx"),
-            ".endif",
-            ".if {handles} & 16",
-            $crate::ground::arch::steps::looked_at!("r8"),
-            ".endif",
-            ".if {handles} & 32",
-            $crate::ground::arch::steps::looked_at!("r9"),
-            ".endif",
+            $crate::ground::arch::steps::each_handle!(looked_at),
             ".if {handles} & 64",
             "mov r11, [rsp + 8]",
             $crate::ground::arch::steps::looked_at!("r11"),
@@ -73,15 +109,7 @@ pub(crate) use counts_of;
 macro_rules! counts {
     () => {
         $crate::ground::arch::steps::lines!(
-            ".if {arguments} == 1",
-            $crate::ground::arch::steps::counts_of!("rdi"),
-            ".endif",
-            ".if {arguments} == 5",
-            $crate::ground::arch::steps::counts_of!("r8"),
-            ".endif",
-            ".if {arguments} == 6",
-            $crate::ground::arch::steps::counts_of!("r9"),
-            ".endif",
+            $crate::ground::arch::steps::communicator!(counts_of),
             ".if {arguments} > 6",
             "mov r11, [rsp + 8 * ({arguments} - 6)]",
             $crate::ground::arch::steps::counts_of!("r11"),
@@ -91,8 +119,8 @@ macro_rules! counts {
 }
 pub(crate) use counts;
 
-/// Computes the length of the input into r10. What MPI reports goes the long way: a null address, and a communicator without a rank (`MPI_COMM_NULL`). So does a
-/// long input: `between` makes the length too large if the datatype has gaps.
+/// Computes the length of the input into r10. A null address, and a communicator without a rank (`MPI_COMM_NULL`), go the long way, where MPI reports them. So
+/// does a long input; `between` makes the length too large if the datatype has gaps.
 macro_rules! measure_input {
     () => {
         $crate::ground::arch::steps::lines!(
@@ -279,33 +307,8 @@ macro_rules! call_directly {
     () => {
         $crate::ground::arch::steps::lines!(
             "movabs rax, qword ptr [{direct}]",
-            ".if {handles} & 1",
-            "mov rdi, [rdi + {lower}]",
-            ".endif",
-            ".if {handles} & 2",
-            "mov rsi, [rsi + {lower}]",
-            ".endif",
-            ".if {handles} & 4",
-            "mov rdx, [rdx + {lower}]",
-            ".endif",
-            ".if {handles} & 8",
-            "mov rcx, [rcx + {lower}]",
-            ".endif",
-            ".if {handles} & 16",
-            "mov r8, [r8 + {lower}]",
-            ".endif",
-            ".if {handles} & 32",
-            "mov r9, [r9 + {lower}]",
-            ".endif",
-            ".if {arguments} == 1",
-            "mov rdi, [rdi + {lower}]",
-            ".endif",
-            ".if {arguments} == 5",
-            "mov r8, [r8 + {lower}]",
-            ".endif",
-            ".if {arguments} == 6",
-            "mov r9, [r9 + {lower}]",
-            ".endif",
+            $crate::ground::arch::steps::each_handle!(real_handle),
+            $crate::ground::arch::steps::communicator!(real_handle),
             "call qword ptr [rax + {slot}]",
             "8:",
         )
